@@ -1,0 +1,139 @@
+/**
+ * A pull request as GitHub describes it, and the facts that rules read, which follow from it.
+ * Times are Unix seconds throughout; GitHub's own have whole seconds.
+ */
+
+export type PullRequestState = 'closed' | 'draft' | 'merged' | 'open';
+
+/** What is fetched from GitHub and stored: everything a score can depend on. */
+export interface PullRequestRecord {
+  /** `owner/name` */
+  repository: string;
+  number: number;
+  title: string;
+  body: string;
+  state: PullRequestState;
+  /** GitHub's own flag: a draft that was closed is still one. */
+  draft: boolean;
+  author: string;
+  authorAssociation: string;
+  authorIsBot: boolean;
+  base: string;
+  head: string;
+  fromFork: boolean;
+  milestone: string | null;
+  additions: number;
+  deletions: number;
+  changedFiles: number;
+  commits: number;
+  /** The conversation's comments, not inline remarks. */
+  comments: number;
+  /** Submitted reviews by anyone but the author. */
+  reviews: number;
+  /** People whose latest verdict is an approval. */
+  approvals: number;
+  /** People whose latest verdict asks for changes. */
+  changesRequested: number;
+  linkedIssues: number;
+  createdAt: number;
+  sourceUpdatedAt: number;
+  mergedAt: number | null;
+  closedAt: number | null;
+  firstReviewAt: number | null;
+  labels: string[];
+  assignees: string[];
+  /** Paths of the first 100 changed files. */
+  files: string[];
+}
+
+export type FactType = 'number' | 'text' | 'boolean' | 'list';
+
+/** The variables of the rule language and their types. A null in {@link Facts} means absent. */
+export const factTypes = {
+  number: 'number',
+  additions: 'number',
+  deletions: 'number',
+  size: 'number',
+  changed_files: 'number',
+  commits: 'number',
+  comments: 'number',
+  reviews: 'number',
+  approvals: 'number',
+  changes_requested: 'number',
+  linked_issues: 'number',
+  created_at: 'number',
+  updated_at: 'number',
+  merged_at: 'number',
+  closed_at: 'number',
+  hours_to_first_review: 'number',
+  hours_to_merge: 'number',
+  hours_to_close: 'number',
+  title: 'text',
+  body: 'text',
+  state: 'text',
+  author: 'text',
+  author_association: 'text',
+  base: 'text',
+  head: 'text',
+  repository: 'text',
+  milestone: 'text',
+  draft: 'boolean',
+  merged: 'boolean',
+  from_fork: 'boolean',
+  author_is_bot: 'boolean',
+  labels: 'list',
+  assignees: 'list',
+  files: 'list',
+} as const satisfies Record<string, FactType>;
+
+export type FactName = keyof typeof factTypes;
+
+interface FactValues {
+  number: number;
+  text: string;
+  boolean: boolean;
+  list: readonly string[];
+}
+
+export type Facts = { readonly [Name in FactName]: FactValues[(typeof factTypes)[Name]] | null };
+
+const hoursBetween = (start: number, end: number | null) => (end === null ? null : (end - start) / 3600);
+
+export function factsOf(record: PullRequestRecord): Facts {
+  return {
+    number: record.number,
+    additions: record.additions,
+    deletions: record.deletions,
+    size: record.additions + record.deletions,
+    changed_files: record.changedFiles,
+    commits: record.commits,
+    comments: record.comments,
+    reviews: record.reviews,
+    approvals: record.approvals,
+    changes_requested: record.changesRequested,
+    linked_issues: record.linkedIssues,
+    created_at: record.createdAt,
+    updated_at: record.sourceUpdatedAt,
+    merged_at: record.mergedAt,
+    closed_at: record.closedAt,
+    hours_to_first_review: hoursBetween(record.createdAt, record.firstReviewAt),
+    hours_to_merge: hoursBetween(record.createdAt, record.mergedAt),
+    hours_to_close: hoursBetween(record.createdAt, record.closedAt),
+    title: record.title,
+    body: record.body,
+    state: record.state,
+    author: record.author,
+    author_association: record.authorAssociation,
+    base: record.base,
+    head: record.head,
+    repository: record.repository,
+    milestone: record.milestone,
+    draft: record.draft,
+    merged: record.state === 'merged',
+    from_fork: record.fromFork,
+    author_is_bot: record.authorIsBot,
+    labels: record.labels,
+    assignees: record.assignees,
+    files: record.files,
+  };
+}
