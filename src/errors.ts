@@ -1,0 +1,45 @@
+/**
+ * Every failure that a caller is told about, and the HTTP status it has. The API's error handler and the OpenAPI
+ * document both read this table; the command line prints the message. Anything that is not a `ServiceError` is a
+ * defect: it is logged and answered with a fixed text.
+ */
+export const errorStatuses = {
+  bad_request: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  headers_too_large: 431,
+  internal: 500,
+  github_failed: 502,
+  github_credentials: 502,
+  github_not_configured: 503,
+  github_rate_limited: 503,
+  database_unavailable: 503,
+  webhooks_not_configured: 503,
+  overloaded: 503,
+  github_timeout: 504,
+} as const;
+
+export type ErrorCode = keyof typeof errorStatuses;
+
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  /** Seconds after which another try makes sense; becomes `Retry-After`. */
+  readonly retryAfter: number | undefined;
+
+  /** @param message tells the reader what to do next; it is shown as it is. */
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfter?: number } = {}) {
+    super(message, { cause: options.cause });
+    this.name = 'ServiceError';
+    this.code = code;
+    this.retryAfter = options.retryAfter;
+  }
+
+  get status(): number {
+    return errorStatuses[this.code];
+  }
+}
