@@ -1,0 +1,257 @@
+import { ServiceError } from '../errors.ts';
+import type { GithubConfig } from './credentials.ts';
+import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
+import {
+  type GithubMember,
+  type GithubOrganisation,
+  type GithubRepository,
+  membersQuery,
+  organisationQuery,
+  readMember,
+  readOrganisation,
+  readRepository,
+  repositoriesQuery,
+  repositoryQuery,
+} from './organisation.ts';
+import { type FetchedPullRequest, pullRequestPageQuery, pullRequestsQuery, readPullRequest } from './pull-request.ts';
+import { count, entries, flag, list, Misfit, optionalText, present, text } from './reading.ts';
+import { createTransport, type GithubOptions } from './transport.ts';
+
+/** GitHub takes up to 100; with every fact of each, 50 is what it answers in time. */
+export const mostPullRequests = 50;
+
+export type FetchResult =
+  | { status: 'found'; pullRequest: FetchedPullRequest }
+  /** GitHub does not show it to these credentials: deleted, or out of reach. */
+  | { status: 'gone' }
+  /** It is there, but did not come whole; the others of the same request did. */
+  | { status: 'failed'; error: ServiceError };
+
+export interface Page<Item> {
+  items: Item[];
+  /** Where the next page starts; stable while entries come and go. Null on an empty page. */
+  endCursor: string | null;
+  hasNextPage: boolean;
+  totalCount: number;
+}
+
+export interface PullRequestPage extends Page<FetchedPullRequest> {
+  /** Entries that did not come whole. The node id is absent where not even that came. */
+  failed: { nodeId: string | undefined; error: ServiceError }[];
+}
+
+/**
+ * GitHub as this service needs it. Each method makes one GraphQL request and settles within the time limit; nothing
+ * is repeated, except once where a connection breaks before the reply. All throw {@link ServiceError}, most a
+ * {@link GithubError} that says whether less may pass (`tooMuch`) and when to come back (`retryAfter`). An aborted
+ * `signal` rejects with its reason. `organisation` is the login whose App installation gives the credentials.
+ */
+export interface Github {
+  /** False without credentials: every method throws `github_not_configured`. */
+  readonly configured: boolean;
+  /** @param nodeIds up to {@link mostPullRequests}; the result has each of them. */
+  fetchPullRequests(
+    organisation: string,
+    nodeIds: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<Map<string, FetchResult>>;
+  /**
+   * One page of a repository's pull requests in all states: oldest first (`created`), or latest change first
+   * (`updated`). Undefined where GitHub does not show the repository.
+   */
+  pagePullRequests(
+    organisation: string,
+    repositoryNodeId: string,
+    options: { order: 'created' | 'updated'; after: string | null; pageSize: number },
+    signal?: AbortSignal,
+  ): Promise<PullRequestPage | undefined>;
+  /** A hundred repositories, oldest first. @throws not_found where GitHub does not show the organisation. */
+  pageRepositories(organisation: string, after: string | null, signal?: AbortSignal): Promise<Page<GithubRepository>>;
+  /** By its name now or a former one. */
+  findRepository(
+    organisation: string,
+    owner: string,
+    name: string,
+    signal?: AbortSignal,
+  ): Promise<GithubRepository | undefined>;
+  /** A hundred members. @throws not_found where GitHub does not show the organisation. */
+  pageMembers(organisation: string, after: string | null, signal?: AbortSignal): Promise<Page<GithubMember>>;
+  findOrganisation(login: string, signal?: AbortSignal): Promise<GithubOrganisation | undefined>;
+}
+
+/** Imports Octokit on the first request only. @see GithubOptions for time and size limits. */
+export function createGithub(config: GithubConfig, options: GithubOptions = {}): Github {
+  const transport = createTransport(config, options);
+  const names = transport.credentialNames;
+
+  const unknownOrganisation = (login: string) =>
+    new ServiceError(
+      'not_found',
+      `GitHub shows no organisation ${login} to ${names}: check the login and their rights`,
+    );
+
+  /** What GitHub returned for one entry of a list, or why it did not. */
+  function readEntry(node: unknown, failures: GraphqlFailure[], subject: string): FetchResult {
+    if (failures.length > 0) {
+      const gone = node === null && failures.every(failure => failure.type === 'NOT_FOUND');
+      return gone ? { status: 'gone' } : { status: 'failed', error: errorOfFailures(failures, subject, names) };
+    }
+    if (node === null || node === undefined) return { status: 'gone' };
+    try {
+      return { status: 'found', pullRequest: readPullRequest(node) };
+    } catch (error) {
+      return { status: 'failed', error: misfitError(error, subject) };
+    }
+  }
+
+  return {
+    configured: config.app !== undefined || Boolean(config.token),
+
+    async fetchPullRequests(organisation, nodeIds, signal) {
+      if (nodeIds.length === 0) return new Map();
+      if (nodeIds.length > mostPullRequests)
+        throw new RangeError(`More than ${mostPullRequests} pull requests at once`);
+      const subject = nodeIds.length === 1 ? `the pull request ${nodeIds[0]}` : `${nodeIds.length} pull requests`;
+      const { data, failures } = await transport.graphql(
+        pullRequestsQuery,
+        { ids: nodeIds },
+        { organisation, subject, signal },
+      );
+      const nodes = 'nodes' in data ? data.nodes : undefined;
+      if (!Array.isArray(nodes) || nodes.length !== nodeIds.length) {
+        throw failures.length > 0 ? errorOfFailures(failures, subject, names) : misfitError(undefined, subject);
+      }
+      return new Map(
+        nodeIds.map((nodeId, index) => [
+          nodeId,
+          readEntry(nodes[index], failuresAt(failures, ['nodes', index]), `the pull request ${nodeId}`),
+        ]),
+      );
+    },
+
+    async pagePullRequests(organisation, repositoryNodeId, { order, after, pageSize }, signal) {
+      const subject = `the pull requests of repository ${repositoryNodeId}`;
+      const orderBy =
+        order === 'created' ? { field: 'CREATED_AT', direction: 'ASC' } : { field: 'UPDATED_AT', direction: 'DESC' };
+      const { data, failures } = await transport.graphql(
+        pullRequestPageQuery,
+        { repository: repositoryNodeId, first: Math.min(pageSize, mostPullRequests), after, orderBy },
+        { organisation, subject, signal },
+      );
+      const connection = ['node', 'pullRequests'];
+      if (!present(data, connection.join('.'))) {
+        const others = failures.filter(failure => failure.type !== 'NOT_FOUND');
+        if (others.length > 0) throw errorOfFailures(others, subject, names);
+        return undefined;
+      }
+      return read(subject, () => {
+        const page: PullRequestPage = { items: [], failed: [], ...readPageInfo(data, connection.join('.')) };
+        entries(data, `${connection.join('.')}.nodes`).forEach((node, index) => {
+          const result = readEntry(node, failuresAt(failures, [...connection, 'nodes', index]), subject);
+          if (result.status === 'found') page.items.push(result.pullRequest);
+          if (result.status === 'failed') page.failed.push({ nodeId: nodeIdOf(node), error: result.error });
+        });
+        return page;
+      });
+    },
+
+    async pageRepositories(organisation, after, signal) {
+      const subject = `the repositories of ${organisation}`;
+      return pageOf(repositoriesQuery, 'repositories', { organisation, after, subject, signal }, readRepository);
+    },
+
+    async pageMembers(organisation, after, signal) {
+      const subject = `the members of ${organisation}`;
+      return pageOf(membersQuery, 'membersWithRole', { organisation, after, subject, signal }, readMember);
+    },
+
+    async findRepository(organisation, owner, name, signal) {
+      const subject = `the repository ${owner}/${name}`;
+      const { data, failures } = await transport.graphql(
+        repositoryQuery,
+        { owner, name },
+        { organisation, subject, signal },
+      );
+      requireWhole(failures, subject);
+      return read(subject, () =>
+        'repository' in data && data.repository ? readRepository(data.repository) : undefined,
+      );
+    },
+
+    async findOrganisation(login, signal) {
+      const subject = `the organisation ${login}`;
+      const { data, failures } = await transport.graphql(
+        organisationQuery,
+        { login },
+        { organisation: login, subject, signal },
+      );
+      requireWhole(
+        failures.filter(failure => failure.path[1] !== 'membersWithRole'),
+        subject,
+      );
+      if (!('organization' in data && data.organization)) return undefined;
+      return read(subject, () => readOrganisation(data.organization));
+    },
+  };
+
+  async function pageOf<Item>(
+    query: string,
+    connection: string,
+    request: { organisation: string; after: string | null; subject: string; signal: AbortSignal | undefined },
+    readItem: (node: unknown) => Item,
+  ): Promise<Page<Item>> {
+    const { organisation, after, subject } = request;
+    const { data, failures } = await transport.graphql(query, { login: organisation, after }, request);
+    requireWhole(failures, subject);
+    if (!present(data, 'organization')) throw unknownOrganisation(organisation);
+    return read(subject, () => ({
+      items: list(data, `organization.${connection}.nodes`).map(readItem),
+      ...readPageInfo(data, `organization.${connection}`),
+    }));
+  }
+
+  /** Lets only "not found" pass, which the absent value tells as well. */
+  function requireWhole(failures: GraphqlFailure[], subject: string): void {
+    const others = failures.filter(failure => failure.type !== 'NOT_FOUND');
+    if (others.length > 0) throw errorOfFailures(others, subject, names);
+  }
+}
+
+/** The failures that concern the entry at `path`: in it, or in what holds it. */
+function failuresAt(failures: GraphqlFailure[], path: (string | number)[]): GraphqlFailure[] {
+  return failures.filter(failure => failure.path.every((step, depth) => depth >= path.length || step === path[depth]));
+}
+
+const readPageInfo = (data: unknown, connection: string) => ({
+  totalCount: count(data, `${connection}.totalCount`),
+  hasNextPage: flag(data, `${connection}.pageInfo.hasNextPage`),
+  endCursor: optionalText(data, `${connection}.pageInfo.endCursor`),
+});
+
+function nodeIdOf(node: unknown): string | undefined {
+  try {
+    return text(node, 'id');
+  } catch {
+    return undefined;
+  }
+}
+
+function misfitError(error: unknown, subject: string): ServiceError {
+  if (error !== undefined && !(error instanceof Misfit)) throw error;
+  const reason = error?.message ?? 'parts are missing';
+  return new GithubError(
+    'github_failed',
+    `GitHub's reply about ${subject} makes no sense: ${reason}; try again later`,
+    {
+      cause: error,
+    },
+  );
+}
+
+function read<Result>(subject: string, reading: () => Result): Result {
+  try {
+    return reading();
+  } catch (error) {
+    throw misfitError(error, subject);
+  }
+}

@@ -1,0 +1,187 @@
+import { type ErrorCode, ServiceError } from '../errors.ts';
+
+/** A {@link ServiceError} of GitHub's making, with what a caller needs to decide on the next request. */
+export class GithubError extends ServiceError {
+  /** GitHub could not answer that much in time: half as many may pass. */
+  readonly tooMuch: boolean;
+  /** The reply named no time: `retryAfter` is a first guess, to be doubled while it keeps happening. */
+  readonly retryAfterGuessed: boolean;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; retryAfter?: number; tooMuch?: boolean; retryAfterGuessed?: boolean } = {},
+  ) {
+    super(code, message, options);
+    this.name = 'GithubError';
+    this.tooMuch = options.tooMuch ?? false;
+    this.retryAfterGuessed = options.retryAfterGuessed ?? false;
+  }
+}
+
+/** One entry of a GraphQL reply's `errors`, whatever form it came in. */
+export interface GraphqlFailure {
+  type: string;
+  message: string;
+  path: (string | number)[];
+}
+
+const guessedRetryAfter = 60;
+const longestRetryAfter = 86_400;
+const rateLimitText = /rate limit|abuse detection/i;
+const tooMuchText = /something went wrong while executing your query|respond to your request in time|timed? ?out/i;
+
+/** @param milliseconds the limit that was passed, where it is our own. */
+export function timeoutError(milliseconds: number | undefined): GithubError {
+  const after = milliseconds === undefined ? 'in time' : `within ${milliseconds / 1000} seconds`;
+  return new GithubError('github_timeout', `GitHub did not answer ${after}: try again later`, { tooMuch: true });
+}
+
+/** What Octokit throws: for a reply of 400 or more with it, for a failed connection without. */
+export interface HttpError extends Error {
+  response?: { status: number; headers: Headers };
+}
+
+export const isHttpError = (error: unknown): error is HttpError => error instanceof Error && error.name === 'HttpError';
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+
+export function graphqlFailures(errors: unknown): GraphqlFailure[] {
+  if (errors === undefined || errors === null) return [];
+  const entries: unknown[] = Array.isArray(errors) ? errors : [errors];
+  return entries.map(entry => {
+    const { type, message, path, code } = isRecord(entry) ? entry : {};
+    return {
+      type: typeof type === 'string' ? type : typeof code === 'string' ? code : '',
+      message: typeof message === 'string' ? message.slice(0, 300) : 'no message',
+      path: Array.isArray(path) ? path.filter(step => typeof step === 'string' || typeof step === 'number') : [],
+    };
+  });
+}
+
+export const isRateLimit = (failure: GraphqlFailure) =>
+  /^(graphql_)?rate_limit(ed)?$/i.test(failure.type) || rateLimitText.test(failure.message);
+
+const isTooMuch = (failure: GraphqlFailure) =>
+  /^(RESOURCE_LIMITS?_EXCEEDED|MAX_NODE_LIMIT_EXCEEDED|TIMEOUT)$/.test(failure.type) ||
+  tooMuchText.test(failure.message);
+
+const isRefusal = (failure: GraphqlFailure) =>
+  /^(FORBIDDEN|INSUFFICIENT_SCOPES|SAML_FAILURE|UNAUTHORIZED)$/.test(failure.type);
+
+/**
+ * What entries of `errors` mean for what they kept from us.
+ * @param subject what was asked for, for the message.
+ * @param credentials the variables to look at, for the message.
+ */
+export function errorOfFailures(failures: GraphqlFailure[], subject: string, credentials: string): GithubError {
+  const refusal = failures.find(isRefusal);
+  if (refusal) {
+    return new GithubError(
+      'github_credentials',
+      `GitHub does not let ${credentials} read ${subject}: ${refusal.message}`,
+      { cause: failures },
+    );
+  }
+  const reason = failures[0]?.message ?? 'it gave no reason';
+  return new GithubError('github_failed', `GitHub did not return ${subject}: ${reason}; try again later`, {
+    cause: failures,
+    tooMuch: failures.some(isTooMuch),
+  });
+}
+
+type Headers = Record<string, string | number | undefined>;
+
+/** Seconds until GitHub wants to be called again, by its own clock (the reply's `date`); undefined where it does not say. */
+function secondsToWait(headers: Headers): number | undefined {
+  const ownClock = Date.parse(String(headers.date));
+  const now = Number.isNaN(ownClock) ? Date.now() : ownClock;
+  const retryAfter = headers['retry-after'];
+  if (retryAfter !== undefined) {
+    const text = String(retryAfter).trim();
+    if (/^\d+$/.test(text)) return Number(text);
+    const date = Date.parse(text);
+    if (!Number.isNaN(date)) return (date - now) / 1000;
+  }
+  const reset = Number(headers['x-ratelimit-reset']);
+  if (String(headers['x-ratelimit-remaining']) === '0' && reset > 0) return reset - now / 1000;
+  return undefined;
+}
+
+export function rateLimitError(headers: Headers, cause: unknown): GithubError {
+  const told = secondsToWait(headers);
+  const retryAfter = Math.min(Math.max(Math.ceil(told ?? guessedRetryAfter), 1), longestRetryAfter);
+  return new GithubError(
+    'github_rate_limited',
+    `GitHub's rate limit is used up: try again in ${retryAfter} seconds, or give the service credentials of its own`,
+    { cause, retryAfter, retryAfterGuessed: told === undefined },
+  );
+}
+
+/**
+ * What a failed request means.
+ * @param credentials the variables to look at, for messages.
+ */
+export function errorOfRequest(error: unknown, credentials: string): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (error instanceof Error && error.cause instanceof ServiceError) return error.cause;
+  if (isHttpError(error) && error.response) {
+    return errorOfStatus(error.response.status, error.response.headers, error.message, credentials, error);
+  }
+  if (error instanceof Error && error.cause instanceof DOMException && error.cause.name === 'TimeoutError') {
+    return timeoutError(undefined);
+  }
+  const code = connectionErrorCode(error);
+  return new GithubError(
+    'github_failed',
+    code === undefined
+      ? "GitHub's reply makes no sense: check GITHUB_API_URL, or try again later"
+      : `The connection to GitHub failed (${code}): check GITHUB_API_URL and the network`,
+    { cause: error },
+  );
+}
+
+/** The system's code of a failed connection, such as `ECONNRESET`; it sits one or two causes deep. */
+export function connectionErrorCode(error: unknown): string | undefined {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; depth++) {
+    if ('code' in cause && typeof cause.code === 'string') return cause.code;
+    cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
+  }
+  return undefined;
+}
+
+/** What a reply with a status of 400 or more means. */
+function errorOfStatus(
+  status: number,
+  headers: Headers,
+  message: string,
+  credentials: string,
+  cause: unknown,
+): GithubError {
+  const limited =
+    status === 429 ||
+    (status === 403 &&
+      (headers['retry-after'] !== undefined ||
+        String(headers['x-ratelimit-remaining']) === '0' ||
+        rateLimitText.test(message)));
+  if (limited) return rateLimitError(headers, cause);
+  if (status === 401) {
+    return new GithubError('github_credentials', `GitHub refused the service's credentials: renew ${credentials}`, {
+      cause,
+    });
+  }
+  if (status === 403) {
+    return new GithubError(
+      'github_credentials',
+      `GitHub forbids this to the service: check the rights of ${credentials} on the organisation`,
+      { cause },
+    );
+  }
+  if (status === 404) {
+    return new GithubError('github_failed', 'No GitHub API answers at this address: check GITHUB_API_URL', { cause });
+  }
+  return new GithubError('github_failed', `GitHub failed with status ${status}: try again later`, {
+    cause,
+    tooMuch: status === 502 || status === 504 || tooMuchText.test(message),
+  });
+}

@@ -1,0 +1,78 @@
+import { connectionErrorCode, GithubError } from './errors.ts';
+
+const mebibyte = 1024 * 1024;
+const redirectStatuses = new Set([301, 302, 303, 307, 308]);
+const mostRedirects = 3;
+
+const maximumErrorReply = mebibyte;
+
+const lostConnection = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+/** A kept-alive connection may have died unnoticed, so one that breaks before the reply is tried once more. */
+async function fetchOnceMore(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    if (init.signal?.aborted || !lostConnection.has(connectionErrorCode(error) ?? '')) throw error;
+    return fetch(url, init);
+  }
+}
+
+async function readAtMost(response: Response, maximum: number): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader = response.body?.getReader();
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.byteLength;
+    if (length > maximum) {
+      await reader.cancel();
+      throw new GithubError(
+        'github_failed',
+        `GitHub's reply is larger than ${Math.round(maximum / mebibyte)} MiB: check GITHUB_API_URL, or try again later`,
+        { tooMuch: true },
+      );
+    }
+    chunks.push(value);
+  }
+  const whole = new Uint8Array(length);
+  let offset = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, offset);
+    offset += chunk.byteLength;
+  }
+  return whole;
+}
+
+/**
+ * A `fetch` for Octokit that reads the whole reply, refuses an endless one, and follows redirects only within the
+ * host and scheme that the credentials are meant for.
+ * @param maximumReply bytes, decompressed, that a successful reply may have.
+ */
+export function createGuardedFetch(maximumReply: number): typeof fetch {
+  return async (input, init = {}) => {
+    let url = String(input);
+    for (let hops = 0; ; hops++) {
+      const response = await fetchOnceMore(url, { ...init, redirect: 'manual' });
+      const location = response.headers.get('location');
+      if (redirectStatuses.has(response.status) && location !== null) {
+        await response.body?.cancel();
+        const target = URL.canParse(location, url) ? new URL(location, url) : undefined;
+        if (target?.origin !== new URL(url).origin) {
+          throw new GithubError(
+            'github_failed',
+            `GitHub redirects to another address (${target?.origin ?? 'unreadable'}), where credentials are not sent: check GITHUB_API_URL`,
+          );
+        }
+        if (hops === mostRedirects) {
+          throw new GithubError('github_failed', 'GitHub redirects in a circle: check GITHUB_API_URL');
+        }
+        url = target.href;
+        continue;
+      }
+      const body = await readAtMost(response, response.ok ? maximumReply : maximumErrorReply);
+      return new Response(body.byteLength === 0 ? null : body, { status: response.status, headers: response.headers });
+    }
+  };
+}

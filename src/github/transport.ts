@@ -1,0 +1,161 @@
+import { text } from 'node:stream/consumers';
+import { type Credentials, createCredentials, type GithubConfig } from './credentials.ts';
+import { withDeadline } from './deadline.ts';
+import {
+  errorOfFailures,
+  errorOfRequest,
+  GithubError,
+  type GraphqlFailure,
+  graphqlFailures,
+  isRateLimit,
+  rateLimitError,
+} from './errors.ts';
+import { createGuardedFetch } from './guarded-fetch.ts';
+import { count, present, time } from './reading.ts';
+
+export interface GithubOptions {
+  /** Milliseconds that one call may take in all, credentials and the second try included. */
+  timeout?: number;
+  /** Bytes that one reply may have. */
+  maximumReply?: number;
+  onRequest?: (request: GithubRequest) => void;
+}
+
+/** One GraphQL request that was sent, for metrics. */
+export interface GithubRequest {
+  organisation: string;
+  operation: string;
+  milliseconds: number;
+  /** Undefined where it failed, and on a GitHub Enterprise Server without rate limits. */
+  rateLimit: RateLimit | undefined;
+  error: Error | undefined;
+}
+
+/** GraphQL's points: what the request cost and what the hour still has; `resetAt` in Unix seconds. */
+export interface RateLimit {
+  cost: number;
+  remaining: number;
+  resetAt: number;
+}
+
+/** The usable part of a reply, and what GitHub said of the rest. */
+export interface GraphqlReply {
+  data: object;
+  failures: GraphqlFailure[];
+}
+
+export interface Transport {
+  /** The variables that hold the credentials, for messages. */
+  readonly credentialNames: string;
+  /** One GraphQL request. @throws ServiceError where no part of the reply can be used. */
+  graphql(
+    query: string,
+    variables: Record<string, unknown>,
+    context: { organisation: string; subject: string; signal: AbortSignal | undefined },
+  ): Promise<GraphqlReply>;
+}
+
+/** Selections that every query, and every page, has. */
+export const rateLimit = 'rateLimit { cost remaining resetAt }';
+export const pageInfo = 'pageInfo { endCursor hasNextPage }';
+
+const defaultTimeout = 8_000;
+const defaultMaximumReply = 32 * 1024 * 1024;
+
+export function graphqlUrl(apiUrl: string): string {
+  return apiUrl.endsWith('/api/v3') ? apiUrl.replace(/\/v3$/, '/graphql') : `${apiUrl}/graphql`;
+}
+
+export function createTransport(config: GithubConfig, options: GithubOptions): Transport {
+  const timeout = options.timeout ?? defaultTimeout;
+  const baseUrl = (config.apiUrl ?? 'https://api.github.com').replace(/\/+$/, '');
+  const guardedFetch = createGuardedFetch(options.maximumReply ?? defaultMaximumReply);
+  // A token is shared by all who wait for it, so it has a time limit of its own and ignores theirs.
+  const fetchForApp: typeof fetch = (input, init) =>
+    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeout) });
+  const credentials: Credentials = createCredentials(config, baseUrl, fetchForApp);
+  let client: ReturnType<typeof createClient> | undefined;
+
+  // Imported on the first use: Octokit takes a tenth of the time to a process's readiness.
+  async function createClient() {
+    const { Octokit } = await import('@octokit/core');
+    // Without Octokit's own reader, which keeps big integers (we ask for them as text) at nine times the cost.
+    return new Octokit({ baseUrl, request: { fetch: guardedFetch, parseSuccessResponseBody: false } });
+  }
+
+  async function send(organisation: string, query: string, variables: Record<string, unknown>, signal: AbortSignal) {
+    client ??= createClient();
+    const octokit = await client;
+    const authorization = await credentials.authorization(organisation);
+    signal.throwIfAborted();
+    try {
+      const { data, headers } = await octokit.request({
+        method: 'POST',
+        url: graphqlUrl(baseUrl),
+        query,
+        variables,
+        headers: { authorization },
+        request: { signal },
+      });
+      const body: unknown = JSON.parse(data ? await text(data) : '');
+      return { body, headers };
+    } catch (error) {
+      const translated = errorOfRequest(error, credentials.names);
+      if (translated.code === 'github_credentials') credentials.refused(organisation);
+      throw translated;
+    }
+  }
+
+  function readReply(body: unknown, headers: Parameters<typeof rateLimitError>[0], subject: string): GraphqlReply {
+    if (typeof body !== 'object' || body === null || !('data' in body || 'errors' in body)) {
+      throw new GithubError('github_failed', "GitHub's reply is not GraphQL: check GITHUB_API_URL, or try again later");
+    }
+    const failures = graphqlFailures('errors' in body ? body.errors : undefined).filter(
+      failure => failure.path[0] !== 'rateLimit',
+    );
+    if (failures.some(isRateLimit)) throw rateLimitError(headers, failures);
+    const data = 'data' in body ? body.data : undefined;
+    if (typeof data !== 'object' || data === null) throw errorOfFailures(failures, subject, credentials.names);
+    return { data, failures };
+  }
+
+  return {
+    credentialNames: credentials.names,
+    async graphql(query, variables, { organisation, subject, signal: outer }) {
+      const started = performance.now();
+      let reply: GraphqlReply | undefined;
+      let failure: Error | undefined;
+      try {
+        reply = await withDeadline(timeout, outer, async signal => {
+          const { body, headers } = await send(organisation, query, variables, signal);
+          return readReply(body, headers, subject);
+        });
+        return reply;
+      } catch (error) {
+        failure = error instanceof Error ? error : new Error(String(error));
+        throw error;
+      } finally {
+        options.onRequest?.({
+          organisation,
+          operation: /^\s*query (\w+)/.exec(query)?.[1] ?? '',
+          milliseconds: performance.now() - started,
+          rateLimit: reply && readRateLimit(reply.data),
+          error: failure,
+        });
+      }
+    },
+  };
+}
+
+function readRateLimit(data: object): RateLimit | undefined {
+  try {
+    if (!present(data, 'rateLimit')) return undefined;
+    return {
+      cost: count(data, 'rateLimit.cost'),
+      remaining: count(data, 'rateLimit.remaining'),
+      resetAt: time(data, 'rateLimit.resetAt'),
+    };
+  } catch {
+    return undefined;
+  }
+}
