@@ -1,0 +1,250 @@
+/**
+ * Turns checked rules into JavaScript. Source text is put together from fixed templates, names of facts from our own
+ * table and indexes; whatever a rule says (numbers, texts, patterns, names) is passed by reference.
+ */
+import { type FactName, type Facts, factTypes } from './facts.ts';
+import { roundHalfAway, type Value } from './functions.ts';
+import { compareText } from './text.ts';
+import type { TypedExpression } from './tree.ts';
+
+export interface CheckedEntry {
+  /** The rule's name. */
+  name: string;
+  action: 'ADD' | 'SUBTRACT';
+  /** The condition's source text. */
+  expression: string;
+  condition: TypedExpression;
+  value: TypedExpression;
+}
+
+export interface Score {
+  /** A 32-bit signed integer. */
+  score: number;
+  /** JSON text of an array of breakdown entries. */
+  breakdown: string;
+}
+
+const minimum = -(2 ** 31);
+const maximum = 2 ** 31 - 1;
+
+/** V8 optimises no function of more than 60 KB of byte code; this much source stays well below. */
+const sourceLimit = 20_000;
+
+/** Adds the entries of some rules to what the rules before have given; the breakdown still lacks its end. */
+type Part = (facts: Facts, result: Score) => void;
+
+const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
+
+/** Whether a text or a list may be null. Absent numbers are NaN; booleans are never absent. */
+function mayBeAbsent(tree: TypedExpression): boolean {
+  if (tree.kind === 'fact') return true;
+  if (tree.kind === 'choice') return mayBeAbsent(tree.consequent) || mayBeAbsent(tree.alternate);
+  return tree.kind === 'call' && tree.values.some(mayBeAbsent);
+}
+
+/** The facts of type number that are absent for some pull requests; other numbers and booleans never are in practice. */
+const oftenAbsent: ReadonlySet<FactName> = new Set([
+  'merged_at',
+  'closed_at',
+  'hours_to_first_review',
+  'hours_to_merge',
+  'hours_to_close',
+]);
+
+function readFact(name: FactName, isPresent: boolean): string {
+  const type = factTypes[name];
+  if (type === 'number' && (!isPresent || oftenAbsent.has(name))) return `facts.${name} ?? NaN`;
+  // Absent, a boolean is false.
+  return type === 'boolean' && !isPresent ? `facts.${name} === true` : `facts.${name}`;
+}
+
+/** The same text in the form that V8 compares by reference. */
+const interned = (text: string) => Object.keys({ [text]: 0 })[0] ?? text;
+
+/** One function in the making: its constants, the facts that it reads, its variables and its statements. */
+function createWriter() {
+  const constants: unknown[] = [];
+  const constantNames = new Map<unknown, string>();
+  const facts = new Map<FactName, string>();
+  let variables = 0;
+  let statements = '';
+
+  function constant(value: unknown): string {
+    const known = constantNames.get(value);
+    // A map takes 0 and -0 for the same key.
+    if (known !== undefined && !Object.is(value, -0)) return known;
+    const name = `k${constants.push(value) - 1}`;
+    if (!Object.is(value, -0)) constantNames.set(value, name);
+    return name;
+  }
+
+  function fact(name: FactName): string {
+    const variable = facts.get(name) ?? `f${facts.size}`;
+    facts.set(name, variable);
+    return variable;
+  }
+
+  /** The code of a part that is needed twice: what to write first, and what to write again. */
+  function twice(tree: TypedExpression): [first: string, again: string] {
+    const code = write(tree);
+    if (isSimple(tree)) return [code, code];
+    const variable = `t${variables++}`;
+    return [`(${variable} = ${code})`, variable];
+  }
+
+  /** Code that is true where none of the values is absent, and code for each value after that. */
+  function present(trees: readonly TypedExpression[]): { guard: string; values: string[] } {
+    const guards: string[] = [];
+    const values = trees.map(tree => {
+      if (tree.type === 'number' || tree.type === 'boolean' || !mayBeAbsent(tree)) return write(tree);
+      const [first, again] = twice(tree);
+      guards.push(`${first} != null && `);
+      return again;
+    });
+    return { guard: guards.join(''), values };
+  }
+
+  function writeComparison(tree: TypedExpression & { kind: 'comparison' }): string {
+    const { operator, left, right } = tree;
+    if (left.type === 'boolean') return `(${write(left)} ${operator}= ${write(right)})`;
+    if (left.type === 'number') {
+      if (operator === '==') return `(${write(left)} === ${write(right)})`;
+      if (operator !== '!=') return `(${write(left)} ${operator} ${write(right)})`;
+      // Not `!==`, which holds for NaN.
+      const [one, oneAgain] = twice(left);
+      const [two, twoAgain] = twice(right);
+      return `(${one} < ${two} || ${oneAgain} > ${twoAgain})`;
+    }
+    const { guard, values } = present([left, right]);
+    const [one, two] = values;
+    if (operator === '==' || operator === '!=') return `(${guard}${one} ${operator}= ${two})`;
+    return `(${guard}${constant(compareText)}(${one}, ${two}) ${operator} 0)`;
+  }
+
+  function writeCall({ definition, values: trees, prepared, type }: TypedExpression & { kind: 'call' }): string {
+    const { guard, values } = present(trees);
+    if (definition.prepare !== undefined) values.push(constant(prepared));
+    const call = `${constant(definition.implementation)}(${values.join(', ')})`;
+    if (guard === '') return call;
+    if (type === 'boolean') return `(${guard}${call})`;
+    return `(${guard}true ? ${call} : ${type === 'number' ? 'NaN' : 'null'})`;
+  }
+
+  function write(tree: TypedExpression): string {
+    switch (tree.kind) {
+      case 'constant':
+        return constant(typeof tree.value === 'string' ? interned(tree.value) : tree.value);
+      case 'fact':
+        return fact(tree.name);
+      case 'negation':
+        return `(- ${write(tree.operand)})`;
+      case 'not':
+        return `(! ${write(tree.operand)})`;
+      case 'arithmetic':
+      case 'logical':
+        return `(${write(tree.left)} ${tree.operator} ${write(tree.right)})`;
+      case 'comparison':
+        return writeComparison(tree);
+      case 'choice':
+        return `(${write(tree.condition)} ? ${write(tree.consequent)} : ${write(tree.alternate)})`;
+      case 'oneOf':
+        return `${constant(new Set(tree.options))}.has(${write(tree.left)})`;
+      case 'itemOf': {
+        const { guard, values } = present([tree.left, tree.list]);
+        return `(${guard}${values[1]}.includes(${values[0]}))`;
+      }
+      case 'call':
+        return writeCall(tree);
+    }
+  }
+
+  function add({ name, action, expression, condition, value }: CheckedEntry): void {
+    const sign = action === 'ADD' ? '+' : '-';
+    const before = ['{"name":', JSON.stringify(name), ',"action":"', action, '","effect":'];
+    const after = [',"expression":', JSON.stringify(expression), '}'];
+    // Joined, for a text put together by + stays in pieces, each of which every breakdown would carry along.
+    const piece = (...parts: (string | number)[]) => constant(parts.join(''));
+    const fixed = fixedValue(value);
+    if (fixed !== undefined) {
+      const effect = roundHalfAway(fixed);
+      if (effect === 0 || effect < minimum || effect > maximum) return;
+      const json = [...before, effect, ...after];
+      statements += `if (${write(condition)}) { score ${sign}= ${constant(effect)}; `;
+      statements += `out += out === '' ? ${piece('[', ...json)} : ${piece(',', ...json)}; }\n`;
+      return;
+    }
+    statements += `if (${write(condition)}) { v = ${write(value)}; v = v < 0 ? -round(-v) : round(v); `;
+    statements += `if (v !== 0 && v >= ${minimum} && v <= ${maximum}) { score ${sign}= v; `;
+    statements += `out += (out === '' ? ${piece('[', ...before)} : ${piece(',', ...before)}) + v + ${piece(...after)}; } }\n`;
+  }
+
+  function make(parameters: string, body: string): unknown {
+    const variablesList = Array.from({ length: variables }, (_, index) => `let t${index};`).join(' ');
+    const read = (isPresent: boolean) =>
+      [...facts].map(([name, variable]) => `const ${variable} = ${readFact(name, isPresent)};`).join('\n');
+    const expectedPresent = [...facts].filter(
+      ([name]) => (factTypes[name] === 'number' || factTypes[name] === 'boolean') && !oftenAbsent.has(name),
+    );
+    const guards = expectedPresent.map(([, variable]) => `${variable} === null`).join(' || ');
+    const lines = [
+      '"use strict";',
+      'const round = Math.round;',
+      ...constants.map((_, index) => `const k${index} = k[${index}];`),
+      // Whole numbers stay whole for V8 where NaN can't come in, so what is hardly ever absent is left to a second function.
+      `function careful(${parameters}) { ${read(false)}\n${variablesList}\n${body} }`,
+      `return function (${parameters}) { ${read(true)}`,
+      guards === '' ? '' : `if (${guards}) return careful(${parameters});`,
+      `${variablesList}\n${body} };`,
+    ];
+    return new Function('k', lines.join('\n'))(constants);
+  }
+
+  function finish(): Part {
+    const begin = 'let score = result.score, out = result.breakdown, v = 0;\n';
+    const end = 'result.score = score; result.breakdown = out;';
+    return make('facts, result', `${begin}${statements}${end}`) as Part;
+  }
+
+  const finishExpression = (tree: TypedExpression) => {
+    const code = write(tree);
+    return make('facts', `return ${code};`) as (facts: Facts) => Value | null;
+  };
+
+  return { add, finish, finishExpression, isFull: () => statements.length > sourceLimit };
+}
+
+/** The number that a value is whatever the facts, where it is written as one. */
+function fixedValue(tree: TypedExpression): number | undefined {
+  if (tree.kind === 'constant' && typeof tree.value === 'number') return tree.value;
+  if (tree.kind !== 'negation') return undefined;
+  const operand = fixedValue(tree.operand);
+  return operand === undefined ? undefined : -operand;
+}
+
+/** One expression by itself. An absent number comes out as NaN, an absent text or list as null. */
+export function compileExpression(tree: TypedExpression): (facts: Facts) => Value | null {
+  return createWriter().finishExpression(tree);
+}
+
+/** One function for all entries. It throws for no facts, and gives the same for the same. */
+export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts) => Score {
+  const parts: Part[] = [];
+  let writer = createWriter();
+  for (const entry of entries) {
+    if (writer.isFull()) {
+      parts.push(writer.finish());
+      writer = createWriter();
+    }
+    writer.add(entry);
+  }
+  parts.push(writer.finish());
+  const [first = () => {}, ...others] = parts;
+  return facts => {
+    const result = { score: 0, breakdown: '' };
+    first(facts, result);
+    for (const part of others) part(facts, result);
+    result.breakdown = result.breakdown === '' ? '[]' : `${result.breakdown}]`;
+    result.score = Math.min(Math.max(result.score, minimum), maximum);
+    return result;
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * Globs over paths: `*` and `?` stay within a folder, `**` crosses folders and may be empty, `[a-z]` and `[!a-z]` are
+ * one character of a folder, `{a,b}` either. A leading dot is a character like any other, and case counts.
+ */
+import { compilePattern, type Pattern, PatternError } from './pattern.ts';
+
+interface Part {
+  regex: string;
+  /** Whether what follows begins a path segment, where a `**` followed by a slash may stand for no folder at all. */
+  beginsSegment: boolean;
+}
+
+const maximumNesting = 8;
+
+const quote = (character: string) => (/[\w/]|[^\0-\x7f]/.test(character) ? character : `\\${character}`);
+
+/** One range of a class in RE2 syntax, without the slash that it may span. */
+function rangeOf(low: string, high: string): string {
+  if ((high.codePointAt(0) ?? 0) < (low.codePointAt(0) ?? 0)) {
+    throw new PatternError(`has the range ${low}-${high} the wrong way round`);
+  }
+  const spansSlash = low <= '/' && high >= '/';
+  const ranges = spansSlash ? [`${low}.`, `0${high}`] : [`${low}${high}`];
+  return ranges
+    .map(range => [...range])
+    .filter(([from = '', to = '']) => from <= to)
+    .map(([from = '', to = '']) => `${quote(from)}-${quote(to)}`)
+    .join('');
+}
+
+/** Reads `[…]` from its opening bracket. No class ever matches a slash. */
+function readClass(glob: string, start: number): { regex: string; end: number } {
+  let index = start + 1;
+  const negated = glob[index] === '!' || glob[index] === '^';
+  if (negated) index++;
+  const first = index;
+  const items: { character: string; isDash: boolean }[] = [];
+  while (glob[index] !== ']' || index === first) {
+    const isEscaped = glob[index] === '\\';
+    if (isEscaped) index++;
+    const character = glob.codePointAt(index);
+    if (character === undefined) {
+      throw new PatternError('has a `[` without its `]`; write `\\\\[` for the bracket itself');
+    }
+    items.push({ character: String.fromCodePoint(character), isDash: !isEscaped && character === 0x2d });
+    index += character > 0xffff ? 2 : 1;
+  }
+  let regex = negated ? '[^/' : '[';
+  for (let at = 0; at < items.length; at++) {
+    const low = items[at]?.character ?? '';
+    const high = items[at + 2]?.character;
+    if (items[at + 1]?.isDash === true && high !== undefined) {
+      regex += rangeOf(low, high);
+      at += 2;
+    } else if (low === '/') {
+      throw new PatternError('has a `/` between `[` and `]`, which stays within a folder');
+    } else regex += quote(low);
+  }
+  return { regex: `${regex}]`, end: index + 1 };
+}
+
+/** Splits `{a,b}` from its opening brace. One without a comma is no choice but two braces, as in a shell. */
+function readChoices(glob: string, start: number): { choices: string[]; end: number } {
+  const choices: string[] = [];
+  let depth = 0;
+  let from = start + 1;
+  for (let index = start; index < glob.length; index++) {
+    const character = glob[index];
+    if (character === '\\') index++;
+    else if (character === '{') depth++;
+    else if (character === ',' && depth === 1) {
+      choices.push(glob.slice(from, index));
+      from = index + 1;
+    } else if (character === '}' && --depth === 0) {
+      const last = glob.slice(from, index);
+      if (choices.length === 0 && /^[^.]+\.\.[^.]+$/.test(last)) {
+        throw new PatternError('has a range in braces; write each choice, such as {1,2,3}');
+      }
+      return { choices: [...choices, last], end: index + 1 };
+    }
+  }
+  throw new PatternError('has a `{` without its `}`; write `\\\\{` for the brace itself');
+}
+
+function translate(glob: string, beginsSegment: boolean, nesting: number): Part {
+  if (nesting > maximumNesting) throw new PatternError(`has braces nested deeper than ${maximumNesting} levels`);
+  let regex = '';
+  let begins = beginsSegment;
+  let index = 0;
+  while (index < glob.length) {
+    const character = String.fromCodePoint(glob.codePointAt(index) ?? 0);
+    const stars = /^\*+/.exec(glob.slice(index))?.[0].length ?? 0;
+    if (stars > 1) {
+      const crossesWhole = begins && glob[index + stars] === '/';
+      regex += crossesWhole ? '(?:.*/)?' : '.*';
+      index += crossesWhole ? stars + 1 : stars;
+      begins = crossesWhole;
+    } else if (character === '[') {
+      const read = readClass(glob, index);
+      regex += read.regex;
+      index = read.end;
+      begins = false;
+    } else if (character === '{') {
+      const { choices, end } = readChoices(glob, index);
+      const parts = choices.map(choice => translate(choice, begins, nesting + 1));
+      const joined = parts.map(part => part.regex).join('|');
+      regex += parts.length === 1 ? `\\{${joined}\\}` : `(?:${joined})`;
+      index = end;
+      begins = parts.length > 1 && parts.every(part => part.beginsSegment);
+    } else {
+      const escaped = character === '\\';
+      if (escaped && index + 1 === glob.length) throw new PatternError('ends with a backslash that escapes nothing');
+      const literal = escaped ? String.fromCodePoint(glob.codePointAt(index + 1) ?? 0) : character;
+      if (!escaped && character === '*') regex += '[^/]*';
+      else regex += !escaped && character === '?' ? '[^/]' : quote(literal);
+      index += literal.length + (escaped ? 1 : 0);
+      begins = literal === '/';
+    }
+  }
+  return { regex, beginsSegment: begins };
+}
+
+/** The commonest shapes need no automaton. */
+function plainTest(glob: string): ((path: string) => boolean) | undefined {
+  const [, before = '', plain = '', after = ''] = /^(\*\*\/\*?|\*(?!\*))?([^*?[\]{}\\]*)(\*\*)?$/.exec(glob) ?? [];
+  if (plain === '') return undefined;
+  if (before === '' && after === '') return path => path === plain;
+  if (before === '') return plain.endsWith('/') ? path => path.startsWith(plain) : undefined;
+  if (after !== '' || plain.includes('/')) return undefined;
+  if (before === '**/') return path => path === plain || path.endsWith(`/${plain}`);
+  if (before === '**/*') return path => path.endsWith(plain);
+  return path => path.endsWith(plain) && !path.includes('/');
+}
+
+/** The pattern's test tells whether the glob matches the whole of a path. @throws PatternError */
+export function compileGlob(glob: string): Pattern {
+  if (glob === '') throw new PatternError('is empty; write a path or a glob');
+  if (glob.startsWith('!')) throw new PatternError('begins with `!`; put the `!` before the function instead');
+  const test = plainTest(glob);
+  if (test !== undefined) return { test, cost: 0 };
+  return compilePattern(`\\A(?s:${translate(glob, true, 0).regex})\\z`);
+}

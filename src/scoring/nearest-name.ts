@@ -1,0 +1,49 @@
+/** How many characters of a wrong name may differ before a suggestion would be a guess. */
+const toleranceOf = (name: string) => Math.max(1, Math.floor(name.length / 3));
+
+/** Optimal string alignment: insertions, deletions, substitutions and swapped neighbours count one each. */
+function editDistance(left: string, right: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: right.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= left.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= right.length; column++) {
+      const same = left[row - 1] === right[column - 1];
+      let distance = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (same ? 0 : 1),
+      );
+      if (left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1]) {
+        distance = Math.min(distance, (beforeLast[column - 2] ?? 0) + 1);
+      }
+      current.push(distance);
+    }
+    beforeLast = last;
+    last = current;
+  }
+  return last[right.length] ?? 0;
+}
+
+/** The candidate that `name` most likely meant, or undefined where none is near. */
+export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
+  if (name.length > 60) return undefined;
+  // Case and hyphens are the commonest slips: changedFiles, changed-files.
+  const wanted = name.replace(/(?<=[a-z])(?=[A-Z])|-/g, '_').toLowerCase();
+  let nearest: string | undefined;
+  let best = toleranceOf(wanted) + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(wanted, candidate.toLowerCase());
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+/** The end of an error sentence: `; did you mean …?`, or nothing. */
+export function suggestion(name: string, candidates: Iterable<string>): string {
+  const nearest = nearestName(name, candidates);
+  return nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
+}

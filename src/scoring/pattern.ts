@@ -1,0 +1,259 @@
+/**
+ * Regular expressions in RE2 syntax with a bound on time that no pattern and no text escapes.
+ *
+ * re2js parses and compiles. Its own matching is linear too, but a text that keeps leading its automaton to new states
+ * costs up to 5 µs a character (`a.{100}$` over random a and b: 0.3 s for 64 KB). So its compiled program is run here
+ * as a bit set: for each character the set of steps that can read it, then the union of what may follow those, four
+ * steps at a time from a table. A character costs at most size²/128 word operations, whatever the text.
+ */
+import { RE2JS, RE2JSException } from 're2js';
+
+/** The reason why a pattern is refused; `message` is the end of a sentence about it. */
+export class PatternError extends Error {}
+
+export interface Pattern {
+  /** Whether the pattern matches anywhere in the text. */
+  test(text: string): boolean;
+  /** What a character costs at worst: a fixed part and the square of the pattern's size. */
+  cost: number;
+}
+
+export const patternLimits = {
+  /** Of one pattern: 64 KB take 30 ms then. */
+  size: 128,
+  /** Of all patterns of one expression together, so that it stays within 50 ms on 64 KB. */
+  cost: 20_000,
+  /** re2js writes repeats out before the size is known: a microsecond for each step. */
+  unrolled: 20_000,
+} as const;
+
+// The parts of re2js's compiled program that are read here. A test compares every construct with re2js's own matching.
+interface Instruction {
+  op: number;
+  out: number;
+  arg: number;
+  matchRune(rune: number): boolean;
+}
+interface Program {
+  start: number;
+  numInst(): number;
+  getInst(counter: number): Instruction;
+}
+const operation = { alternative: 1, alternativeMatch: 2, capture: 3, assertion: 4, match: 6, nothing: 7, rune: 8 };
+const assertion = { lineStart: 1, lineEnd: 2, textStart: 4, textEnd: 8, wordBoundary: 16, noWordBoundary: 32 };
+
+/** What stands before or after a position, as far as assertions care. */
+const edge = 0;
+const newline = 1;
+const word = 2;
+const other = 3;
+
+function kindOf(code: number): number {
+  if (code === -1) return edge;
+  if (code === 10) return newline;
+  const isWord = (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57) || code === 95;
+  return isWord ? word : other;
+}
+
+/** The assertions that hold between two kinds of neighbours. */
+function assertionsBetween(before: number, after: number): number {
+  let held = (before === word) === (after === word) ? assertion.noWordBoundary : assertion.wordBoundary;
+  if (before === edge) held |= assertion.textStart | assertion.lineStart;
+  if (before === newline) held |= assertion.lineStart;
+  if (after === edge) held |= assertion.textEnd | assertion.lineEnd;
+  if (after === newline) held |= assertion.lineEnd;
+  return held;
+}
+
+/** What can come next where certain assertions hold, as bit sets of `words` 32-bit words. */
+interface Transitions {
+  start: Int32Array;
+  /** For each group of four steps and each subset of it: the union of what follows those. */
+  follow: Int32Array;
+}
+
+interface Tables {
+  size: number;
+  words: number;
+  /** Where the bit after the last step stands, which means a match. */
+  matchWord: number;
+  matchBit: number;
+  /** The first characters of the classes of characters that the pattern tells apart, but for the first class. */
+  bounds: Int32Array;
+  asciiClass: Uint16Array;
+  /** For each class the steps that read it. */
+  readers: Int32Array;
+  /** For each class 1 where a match can begin with it after the first character. */
+  begins: Uint8Array;
+  /** By kind before * 4 + kind after. */
+  between: readonly Transitions[];
+}
+
+function classOf(bounds: Int32Array, rune: number): number {
+  let low = 0;
+  let high = bounds.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((bounds[middle] ?? 0) <= rune) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function addBit(set: Int32Array, offset: number, bit: number): void {
+  const index = offset + (bit >> 5);
+  set[index] = (set[index] ?? 0) | (1 << (bit & 31));
+}
+
+function makeTables(program: Program, steps: readonly number[], bounds: Int32Array): Tables {
+  const size = steps.length;
+  const words = (size >> 5) + 1;
+  const stepOf = new Map(steps.map((counter, step) => [counter, step]));
+
+  /** The steps, and the match, that can come next at a program counter where these assertions hold. */
+  function closure(from: number, held: number): Int32Array {
+    const reached = new Int32Array(words);
+    const seen = new Set<number>();
+    const pending = [from];
+    for (let counter = pending.pop(); counter !== undefined; counter = pending.pop()) {
+      if (seen.has(counter)) continue;
+      seen.add(counter);
+      const { op, out, arg } = program.getInst(counter);
+      const step = stepOf.get(counter);
+      if (step !== undefined) addBit(reached, 0, step);
+      else if (op === operation.match) addBit(reached, 0, size);
+      else if (op === operation.alternative || op === operation.alternativeMatch) pending.push(out, arg);
+      else if (op === operation.capture || op === operation.nothing) pending.push(out);
+      else if (op === operation.assertion && (arg & ~held) === 0) pending.push(out);
+    }
+    return reached;
+  }
+
+  function transitions(held: number): Transitions {
+    const follow = new Int32Array(words * 8 * 16 * words);
+    for (const [step, counter] of steps.entries()) {
+      const next = closure(program.getInst(counter).out, held);
+      for (let subset = 0; subset < 16; subset++) {
+        if ((subset & (1 << (step & 3))) === 0) continue;
+        const row = ((step >> 2) * 16 + subset) * words;
+        for (let word = 0; word < words; word++) follow[row + word] = (follow[row + word] ?? 0) | (next[word] ?? 0);
+      }
+    }
+    return { start: closure(program.start, held), follow };
+  }
+
+  let used = 0;
+  for (let counter = 0; counter < program.numInst(); counter++) {
+    const { op, arg } = program.getInst(counter);
+    if (op === operation.assertion) used |= arg;
+  }
+  const known = new Map<number, Transitions>();
+  const between = Array.from({ length: 16 }, (_, pair) => {
+    const held = assertionsBetween(pair >> 2, pair & 3) & used;
+    const made = known.get(held) ?? transitions(held);
+    known.set(held, made);
+    return made;
+  });
+
+  const later = closure(program.start, ~assertion.textStart);
+  const matchWord = size >> 5;
+  const matchBit = 1 << (size & 31);
+  const matchesEmpty = ((later[matchWord] ?? 0) & matchBit) !== 0;
+  const readers = new Int32Array((bounds.length + 1) * words);
+  const begins = new Uint8Array(bounds.length + 1).fill(matchesEmpty ? 1 : 0);
+  for (let index = 0; index < begins.length; index++) {
+    const rune = index === 0 ? 0 : (bounds[index - 1] ?? 0);
+    for (const [step, counter] of steps.entries()) {
+      if (!program.getInst(counter).matchRune(rune)) continue;
+      addBit(readers, index * words, step);
+      if (((later[step >> 5] ?? 0) & (1 << (step & 31))) !== 0) begins[index] = 1;
+    }
+  }
+  const asciiClass = Uint16Array.from({ length: 128 }, (_, rune) => classOf(bounds, rune));
+  return { size, words, matchWord, matchBit, bounds, asciiClass, readers, begins, between };
+}
+
+/** One character, surrogates joined as re2js does; -1 after the end. */
+function runeAt(text: string, position: number): number {
+  return position < text.length ? (text.codePointAt(position) ?? -1) : -1;
+}
+
+function run(tables: Tables, text: string): boolean {
+  const { words, matchWord, matchBit, bounds, asciiClass, readers, begins, between } = tables;
+  const none = between[0];
+  if (none === undefined) return false;
+  let rune = runeAt(text, 0);
+  let active = Int32Array.from((between[edge * 4 + kindOf(rune)] ?? none).start);
+  let next = new Int32Array(words);
+  let position = 0;
+  for (;;) {
+    if (((active[matchWord] ?? 0) & matchBit) !== 0) return true;
+    if (rune === -1) return false;
+    const row = (rune < 128 ? (asciiClass[rune] ?? 0) : classOf(bounds, rune)) * words;
+    let before = kindOf(rune);
+    position += rune > 0xffff ? 2 : 1;
+    rune = runeAt(text, position);
+    let read = 0;
+    for (let word = 0; word < words; word++) read |= (active[word] ?? 0) & (readers[row + word] ?? 0);
+    if (read === 0) {
+      // Nothing is under way: on to the next character that can begin a match.
+      while (rune !== -1 && begins[rune < 128 ? (asciiClass[rune] ?? 0) : classOf(bounds, rune)] === 0) {
+        before = kindOf(rune);
+        position += rune > 0xffff ? 2 : 1;
+        rune = runeAt(text, position);
+      }
+    }
+    const { start, follow } = between[before * 4 + kindOf(rune)] ?? none;
+    next.set(start);
+    if (read !== 0) {
+      for (let word = 0; word < words; word++) {
+        let reading = (active[word] ?? 0) & (readers[row + word] ?? 0);
+        for (let group = word * 8; reading !== 0; group++, reading >>>= 4) {
+          if ((reading & 15) === 0) continue;
+          const union = (group * 16 + (reading & 15)) * words;
+          for (let at = 0; at < words; at++) next[at] = (next[at] ?? 0) | (follow[union + at] ?? 0);
+        }
+      }
+    }
+    const spent = active;
+    active = next;
+    next = spent;
+  }
+}
+
+/** The most steps that re2js may have to write out: no nesting of repeats goes over 1,000, its own limit. */
+function unrolledBound(source: string): number {
+  let factor = 1;
+  for (const [, least = '', most = ''] of source.matchAll(/\{(\d+)(?:,(\d*))?\}/g)) {
+    factor = Math.min(1000, factor * Math.max(1, Number(least), Number(most)));
+  }
+  return factor * source.length;
+}
+
+/** @throws PatternError where the syntax is wrong or the pattern too large */
+export function compilePattern(source: string): Pattern {
+  if (unrolledBound(source) > patternLimits.unrolled) {
+    throw new PatternError('is too large with its repeats written out; shorten it or lower its repeat counts');
+  }
+  let compiled: RE2JS;
+  try {
+    compiled = RE2JS.compile(source);
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error;
+    const reason = error.message.replace(/^error parsing regexp: /, '');
+    throw new PatternError(`is not a pattern in RE2 syntax: ${reason}`);
+  }
+  const { prog, dfa } = compiled.re2();
+  const program: Program = prog;
+  const steps: number[] = [];
+  for (let counter = 0; counter < program.numInst(); counter++) {
+    if (program.getInst(counter).op >= operation.rune) steps.push(counter);
+  }
+  if (steps.length > patternLimits.size || program.numInst() > 4 * patternLimits.size) {
+    throw new PatternError(
+      `reads ${steps.length} characters with its repeats written out; the limit is ${patternLimits.size}`,
+    );
+  }
+  const tables = makeTables(program, steps, dfa.classBounds);
+  return { test: text => run(tables, text), cost: 512 + steps.length ** 2 };
+}

@@ -1,0 +1,102 @@
+/** An organisation's rules: their shape, their checks, and the score that they give to a pull request. */
+import { type CheckedEntry, compileEntries, type Score } from './compile.ts';
+import { parseExpression } from './expression.ts';
+import type { Facts } from './facts.ts';
+import { ExpressionError } from './tokens.ts';
+import type { TypedExpression } from './tree.ts';
+
+export type RuleAction = 'ADD' | 'SUBTRACT';
+
+export interface RuleLogic {
+  /** The condition under which the effect is applied. */
+  expression: string;
+  /** `value` is an expression too; its result is rounded to the nearest integer, halves away from zero. */
+  effect: { action: RuleAction; value: string };
+}
+
+export interface RuleDefinition {
+  name: string;
+  description: string;
+  is_enabled: boolean;
+  logic: RuleLogic[];
+}
+
+/** One rule's contribution to a score. `effect` is the rounded value as it is; `action` says how it counts. */
+export interface BreakdownEntry {
+  name: string;
+  action: RuleAction;
+  effect: number;
+  expression: string;
+}
+
+export interface RuleProblem {
+  rule: string;
+  /** Counted from 1; null where the problem is the rule's own. */
+  entry: number | null;
+  part: 'name' | 'logic' | 'expression' | 'action' | 'value';
+  /** A whole sentence that names the rule, the entry and the part. */
+  message: string;
+}
+
+export interface CompiledRuleset {
+  /** Scores a pull request. Never throws, and gives the same for the same facts. */
+  score(facts: Facts): Score;
+  problems: RuleProblem[];
+}
+
+export const ruleLimits = { rules: 200, entries: 50, nameCharacters: 200 } as const;
+
+export const isRuleAction = (text: string): text is RuleAction => text === 'ADD' || text === 'SUBTRACT';
+
+function describe(rule: string, entry: number | null, part: RuleProblem['part'], reason: string): RuleProblem {
+  const shown = rule.length > 80 ? `${[...rule.slice(0, 80)].slice(0, 60).join('')}…` : rule;
+  const place = entry === null ? part : `entry ${entry}, ${part}`;
+  return { rule, entry, part, message: `Rule ${JSON.stringify(shown)}, ${place}: ${reason}` };
+}
+
+/** Checks one rule's logic: either its entries, ready to be compiled, or its problems. */
+export function checkRule({ name, logic }: RuleDefinition): { entries: CheckedEntry[]; problems: RuleProblem[] } {
+  const entries: CheckedEntry[] = [];
+  const problems: RuleProblem[] = [];
+  if (logic.length === 0) problems.push(describe(name, null, 'logic', 'it has no entry; write at least one'));
+  if (logic.length > ruleLimits.entries) {
+    const reason = `it has ${logic.length} entries, more than ${ruleLimits.entries}; split the rule`;
+    return { entries, problems: [describe(name, null, 'logic', reason)] };
+  }
+  for (const [index, { expression, effect }] of logic.entries()) {
+    const read = (part: 'expression' | 'value', source: string): TypedExpression | undefined => {
+      try {
+        return parseExpression(source, part === 'value' ? 'number' : 'boolean');
+      } catch (error) {
+        if (!(error instanceof ExpressionError)) throw error;
+        problems.push(describe(name, index + 1, part, error.message));
+        return undefined;
+      }
+    };
+    const condition = read('expression', expression);
+    const value = read('value', effect.value);
+    const { action } = effect;
+    if (!isRuleAction(action)) {
+      problems.push(describe(name, index + 1, 'action', `${JSON.stringify(action)} is neither ADD nor SUBTRACT`));
+    } else if (condition !== undefined && value !== undefined) {
+      entries.push({ name, action, expression, condition, value });
+    }
+  }
+  return { entries, problems };
+}
+
+/**
+ * Compiles the enabled rules into one function. A rule that is not valid (any more) contributes nothing as a whole
+ * and stands in `problems`; the others score.
+ */
+export function compileRuleset(rules: readonly RuleDefinition[]): CompiledRuleset {
+  const entries: CheckedEntry[] = [];
+  const problems: RuleProblem[] = [];
+  for (const rule of rules) {
+    if (!rule.is_enabled) continue;
+    const checked = checkRule(rule);
+    problems.push(...checked.problems);
+    if (checked.problems.length === 0) entries.push(...checked.entries);
+  }
+  return { score: compileEntries(entries), problems };
+}

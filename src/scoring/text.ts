@@ -1,0 +1,47 @@
+/** Text as the rule language sees it: characters are code points, and every operation is linear. */
+
+export function characterCount(text: string): number {
+  let count = text.length;
+  for (let index = 1; index < text.length; index++) {
+    // A low surrogate that follows a high one is the second half of one character.
+    if ((text.charCodeAt(index) & 0xfc00) === 0xdc00 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800) {
+      count--;
+      index++;
+    }
+  }
+  return count;
+}
+
+/** Beyond this product of lengths V8's own search, quadratic at worst, gives way to Knuth, Morris and Pratt's. */
+const plainSearchLimit = 1 << 20;
+
+export function containsText(text: string, part: string): boolean {
+  if (text.length * part.length <= plainSearchLimit) return text.includes(part);
+  if (part.length > text.length) return false;
+  const fallback = new Int32Array(part.length);
+  for (let index = 1, matched = 0; index < part.length; index++) {
+    while (matched > 0 && part.charCodeAt(index) !== part.charCodeAt(matched)) matched = fallback[matched - 1] ?? 0;
+    if (part.charCodeAt(index) === part.charCodeAt(matched)) matched++;
+    fallback[index] = matched;
+  }
+  for (let index = 0, matched = 0; index < text.length; index++) {
+    while (matched > 0 && text.charCodeAt(index) !== part.charCodeAt(matched)) matched = fallback[matched - 1] ?? 0;
+    if (text.charCodeAt(index) === part.charCodeAt(matched)) matched++;
+    if (matched === part.length) return true;
+  }
+  return false;
+}
+
+/** Below, at or above zero as `left` sorts before, with or after `right` by code points. */
+export function compareText(left: string, right: string): number {
+  const shared = Math.min(left.length, right.length);
+  for (let index = 0; index < shared; index++) {
+    const one = left.charCodeAt(index);
+    const two = right.charCodeAt(index);
+    if (one === two) continue;
+    // Surrogates stand for characters after all others, though their own numbers come before U+E000.
+    const isSurrogate = (one & 0xf800) === 0xd800;
+    return isSurrogate === ((two & 0xf800) === 0xd800) ? one - two : isSurrogate ? 1 : -1;
+  }
+  return left.length - right.length;
+}

@@ -1,0 +1,32 @@
+/** An expression that has passed the checks: what is compiled, and what is shown part by part in explanations. */
+import type { FactName, FactType } from './facts.ts';
+import type { FunctionDefinition } from './functions.ts';
+
+export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%';
+export type ComparisonOperator = '==' | '!=' | '<' | '<=' | '>' | '>=';
+export type LogicalOperator = '&&' | '||';
+
+export interface Part {
+  type: FactType;
+  /** Where the part stands in the source, in UTF-16 units, without brackets around it. */
+  start: number;
+  end: number;
+}
+
+export type TypedExpression = Part &
+  (
+    | { kind: 'constant'; value: number | string | boolean }
+    | { kind: 'fact'; name: FactName }
+    | { kind: 'negation' | 'not'; operand: TypedExpression }
+    | { kind: 'arithmetic'; operator: ArithmeticOperator; left: TypedExpression; right: TypedExpression }
+    /** Both sides have one type: number or text, for `==` and `!=` also boolean. */
+    | { kind: 'comparison'; operator: ComparisonOperator; left: TypedExpression; right: TypedExpression }
+    | { kind: 'logical'; operator: LogicalOperator; left: TypedExpression; right: TypedExpression }
+    | { kind: 'choice'; condition: TypedExpression; consequent: TypedExpression; alternate: TypedExpression }
+    /** `in` with constants of the left side's type. */
+    | { kind: 'oneOf'; left: TypedExpression; options: readonly (number | string)[] }
+    /** `in` with a fact that is a list. */
+    | { kind: 'itemOf'; left: TypedExpression; list: TypedExpression }
+    /** `values` are passed in order, a fact that the function reads by itself first, then `prepared`. */
+    | { kind: 'call'; definition: FunctionDefinition; values: readonly TypedExpression[]; prepared: unknown }
+  );
