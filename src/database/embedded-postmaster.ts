@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serverEnvironment } from './embedded-binaries.ts';
 import { type Cluster, databaseName } from './embedded-cluster.ts';
+import { homeFiles } from './embedded-files.ts';
 import { isGuardian, isIdTaken, isServerProcess, parentOf, serverProcesses } from './embedded-processes.ts';
 
 /** A PostgreSQL server that accepts connections. */
@@ -47,6 +48,7 @@ const notDurable = { fsync: 'off', full_page_writes: 'off' };
  */
 export async function startPostmaster(cluster: Cluster, options: PostmasterOptions): Promise<Postmaster | 'taken'> {
   let last = '';
+  let failures = 0;
   let port = options.port ?? cluster.port;
   for (const started = Date.now(); Date.now() - started < 15_000; ) {
     const predecessor = await endPredecessor(cluster.data, options.home);
@@ -62,11 +64,17 @@ export async function startPostmaster(cluster: Cluster, options: PostmasterOptio
     if (/lock file ".*" already exists/.test(outcome)) return 'taken';
     if (/could not create any TCP\/IP sockets/.test(outcome)) port = options.port;
     // The last processes of a killed server need a moment to notice.
-    else if (!/shared memory block .* is still in use/.test(outcome)) break;
+    else if (!/shared memory block .* is still in use/.test(outcome)) failures += 1;
+    // One that was killed while it started is not at fault.
+    if (failures === 3) break;
     await sleep(50);
   }
-  const reason = /(?:FATAL|PANIC|ERROR): .*/.exec(last)?.[0] ?? last.trim().split('\n').at(-1) ?? '';
-  throw new Error(`the embedded PostgreSQL in ${cluster.data} did not start: ${reason || 'no port is free'}`);
+  const lines = last.split('\n').filter(line => !line.includes('the database system is'));
+  const reason = lines.find(line => /FATAL|PANIC/.test(line))?.replace(/^.*?(FATAL|PANIC): +/, '') ?? lines.at(-2);
+  throw new Error(
+    `the embedded PostgreSQL in ${cluster.data} did not start (${reason || 'no port is free'}): ` +
+      `see ${homeFiles(options.home).log}, or set DATABASE_URL`,
+  );
 }
 
 /** One try. A text is what the server wrote before it ended. */

@@ -9,7 +9,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Cluster, openCluster, rememberPort, removeIfAbandoned } from './embedded-cluster.ts';
+import { type Cluster, openCluster, rememberPort } from './embedded-cluster.ts';
 import {
   type ControlAnswer,
   errorCode,
@@ -112,7 +112,6 @@ async function serveLeases(cluster: Cluster, first: Postmaster, onLog: (text: st
     // First of all, so that nobody finds us any more; those that did are told to look again.
     removeServerFile(secret);
     await running.then(postmaster => postmaster.stop()).catch(() => undefined);
-    removeIfAbandoned(cluster);
     process.exit(0);
   }
 
