@@ -1,3 +1,4 @@
+import { createPrivateKey } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import { id } from './reading.ts';
@@ -65,11 +66,12 @@ function appCredentials(
   let client: ReturnType<typeof createAppClient> | undefined;
 
   async function createAppClient() {
+    const privateKey = readPrivateKey(app.privateKey);
     const [{ Octokit }, { createAppAuth }] = await Promise.all([import('@octokit/core'), import('@octokit/auth-app')]);
     const silent = () => {};
     return new Octokit({
       authStrategy: createAppAuth,
-      auth: { appId: app.id, privateKey: app.privateKey },
+      auth: { appId: app.id, privateKey },
       baseUrl,
       request: { fetch: boundedFetch },
       log: { debug: silent, info: silent, warn: silent, error: silent },
@@ -126,10 +128,19 @@ function errorOfApp(error: unknown, organisation: string, names: string): Error 
       { cause: error },
     );
   }
-  if (isHttpError(error) || error instanceof ServiceError) return errorOfRequest(error, names);
-  return new GithubError(
+  return errorOfRequest(error, names);
+}
+
+/** The key as PKCS #8, whichever PEM it came in; line ends may be written `\\n`, as in one-line variables. */
+function readPrivateKey(pem: string): string {
+  try {
+    const key = createPrivateKey(pem.replaceAll('\\n', '\n'));
+    if (key.asymmetricKeyType === 'rsa') return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+  } catch {
+    // Said below, without the error: it might quote the key.
+  }
+  throw new GithubError(
     'github_credentials',
     'The key in GITHUB_APP_PRIVATE_KEY cannot be used: set it to the whole PEM file that GitHub gave for the App',
-    { cause: error },
   );
 }

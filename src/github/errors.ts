@@ -131,12 +131,11 @@ export function errorOfRequest(error: unknown, credentials: string): ServiceErro
   if (error instanceof Error && error.cause instanceof DOMException && error.cause.name === 'TimeoutError') {
     return timeoutError(undefined);
   }
-  const code = connectionErrorCode(error);
   return new GithubError(
     'github_failed',
-    code === undefined
-      ? "GitHub's reply makes no sense: check GITHUB_API_URL, or try again later"
-      : `The connection to GitHub failed (${code}): check GITHUB_API_URL and the network`,
+    isHttpError(error)
+      ? `The connection to GitHub failed (${connectionErrorCode(error) ?? error.message}): check GITHUB_API_URL and the network`
+      : "GitHub's reply makes no sense: check GITHUB_API_URL, or try again later",
     { cause: error },
   );
 }

@@ -1,0 +1,238 @@
+import { describe, expect, test } from 'vitest';
+import type { Github, PullRequestPage } from '../../src/github/client.ts';
+import type { GithubRequest } from '../../src/github/transport.ts';
+import { errorOf, fetchOne, found, start } from './support.ts';
+
+async function pages(client: Github, nodeId: string, order: 'created' | 'updated', pageSize: number) {
+  const all: PullRequestPage[] = [];
+  for (let after: string | null = null; ; ) {
+    const page = await client.pagePullRequests('acme', nodeId, { order, after, pageSize });
+    if (!page) throw new Error('The repository is gone');
+    all.push(page);
+    if (!page.hasNextPage) return all;
+    after = page.endCursor;
+  }
+}
+
+describe('fetching by id', () => {
+  test('fifty pull requests take one request, at the price of one', async () => {
+    const seen: GithubRequest[] = [];
+    const { github, web, client } = await start({}, { onRequest: request => seen.push(request) });
+    const opened = Array.from({ length: 50 }, () => web.openPullRequest());
+    const results = await client.fetchPullRequests(
+      'acme',
+      opened.map(each => each.nodeId),
+    );
+    expect(opened.map(each => found(results.get(each.nodeId)).number)).toEqual(opened.map(each => each.number));
+    expect(github.count()).toBe(1);
+    expect(seen).toMatchObject([
+      { operation: 'PullRequests', organisation: 'acme', rateLimit: { cost: 1, remaining: 4_999 }, error: undefined },
+    ]);
+  });
+
+  test('none takes no request, and more than fifty is refused before one', async () => {
+    const { github, client } = await start();
+    expect((await client.fetchPullRequests('acme', [])).size).toBe(0);
+    const ids = Array.from({ length: 51 }, (_, index) => `PR_${index}`);
+    expect(await errorOf(client.fetchPullRequests('acme', ids))).toBeInstanceOf(RangeError);
+    expect(github.requests).toEqual([]);
+  });
+
+  test('what GitHub no longer shows is gone, the others are there', async () => {
+    const { web, client } = await start();
+    const [gone, there] = [web.openPullRequest(), web.openPullRequest()];
+    gone.remove();
+    const results = await client.fetchPullRequests('acme', [gone.nodeId, there.nodeId, 'PR_nonsense']);
+    expect([...results.values()].map(each => each.status)).toEqual(['gone', 'found', 'gone']);
+  });
+
+  test('a repository that is gone takes its pull requests along', async () => {
+    const { web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    web.remove();
+    expect((await client.fetchPullRequests('acme', [nodeId])).get(nodeId)).toEqual({ status: 'gone' });
+    expect(
+      await client.pagePullRequests('acme', web.nodeId, { order: 'created', after: null, pageSize: 50 }),
+    ).toBeUndefined();
+    expect(await client.findRepository('acme', 'acme', 'web')).toBeUndefined();
+  });
+
+  test('renames and transfers keep the ids and change the names', async () => {
+    const { github, acme, web, client } = await start();
+    const { nodeId, id } = web.openPullRequest();
+    web.rename('site');
+    expect(await fetchOne(client, nodeId)).toMatchObject({ githubId: id, repository: 'acme/site' });
+    acme.rename('apex');
+    expect(await fetchOne(client, nodeId)).toMatchObject({
+      repository: 'apex/site',
+      repositoryOwner: { githubId: acme.id },
+    });
+    const other = github.organisation('other');
+    web.transfer(other);
+    const moved = await fetchOne(client, nodeId);
+    expect(moved).toMatchObject({ githubId: id, repository: 'other/site', repositoryGithubId: web.id });
+    expect(moved.repositoryOwner).toEqual({ githubId: other.id, login: 'other' });
+    expect((await client.findRepository('acme', 'apex', 'site'))?.nodeId).toBe(web.nodeId);
+  });
+
+  test.each([undefined, 'files'])('where some fail on GitHub (field %s), the whole part is used', async field => {
+    const { github, web, client } = await start();
+    const opened = Array.from({ length: 10 }, () => web.openPullRequest());
+    const broken = opened.slice(3, 5).map(each => each.nodeId);
+    github.fault({ kind: 'broken', nodeIds: broken, ...(field && { field }) });
+    const results = await client.fetchPullRequests(
+      'acme',
+      opened.map(each => each.nodeId),
+    );
+    const failed = [...results].filter(([, result]) => result.status === 'failed').map(([nodeId]) => nodeId);
+    expect(failed).toEqual(broken);
+    expect([...results.values()].filter(result => result.status === 'found')).toHaveLength(8);
+  });
+
+  test('one that a resource limit kept back is not gone, and less may pass', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
+    const result = (await client.fetchPullRequests('acme', [nodeId])).get(nodeId);
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'github_failed', tooMuch: true } });
+  });
+
+  test('one that the credentials may not read is not gone', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'FORBIDDEN', message: 'SAML enforcement' });
+    const result = (await client.fetchPullRequests('acme', [nodeId])).get(nodeId);
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'github_credentials' } });
+  });
+});
+
+describe('paging', () => {
+  test('by creation, oldest first; each pull request once, in ⌈n/50⌉ requests', async () => {
+    const { github, web, client } = await start();
+    github.clock.set(1_700_000_000);
+    const opened = Array.from({ length: 120 }, (_, index) => {
+      if (index % 40 === 0) github.clock.advance(1);
+      return web.openPullRequest({ state: index % 2 ? 'MERGED' : 'OPEN' });
+    });
+    const all = await pages(client, web.nodeId, 'created', 50);
+    expect(all.map(page => page.items.length)).toEqual([50, 50, 20]);
+    expect(all.every(page => page.totalCount === 120 && page.failed.length === 0)).toBe(true);
+    expect(all.flatMap(page => page.items.map(each => each.nodeId))).toEqual(opened.map(each => each.nodeId));
+    expect(github.count('PullRequestPage')).toBe(3);
+  });
+
+  test('by change, latest first, closed ones included', async () => {
+    const { github, web, client } = await start();
+    github.clock.set(1_700_000_000);
+    const opened = Array.from({ length: 6 }, () => web.openPullRequest());
+    github.clock.advance(10);
+    opened[2]?.push();
+    github.clock.advance(10);
+    opened[4]?.close();
+    const [page] = await pages(client, web.nodeId, 'updated', 50);
+    const order = page?.items.map(each => opened.findIndex(({ nodeId }) => nodeId === each.nodeId));
+    expect(order).toEqual([4, 2, 5, 3, 1, 0]);
+  });
+
+  test('a pull request opened, or changed, between pages shifts nothing', async () => {
+    const { web, client } = await start();
+    const opened = Array.from({ length: 7 }, () => web.openPullRequest());
+    const first = await client.pagePullRequests('acme', web.nodeId, { order: 'created', after: null, pageSize: 3 });
+    opened[0]?.remove();
+    const late = web.openPullRequest();
+    const rest = await client.pagePullRequests('acme', web.nodeId, {
+      order: 'created',
+      after: first?.endCursor ?? null,
+      pageSize: 50,
+    });
+    const numbers = [...opened.slice(3), late].map(each => each.number);
+    expect(rest?.items.map(each => each.number)).toEqual(numbers);
+  });
+
+  test('one that fails on a page is named, the others are used', async () => {
+    const { github, web, client } = await start();
+    const opened = Array.from({ length: 3 }, () => web.openPullRequest());
+    const [first, second] = opened.map(each => each.nodeId);
+    if (!first || !second) throw new Error('none opened');
+    github.fault({ kind: 'broken', nodeIds: [second], field: 'files' });
+    const options = { order: 'created', after: null, pageSize: 50 } as const;
+    const page = await client.pagePullRequests('acme', web.nodeId, options);
+    expect(page?.items).toHaveLength(2);
+    expect(page?.failed).toMatchObject([{ nodeId: second, error: { code: 'github_failed' } }]);
+    github.fault({ kind: 'broken', nodeIds: [second] });
+    const again = await client.pagePullRequests('acme', web.nodeId, options);
+    expect(again?.items).toHaveLength(2);
+    expect(again?.failed).toMatchObject([{ nodeId: undefined }]);
+  });
+
+  test('repositories of an organisation, with how many pull requests and when they last changed', async () => {
+    const { github, acme, web, client } = await start();
+    github.clock.set(1_700_000_000);
+    web.openPullRequest().push();
+    for (let index = 0; index < 120; index++) acme.repository(`empty-${index}`);
+    const first = await client.pageRepositories('acme', null);
+    const second = await client.pageRepositories('acme', first.endCursor);
+    expect([first.items.length, first.hasNextPage, second.items.length, second.hasNextPage]).toEqual([
+      100,
+      true,
+      21,
+      false,
+    ]);
+    const all = [...first.items, ...second.items];
+    expect(all.find(each => each.name === 'web')).toEqual({
+      githubId: web.id,
+      nodeId: web.nodeId,
+      owner: 'acme',
+      name: 'web',
+      archived: false,
+      pullRequests: 1,
+      pullRequestsUpdatedAt: 1_700_000_000,
+    });
+    expect(all.find(each => each.name === 'empty-7')).toMatchObject({ pullRequests: 0, pullRequestsUpdatedAt: null });
+  });
+
+  test('members of an organisation, who come and go', async () => {
+    const { acme, client } = await start();
+    const members = Array.from({ length: 130 }, (_, index) =>
+      acme.member(`dev-${index}`, { name: index ? null : 'Dev' }),
+    );
+    const [dev, leaver] = members;
+    if (!dev || !leaver) throw new Error('no members');
+    acme.leave(leaver);
+    const first = await client.pageMembers('acme', null);
+    const second = await client.pageMembers('acme', first.endCursor);
+    expect(first.totalCount).toBe(129);
+    expect(first.items[0]).toEqual({ githubId: dev.id, login: 'dev-0', name: 'Dev', photoUrl: dev.avatarUrl });
+    expect(first.items[1]?.name).toBe('dev-2');
+    expect(new Set([...first.items, ...second.items].map(each => each.githubId)).size).toBe(129);
+  });
+
+  test('an organisation that GitHub does not show is not found', async () => {
+    const { client } = await start();
+    expect(await client.findOrganisation('nowhere')).toBeUndefined();
+    expect(await errorOf(client.pageMembers('nowhere', null))).toMatchObject({ code: 'not_found' });
+    expect(await errorOf(client.pageRepositories('nowhere', null))).toMatchObject({ code: 'not_found' });
+  });
+
+  test('an organisation is found whatever the case of its login', async () => {
+    const { acme, client } = await start();
+    acme.member('alice');
+    expect(await client.findOrganisation('ACME')).toEqual({
+      githubId: acme.id,
+      login: 'acme',
+      name: 'acme',
+      photoUrl: acme.avatarUrl,
+      repositories: 1,
+      members: 1,
+    });
+  });
+});
+
+test('a GitHub Enterprise Server without rate limits works', async () => {
+  const seen: GithubRequest[] = [];
+  const { github, web, client } = await start({ enterprise: true }, { onRequest: request => seen.push(request) });
+  const { nodeId, url } = web.openPullRequest();
+  expect((await fetchOne(client, nodeId)).url).toBe(url);
+  expect(github.requests[0]?.path).toBe('/api/graphql');
+  expect(seen[0]?.rateLimit).toBeUndefined();
+});

@@ -1,0 +1,232 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { inspect } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createGithub } from '../../src/github/client.ts';
+import { errorOf, start, startStandIn } from './support.ts';
+
+const { publicKey, privateKey } = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
+});
+
+async function startApp() {
+  const github = await startStandIn({ app: { id: '4711', publicKey } });
+  const acme = github.organisation('acme');
+  github.installApp(acme);
+  const { nodeId } = acme.repository('web').openPullRequest();
+  const app = { id: '4711', privateKey };
+  const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app }, { timeout: 2_000 });
+  const restPaths = () => github.requests.filter(each => !each.path.endsWith('/graphql')).map(each => each.path);
+  return { github, acme, nodeId, client, restPaths };
+}
+
+describe('without credentials', () => {
+  test('every call says what to set, and none is made', async () => {
+    const { github } = await start();
+    const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app: undefined });
+    expect(client.configured).toBe(false);
+    const error = await errorOf(client.findOrganisation('acme'));
+    expect(error).toMatchObject({ code: 'github_not_configured', status: 503 });
+    expect(error.message).toMatch(/GITHUB_TOKEN.*GITHUB_APP_ID/);
+    expect(github.requests).toEqual([]);
+  });
+});
+
+describe('a token', () => {
+  test('that is wrong or revoked is named, without its text', async () => {
+    const { github, client } = await start();
+    expect(client.configured).toBe(true);
+    expect((await client.findOrganisation('acme'))?.login).toBe('acme');
+    github.revokeCredentials();
+    const error = await errorOf(client.findOrganisation('acme'));
+    expect(error).toMatchObject({ code: 'github_credentials', status: 502 });
+    expect(error.message).toContain('GITHUB_TOKEN');
+    expect(inspect(error, { depth: 12 })).not.toContain(github.token);
+  });
+
+  test('that may not read something is named', async () => {
+    const { github, client } = await start();
+    github.fault({ kind: 'reply', status: 403, body: { message: 'Resource not accessible by personal access token' } });
+    expect(await errorOf(client.findOrganisation('acme'))).toMatchObject({ code: 'github_credentials' });
+    const insufficient = { type: 'INSUFFICIENT_SCOPES', message: 'needs read:org', path: ['organization'] };
+    github.fault({ kind: 'reply', status: 200, body: { data: { organization: null }, errors: [insufficient] } });
+    const error = await errorOf(client.pageMembers('acme', null));
+    expect(error).toMatchObject({ code: 'github_credentials' });
+    expect(error.message).toContain('needs read:org');
+  });
+
+  test.each(['ghp_a\nb', 'ghp_é', 'ghp a'])(
+    'that no header can carry is refused before, without its text',
+    async token => {
+      const { github } = await start();
+      const client = createGithub({ apiUrl: github.apiUrl, token, app: undefined });
+      const error = await errorOf(client.findOrganisation('acme'));
+      expect(error).toMatchObject({ code: 'github_credentials' });
+      expect(inspect(error, { depth: 12 })).not.toContain(token);
+      expect(github.requests).toEqual([]);
+    },
+  );
+
+  test('members that it may not count are unknown, the organisation is not', async () => {
+    const { github, client } = await start();
+    github.fault({
+      kind: 'alter',
+      change: reply => {
+        const { organization } = reply.data as { organization: object };
+        const forbidden = { type: 'FORBIDDEN', message: 'no', path: ['organization', 'membersWithRole'] };
+        return { data: { organization: { ...organization, membersWithRole: null } }, errors: [forbidden] };
+      },
+    });
+    expect(await client.findOrganisation('acme')).toMatchObject({ login: 'acme', members: null });
+  });
+});
+
+describe('redirects', () => {
+  async function listener() {
+    const seen: IncomingHttpHeaders[] = [];
+    const server = createServer((request, response) => {
+      seen.push(request.headers);
+      response.end('{"data": {"organization": null}}');
+    });
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const address = server.address();
+    if (address === null || typeof address === 'string') throw new Error('no port');
+    return { url: `http://127.0.0.1:${address.port}/graphql`, seen };
+  }
+
+  test.each([301, 302, 307, 308] as const)(
+    '%d to another address is not followed: no token goes there',
+    async status => {
+      const { github, client } = await start();
+      const { url, seen } = await listener();
+      github.fault({ kind: 'redirect', location: url, status });
+      const error = await errorOf(client.findOrganisation('acme'));
+      expect(error).toMatchObject({ code: 'github_failed' });
+      expect(error.message).toContain('GITHUB_API_URL');
+      expect(seen).toEqual([]);
+    },
+  );
+
+  test('one within the same address is followed, as it was asked', async () => {
+    const { github, client } = await start();
+    github.fault({ kind: 'redirect', location: '/graphql?again' });
+    expect((await client.findOrganisation('acme'))?.login).toBe('acme');
+    expect(github.requests.map(each => [each.method, each.operation])).toEqual([
+      ['POST', 'Organisation'],
+      ['POST', 'Organisation'],
+    ]);
+  });
+
+  test('a circle ends', async () => {
+    const { github, client } = await start();
+    github.fault({ kind: 'redirect', location: '/graphql' }, { times: Number.POSITIVE_INFINITY });
+    expect(await errorOf(client.findOrganisation('acme'))).toMatchObject({ code: 'github_failed' });
+    expect(github.count()).toBe(4);
+  });
+
+  test('to what is no address', async () => {
+    const { github, client } = await start();
+    github.fault({ kind: 'redirect', location: 'http://[' });
+    expect(await errorOf(client.findOrganisation('acme'))).toMatchObject({ code: 'github_failed' });
+  });
+});
+
+describe('an App', () => {
+  test('finds its installation and takes one token for many calls', async () => {
+    const { nodeId, client, restPaths, acme, github } = await startApp();
+    expect(client.configured).toBe(true);
+    const calls = Array.from({ length: 5 }, () => client.fetchPullRequests('acme', [nodeId]));
+    for (const results of await Promise.all(calls)) expect(results.get(nodeId)?.status).toBe('found');
+    await client.pageMembers('ACME', null);
+    expect(restPaths().filter(path => path.endsWith('/access_tokens'))).toEqual([
+      `/app/installations/${acme.installationId}/access_tokens`,
+    ]);
+    const graphql = github.requests.filter(each => each.path === '/graphql');
+    expect(graphql.every(each => /^token ghs_/.test(each.authorization ?? ''))).toBe(true);
+  });
+
+  test('is used rather than a token that is there as well', async () => {
+    const { github } = await startApp();
+    const both = createGithub({ apiUrl: github.apiUrl, token: github.token, app: { id: '4711', privateKey } });
+    await both.findOrganisation('acme');
+    expect(github.requests.at(-1)?.authorization).toMatch(/^token ghs_/);
+  });
+
+  test('a key in one line with \\n for its line ends works', async () => {
+    const { github } = await startApp();
+    const app = { id: '4711', privateKey: privateKey.replaceAll('\n', '\\n') };
+    const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app });
+    expect((await client.findOrganisation('acme'))?.login).toBe('acme');
+  });
+
+  test('reads only the organisation that it is installed on', async () => {
+    const { github, client } = await startApp();
+    const { nodeId } = github.organisation('other').repository('web').openPullRequest();
+    expect((await client.fetchPullRequests('acme', [nodeId])).get(nodeId)).toEqual({ status: 'gone' });
+  });
+
+  test('that is not installed says so, and works once it is', async () => {
+    const { github, client } = await startApp();
+    const other = github.organisation('other');
+    const error = await errorOf(client.findOrganisation('other'));
+    expect(error).toMatchObject({ code: 'github_credentials' });
+    expect(error.message).toMatch(/install it/);
+    github.installApp(other);
+    expect((await client.findOrganisation('other'))?.login).toBe('other');
+  });
+
+  test('whose token was revoked takes a new one for the next call', async () => {
+    const { github, acme, nodeId, client } = await startApp();
+    await client.fetchPullRequests('acme', [nodeId]);
+    github.uninstallApp(acme);
+    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({ code: 'github_credentials' });
+    github.installApp(acme);
+    expect((await client.fetchPullRequests('acme', [nodeId])).get(nodeId)?.status).toBe('found');
+    github.revokeCredentials();
+    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({ code: 'github_credentials' });
+    expect((await client.fetchPullRequests('acme', [nodeId])).get(nodeId)?.status).toBe('found');
+  });
+
+  test('with a key that is none, or of another App, is named', async () => {
+    const { github } = await startApp();
+    const clientWith = (app: { id: string; privateKey: string }) =>
+      createGithub({ apiUrl: github.apiUrl, token: undefined, app });
+    for (const key of ['nonsense', '-----BEGIN RSA PRIVATE KEY-----', privateKey.slice(0, 400)]) {
+      const error = await errorOf(clientWith({ id: '4711', privateKey: key }).findOrganisation('acme'));
+      expect(error).toMatchObject({ code: 'github_credentials' });
+      expect(error.message).toContain('GITHUB_APP_PRIVATE_KEY');
+    }
+    const error = await errorOf(clientWith({ id: '9', privateKey }).findOrganisation('acme'));
+    expect(error).toMatchObject({ code: 'github_credentials' });
+    expect(error.message).toContain('GITHUB_APP_ID');
+  });
+
+  test.each(['/installation', '/access_tokens'])(
+    '%s: hanging it ends in time, failing it is told, then all is well',
+    async path => {
+      const { github, nodeId, client } = await startApp();
+      const when = (request: { path: string }) => request.path.endsWith(path);
+      const fetchIt = (signal?: AbortSignal) => client.fetchPullRequests('acme', [nodeId], signal);
+      github.fault({ kind: 'reply', status: 502, body: '<html>' }, { when });
+      expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_failed' });
+      for (const body of ['{"id": "x", "token": 5}', 'null', '<html>']) {
+        github.fault({ kind: 'reply', status: 200, body }, { when });
+        expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_failed' });
+      }
+      expect((await fetchIt()).get(nodeId)?.status).toBe('found');
+
+      github.revokeCredentials();
+      expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_credentials' });
+      github.fault({ kind: 'hang' }, { when });
+      const began = performance.now();
+      expect(await errorOf(fetchIt(AbortSignal.timeout(200)))).toMatchObject({ code: 'github_timeout' });
+      expect(performance.now() - began).toBeLessThan(1_000);
+    },
+  );
+});

@@ -1,0 +1,282 @@
+import { createServer as createTcpServer } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import { createGithub } from '../../src/github/client.ts';
+import { createPageSize, withPageSize } from '../../src/github/page-size.ts';
+import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { errorOf, fetchOne, start } from './support.ts';
+
+const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
+
+async function errorUnder(fault: Fault, options = {}) {
+  const { github, web, client } = await start({}, { timeout: 2_000, ...options });
+  const { nodeId } = web.openPullRequest();
+  github.fault(fault, { times: Number.POSITIVE_INFINITY });
+  const error = await errorOf(client.fetchPullRequests('acme', [nodeId]));
+  expect(error).toBeInstanceOf(ServiceError);
+  expect(`${error.message}`).not.toContain(github.token);
+  const asked = github.count();
+  github.clearFaults();
+  expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
+  return { error, asked, github };
+}
+
+describe("GitHub's rate limits", () => {
+  const cases: [string, Fault, number, boolean][] = [
+    ['seconds', secondaryLimit('90'), 90, false],
+    ['a 429 with seconds', secondaryLimit('7', 429), 7, false],
+    ['no time', secondaryLimit(), 60, true],
+    ['a 429 without a time', secondaryLimit(undefined, 429), 60, true],
+    ['nonsense for a time', secondaryLimit('soon'), 60, true],
+    ['zero seconds', secondaryLimit('0'), 1, false],
+    ['a thousand years', secondaryLimit('31536000000'), 86_400, false],
+    [
+      'GraphQL errors and no header',
+      { kind: 'reply', status: 200, body: { data: null, errors: [{ type: 'RATE_LIMITED', message: 'slow down' }] } },
+      60,
+      true,
+    ],
+    [
+      'GraphQL errors beside data',
+      {
+        kind: 'alter',
+        change: reply => ({ ...reply, errors: [{ message: 'You have exceeded a secondary rate limit' }] }),
+      },
+      60,
+      true,
+    ],
+  ];
+
+  test.each(cases)('%s: no second try, and when to come back', async (_, fault, retryAfter, retryAfterGuessed) => {
+    const { error, asked } = await errorUnder(fault);
+    expect(error).toMatchObject({ code: 'github_rate_limited', status: 503, retryAfter, retryAfterGuessed });
+    expect(error.tooMuch).toBe(false);
+    expect(asked).toBe(1);
+  });
+
+  test('a date, by the clock of GitHub', async () => {
+    const own = Date.now() - 3_600_000;
+    const fault = secondaryLimit(new Date(own + 120_000).toUTCString());
+    const { error } = await errorUnder({ ...fault, headers: { date: new Date(own).toUTCString(), ...fault.headers } });
+    expect(error).toMatchObject({ retryAfter: 120, retryAfterGuessed: false });
+  });
+
+  test.each([
+    ['a 200 with errors', pointsUsedUp(inAnHour())],
+    ['a 403', { ...pointsUsedUp(inAnHour()), status: 403, body: { message: 'Forbidden' } }],
+  ])('points used up until a reset in an hour, told by %s', async (_, fault) => {
+    const { error } = await errorUnder(fault);
+    expect(error.code).toBe('github_rate_limited');
+    expect(error.retryAfter).toBeGreaterThan(3_500);
+    expect(error.retryAfter).toBeLessThanOrEqual(3_601);
+  });
+
+  test("the stand-in's own points run out like GitHub's", async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    if (github.limit) github.limit.remaining = 1;
+    await fetchOne(client, nodeId);
+    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({
+      code: 'github_rate_limited',
+      retryAfterGuessed: false,
+    });
+  });
+});
+
+describe('replies that are none', () => {
+  const json = (body: string): Fault => ({ kind: 'reply', status: 200, body });
+  const cases: [string, Fault, boolean][] = [
+    ['500 in HTML', htmlError(500), false],
+    ['502 in HTML', htmlError(502), true],
+    ['503 in HTML', htmlError(503), false],
+    ['504 in HTML', htmlError(504), true],
+    ['a query that took GitHub too long', queryTimeout(), true],
+    ['HTML with 200', { ...htmlError(500), status: 200 }, false],
+    ['an empty 200', json(''), false],
+    ['a 204', { kind: 'reply', status: 204 }, false],
+    ['truncated JSON', { kind: 'truncate' }, false],
+    ['a reply that breaks off', { kind: 'truncate', reset: true }, false],
+    ['a connection that breaks', { kind: 'reset' }, false],
+    ['null', json('null'), false],
+    ['a text', json('"data"'), false],
+    ['a list', json('[]'), false],
+    ['data that is no object', json('{"data": 5}'), false],
+    ['null data without a reason', json('{"data": null}'), false],
+    ['errors that are no list', json('{"data": null, "errors": 5}'), false],
+    ['nodes that are no list', json('{"data": {"nodes": {"length": 1}}}'), false],
+    ['fewer nodes than asked for', json('{"data": {"nodes": []}}'), false],
+    ['brackets 100,000 deep', json('['.repeat(100_000)), false],
+    ['a wrong path', { kind: 'reply', status: 404, body: { message: 'Not Found' } }, false],
+    [
+      'too many nodes',
+      json('{"errors": [{"type": "MAX_NODE_LIMIT_EXCEEDED", "message": "This query requests up to 1,000,000"}]}'),
+      true,
+    ],
+  ];
+
+  test.each(cases)('%s is a failure of GitHub, and the next request is fine', async (_, fault, tooMuch) => {
+    const { error } = await errorUnder(fault);
+    expect(error).toMatchObject({ code: 'github_failed', status: 502, tooMuch });
+  });
+
+  test('one connection that breaks is tried once more, a second is not', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    github.fault({ kind: 'reset' });
+    expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
+    expect(github.count()).toBe(2);
+    github.fault({ kind: 'reset' }, { times: 2 });
+    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({ code: 'github_failed' });
+    expect(github.count()).toBe(4);
+  });
+
+  test('a reply past the limit is not read on', async () => {
+    const { error } = await errorUnder({ kind: 'oversize', mebibytes: 3 }, { maximumReply: 2 * 1024 * 1024 });
+    expect(error).toMatchObject({ code: 'github_failed', tooMuch: true });
+    expect(error.message).toContain('2 MiB');
+  });
+
+  test('nothing that GitHub may reply makes a call end otherwise than with a result or a ServiceError', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    const options = { order: 'created', after: null, pageSize: 50 } as const;
+    const entry = fc.anything({ withNullPrototype: false, maxDepth: 3 });
+    const reply = fc.oneof(
+      entry.map(value => ({ data: value })),
+      entry.map(value => ({ data: { nodes: [value], organization: value, repository: value, node: value } })),
+      fc.record({
+        data: fc.record({
+          nodes: fc.array(entry),
+          node: fc.record({
+            pullRequests: fc.record({ totalCount: fc.nat(), pageInfo: entry, nodes: fc.array(entry) }),
+          }),
+        }),
+        errors: entry,
+      }),
+    );
+    await fc.assert(
+      fc.asyncProperty(reply, async body => {
+        github.clearFaults();
+        github.fault({ kind: 'alter', change: () => JSON.parse(JSON.stringify(body)) }, { times: 5 });
+        const calls = [
+          client.fetchPullRequests('acme', [nodeId]),
+          client.pagePullRequests('acme', web.nodeId, options),
+          client.pageMembers('acme', null),
+          client.pageRepositories('acme', null),
+          client.findOrganisation('acme'),
+        ];
+        for (const outcome of await Promise.allSettled(calls)) {
+          if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(ServiceError);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('time limits', () => {
+  test.each(['hang', 'trickle'] as const)('%s: the call ends when its time is up', async kind => {
+    const began = performance.now();
+    const { error } = await errorUnder({ kind }, { timeout: 250 });
+    expect(error).toMatchObject({ code: 'github_timeout', status: 504, tooMuch: true });
+    expect(performance.now() - began).toBeLessThan(1_500);
+  });
+
+  test('the second try is within the same time', async () => {
+    const { github, web, client } = await start({}, { timeout: 250 });
+    const { nodeId } = web.openPullRequest();
+    github.fault({ kind: 'reset' });
+    github.fault({ kind: 'hang' });
+    const began = performance.now();
+    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({ code: 'github_timeout' });
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
+
+  test("a caller's shorter limit holds, and its abort keeps its reason", async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    github.fault({ kind: 'hang' }, { times: 2 });
+    const timed = client.fetchPullRequests('acme', [nodeId], AbortSignal.timeout(100));
+    expect(await errorOf(timed)).toMatchObject({ code: 'github_timeout' });
+    const controller = new AbortController();
+    const aborted = client.fetchPullRequests('acme', [nodeId], controller.signal);
+    const reason = new Error('the service stops');
+    controller.abort(reason);
+    expect(await errorOf(aborted)).toBe(reason);
+    expect(await errorOf(client.fetchPullRequests('acme', [nodeId], controller.signal))).toBe(reason);
+  });
+
+  test('a late answer within the limit is taken', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    github.fault({ kind: 'delay', milliseconds: 100 });
+    expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
+  });
+});
+
+describe('connections that never come about', () => {
+  const clientFor = (apiUrl: string) => createGithub({ apiUrl, token: 'ghp_x', app: undefined }, { timeout: 2_000 });
+
+  test('a port that nobody listens on', async () => {
+    const { github } = await start();
+    await github.close();
+    const error = await errorOf(clientFor(github.apiUrl).findOrganisation('acme'));
+    expect(error).toMatchObject({ code: 'github_failed' });
+    expect(error.message).toContain('ECONNREFUSED');
+  });
+
+  test('a name that does not resolve', async () => {
+    const error = await errorOf(clientFor('http://github.invalid').findOrganisation('acme'));
+    expect(['github_failed', 'github_timeout']).toContain(error.code);
+  });
+
+  test('TLS to what speaks none', async () => {
+    const { github } = await start();
+    const error = await errorOf(clientFor(github.apiUrl.replace('http:', 'https:')).findOrganisation('acme'));
+    expect(error).toMatchObject({ code: 'github_failed' });
+  });
+
+  test('a server that answers in no HTTP', async () => {
+    const server = createTcpServer(socket => socket.end('SSH-2.0-OpenSSH_9.6\r\n').on('error', () => {}));
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const address = server.address();
+    if (address === null || typeof address === 'string') throw new Error('no port');
+    const error = await errorOf(clientFor(`http://127.0.0.1:${address.port}`).findOrganisation('acme'));
+    expect(error).toMatchObject({ code: 'github_failed' });
+  });
+});
+
+describe('the page size', () => {
+  test('halves until GitHub manages, and grows again after some successes', async () => {
+    const { github, web, client } = await start();
+    for (let index = 0; index < 60; index++) web.openPullRequest();
+    github.fault(htmlError(502), { times: 2 });
+    github.fault(queryTimeout());
+    const pageSize = createPageSize();
+    const page = () =>
+      withPageSize(pageSize, 50, size =>
+        client.pagePullRequests('acme', web.nodeId, { order: 'created', after: null, pageSize: size }),
+      );
+    expect((await page())?.items).toHaveLength(6);
+    expect(github.requests.map(each => each.variables.first)).toEqual([50, 25, 12, 6]);
+    for (let index = 0; index < 40; index++) await page();
+    expect(pageSize.current).toBe(50);
+  });
+
+  test('at one, the error goes to the caller; other errors do at once', async () => {
+    const { github, web, client } = await start();
+    const opened = [web.openPullRequest(), web.openPullRequest()].map(each => each.nodeId);
+    github.fault(htmlError(502), { times: 3 });
+    const pageSize = createPageSize();
+    const fetchSome = () =>
+      withPageSize(pageSize, opened.length, size => client.fetchPullRequests('acme', opened.slice(0, size)));
+    expect(await errorOf(fetchSome())).toMatchObject({ code: 'github_failed', tooMuch: true });
+    expect(github.count()).toBe(2);
+    github.clearFaults();
+    github.fault(secondaryLimit('5'));
+    expect(await errorOf(fetchSome())).toMatchObject({ code: 'github_rate_limited' });
+    expect(github.count()).toBe(3);
+  });
+});

@@ -1,0 +1,252 @@
+import { describe, expect, test } from 'vitest';
+import { fetchOne, start } from './support.ts';
+
+describe('the facts of a pull request', () => {
+  test('every fact comes from GitHub in one request', async () => {
+    const { github, acme, web, client } = await start();
+    github.clock.set(1_700_000_000);
+    const alice = acme.member('alice', { name: 'Alice Ahrens' });
+    const bob = acme.member('bob');
+    const carol = github.account('carol');
+    const pullRequest = web.openPullRequest({
+      author: alice,
+      title: 'Fix the parser',
+      body: 'It broke.',
+      base: 'main',
+      head: 'fix/parser',
+      fromFork: true,
+      milestone: 'v2',
+      linkedIssues: 2,
+      labels: ['bug'],
+      files: [{ path: 'src/a.ts', additions: 10, deletions: 3 }],
+    });
+    github.clock.advance(60);
+    pullRequest.push({
+      commits: 2,
+      files: [
+        { path: 'src/a.ts', additions: 1, deletions: 1 },
+        { path: 'src/b.ts', additions: 5, deletions: 0 },
+      ],
+    });
+    pullRequest.review(alice, 'COMMENTED');
+    github.clock.advance(60);
+    pullRequest.review(bob, 'CHANGES_REQUESTED');
+    pullRequest.review(carol, 'APPROVED');
+    pullRequest.review(carol, 'PENDING');
+    pullRequest.comment(bob);
+    pullRequest.label('parser');
+    pullRequest.assign(bob);
+    github.clock.advance(3_600);
+    pullRequest.merge(bob);
+    github.requests.length = 0;
+
+    expect(await fetchOne(client, pullRequest.nodeId)).toEqual({
+      githubId: pullRequest.id,
+      nodeId: pullRequest.nodeId,
+      url: `https://github.com/acme/web/pull/${pullRequest.number}`,
+      repositoryGithubId: web.id,
+      repositoryNodeId: web.nodeId,
+      repositoryName: 'web',
+      repositoryOwner: { githubId: acme.id, login: 'acme' },
+      repository: 'acme/web',
+      number: pullRequest.number,
+      title: 'Fix the parser',
+      body: 'It broke.',
+      state: 'merged',
+      draft: false,
+      author: 'alice',
+      authorName: 'Alice Ahrens',
+      authorGithubId: alice.id,
+      authorPhotoUrl: alice.avatarUrl,
+      authorAssociation: 'MEMBER',
+      authorIsBot: false,
+      base: 'main',
+      head: 'fix/parser',
+      fromFork: true,
+      milestone: 'v2',
+      additions: 16,
+      deletions: 4,
+      changedFiles: 2,
+      commits: 3,
+      comments: 1,
+      reviews: 2,
+      approvals: 1,
+      changesRequested: 1,
+      linkedIssues: 2,
+      createdAt: 1_700_000_000,
+      sourceUpdatedAt: 1_700_003_720,
+      mergedAt: 1_700_003_720,
+      closedAt: 1_700_003_720,
+      firstReviewAt: 1_700_000_120,
+      labels: ['bug', 'parser'],
+      assignees: ['bob'],
+      files: ['src/a.ts', 'src/b.ts'],
+    });
+    expect(github.count()).toBe(1);
+  });
+
+  test('merged goes before closed, closed before draft, draft before open', async () => {
+    const { web, client } = await start();
+    const pullRequest = web.openPullRequest({ draft: true });
+    const stateNow = async () => (await fetchOne(client, pullRequest.nodeId)).state;
+    expect(await stateNow()).toBe('draft');
+    pullRequest.close();
+    expect(await stateNow()).toBe('closed');
+    pullRequest.reopen();
+    pullRequest.markReady();
+    expect(await stateNow()).toBe('open');
+    pullRequest.convertToDraft();
+    pullRequest.merge();
+    expect(await stateNow()).toBe('merged');
+    expect((await fetchOne(client, pullRequest.nodeId)).draft).toBe(true);
+  });
+
+  test('totals are the counters of the pull request, not the sum of its first hundred files', async () => {
+    const { web, client } = await start();
+    const files = Array.from({ length: 130 }, (_, index) => ({ path: `f${index}`, additions: 1, deletions: 0 }));
+    const { nodeId } = web.openPullRequest({ files, additions: 4_000, changedFiles: 130 });
+    const fetched = await fetchOne(client, nodeId);
+    expect(fetched).toMatchObject({ additions: 4_000, deletions: 0, changedFiles: 130 });
+    expect(fetched.files).toHaveLength(100);
+  });
+
+  test('a latest verdict replaces the former one of the same person, and a dismissed one counts for neither', async () => {
+    const { acme, web, client } = await start();
+    const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
+    if (!author || !bob || !carol) throw new Error('no members');
+    const pullRequest = web.openPullRequest({ author });
+    pullRequest.review(bob, 'CHANGES_REQUESTED');
+    pullRequest.review(bob, 'APPROVED');
+    pullRequest.review(bob, 'COMMENTED');
+    pullRequest.review(carol, 'APPROVED');
+    pullRequest.dismissReview(carol);
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 1, changesRequested: 0, reviews: 4 });
+  });
+
+  test('reviews past the first hundred still count', async () => {
+    const { acme, web, client } = await start();
+    const alice = acme.member('alice');
+    const bob = acme.member('bob');
+    const pullRequest = web.openPullRequest({ author: alice });
+    for (let index = 0; index < 20; index++) pullRequest.review(alice);
+    for (let index = 0; index < 130; index++) pullRequest.review(bob);
+    expect((await fetchOne(client, pullRequest.nodeId)).reviews).toBe(130);
+  });
+
+  test('a bot is known as one, also where a person has its login', async () => {
+    const { github, web, client } = await start();
+    const bot = github.account('dependabot', { type: 'Bot' });
+    const pullRequest = web.openPullRequest({ author: bot });
+    pullRequest.review(bot);
+    pullRequest.review({ ...bot, type: 'User' });
+    const fetched = await fetchOne(client, pullRequest.nodeId);
+    expect(fetched).toMatchObject({ author: 'dependabot', authorIsBot: true, authorGithubId: bot.id, reviews: 1 });
+  });
+
+  test('a deleted author is the ghost, without an id', async () => {
+    const { github, acme, web, client } = await start();
+    const alice = acme.member('alice');
+    const bob = acme.member('bob');
+    const pullRequest = web.openPullRequest({ author: alice });
+    pullRequest.review(bob, 'APPROVED');
+    alice.deleted = true;
+    bob.deleted = true;
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+      author: 'ghost',
+      authorGithubId: null,
+      authorName: 'ghost',
+      authorPhotoUrl: '',
+      authorIsBot: false,
+      reviews: 1,
+      approvals: 1,
+    });
+    expect(github.count()).toBe(1);
+  });
+
+  test('a mannequin has an id of its own', async () => {
+    const { github, web, client } = await start();
+    const placeholder = github.account('imported', { type: 'Mannequin' });
+    const { nodeId } = web.openPullRequest({ author: placeholder });
+    expect(await fetchOne(client, nodeId)).toMatchObject({ authorGithubId: placeholder.id, authorIsBot: false });
+  });
+
+  test('an author without a name goes by the login, and one who is no member is not marked as one', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest({ author: github.account('zoe', { name: '  ' }) });
+    expect(await fetchOne(client, nodeId)).toMatchObject({ authorName: 'zoe', authorAssociation: 'CONTRIBUTOR' });
+  });
+
+  test.each([2 ** 31 + 5, 2 ** 32 + 7, Number.MAX_SAFE_INTEGER])('the id %d is read exactly', async id => {
+    const { web, client } = await start();
+    const { nodeId } = web.openPullRequest({ id });
+    expect((await fetchOne(client, nodeId)).githubId).toBe(id);
+  });
+
+  test('NUL and lone surrogates become U+FFFD, all else stays', async () => {
+    const { web, client } = await start();
+    const { nodeId } = web.openPullRequest({
+      title: 'a\0b\ud800c 👩‍💻 \u202eabc',
+      body: '\udc00\r\n',
+      labels: ['x\0'],
+    });
+    expect(await fetchOne(client, nodeId)).toMatchObject({
+      title: 'a\ufffdb\ufffdc 👩‍💻 \u202eabc',
+      body: '\ufffd\r\n',
+      labels: ['x\ufffd'],
+    });
+  });
+});
+
+describe('a reply that does not keep to the schema', () => {
+  const spoilt: [string, Record<string, unknown>][] = [
+    ['a negative count', { additions: -1 }],
+    ['a fraction', { deletions: 1.5 }],
+    ['a count past 32 bits', { changedFiles: 2 ** 31 }],
+    ['a count in text', { number: '12' }],
+    ['an id past what a number holds', { fullDatabaseId: '9007199254740993' }],
+    ['an id that is none', { fullDatabaseId: '12; drop' }],
+    ['a day that is none', { createdAt: '2024-13-45T00:00:00Z' }],
+    ['a time before 1970', { updatedAt: '1024-01-01T00:00:00Z' }],
+    ['a time in words', { mergedAt: 'yesterday' }],
+    ['a title that is no text', { title: { toString: 'x' } }],
+    ['a body that is no text', { body: 7 }],
+    ['an address that runs', { url: 'javascript:alert(1)' }],
+    ['a photo that runs', { author: { __typename: 'User', login: 'x', avatarUrl: 'javascript:1', databaseId: 1 } }],
+    ['an unknown state', { state: 'QUANTUM' }],
+    ['a flag in text', { isDraft: 'false' }],
+    ['no repository', { repository: null }],
+    ['labels that are no list', { labels: { nodes: 'bug' } }],
+    ['a counter that is missing', { commits: {} }],
+  ];
+
+  test.each(spoilt)('%s fails that pull request alone, and says what is wrong', async (_, change) => {
+    const { github, web, client } = await start();
+    const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
+    github.fault({
+      kind: 'alter',
+      change: reply => {
+        const { nodes } = reply.data as { nodes: object[] };
+        return { ...reply, data: { nodes: [{ ...nodes[0], ...change }, nodes[1]] } };
+      },
+    });
+    const results = await client.fetchPullRequests('acme', [bad.nodeId, good.nodeId]);
+    const failed = results.get(bad.nodeId);
+    if (failed?.status !== 'failed') throw new Error(`It is ${failed?.status}`);
+    expect(failed.error.code).toBe('github_failed');
+    expect(failed.error.message).toContain(Object.keys(change)[0]);
+    expect(results.get(good.nodeId)?.status).toBe('found');
+  });
+
+  test('connections that GitHub leaves null are empty', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest({ labels: ['bug'] });
+    const absent = { labels: null, files: { nodes: null }, reviews: null, latestOpinionatedReviews: null };
+    github.fault({
+      kind: 'alter',
+      change: reply => ({
+        data: { nodes: (reply.data as { nodes: object[] }).nodes.map(node => ({ ...node, ...absent, body: null })) },
+      }),
+    });
+    expect(await fetchOne(client, nodeId)).toMatchObject({ labels: [], files: [], reviews: 0, approvals: 0, body: '' });
+  });
+});

@@ -1,0 +1,46 @@
+import { afterEach } from 'vitest';
+import { createGithub, type FetchResult, type Github } from '../../src/github/client.ts';
+import type { GithubError } from '../../src/github/errors.ts';
+import type { FetchedPullRequest } from '../../src/github/pull-request.ts';
+import type { GithubOptions } from '../../src/github/transport.ts';
+import { type GithubStandIn, type StartOptions, startGithub } from '../support/github/server.ts';
+
+const running: GithubStandIn[] = [];
+
+afterEach(async () => {
+  for (const github of running.splice(0)) await github.close();
+});
+
+/** A stand-in that ends with the test, an organisation in it, and a client with its token. */
+export async function start(options: StartOptions = {}, clientOptions: GithubOptions = {}) {
+  const github = await startStandIn(options);
+  const acme = github.organisation('acme');
+  const web = acme.repository('web');
+  const client = createGithub({ apiUrl: github.apiUrl, token: github.token, app: undefined }, clientOptions);
+  return { github, acme, web, client };
+}
+
+export async function startStandIn(options: StartOptions = {}): Promise<GithubStandIn> {
+  const github = await startGithub(options);
+  running.push(github);
+  return github;
+}
+
+export function found(result: FetchResult | undefined): FetchedPullRequest {
+  if (result?.status !== 'found') throw new Error(`Not found: ${JSON.stringify(result)}`);
+  return result.pullRequest;
+}
+
+export async function fetchOne(client: Github, nodeId: string): Promise<FetchedPullRequest> {
+  return found((await client.fetchPullRequests('acme', [nodeId])).get(nodeId));
+}
+
+/** The error that the promise ends with; it must. */
+export async function errorOf(promise: Promise<unknown>): Promise<GithubError> {
+  return promise.then(
+    value => {
+      throw new Error(`No error, but ${JSON.stringify(value)}`);
+    },
+    (error: GithubError) => error,
+  );
+}

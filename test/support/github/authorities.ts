@@ -1,0 +1,51 @@
+import { randomBytes, verify } from 'node:crypto';
+import type { Organisation } from './organisation.ts';
+
+/** Who asks: the App itself, by a token it signed; or a reader, of one organisation or of all. */
+export type Authority = { kind: 'app' } | { kind: 'reader'; organisation: Organisation | undefined };
+
+export interface Authorities {
+  /** Undefined where GitHub would answer 401. */
+  of(authorization: string | undefined): Authority | undefined;
+  tokenFor(organisation: Organisation): string;
+  revokeInstallation(organisation: Organisation): void;
+  revokeAll(): void;
+}
+
+const readPart = (part: string | undefined) => JSON.parse(Buffer.from(part ?? '', 'base64url').toString());
+
+/** RS256, signed by the App's key, issued by it, and living no longer than ten minutes: GitHub's conditions. */
+function isAppToken(token: string, app: { id: string; publicKey: string }): boolean {
+  const [head, claims, signed] = token.split('.');
+  if (signed === undefined) return false;
+  try {
+    const { iss, iat, exp } = readPart(claims);
+    const now = Date.now() / 1000;
+    const current = iat <= now && exp > now && exp - iat <= 600;
+    const whole = verify('sha256', Buffer.from(`${head}.${claims}`), app.publicKey, Buffer.from(signed, 'base64url'));
+    return readPart(head).alg === 'RS256' && String(iss) === app.id && current && whole;
+  } catch {
+    return false;
+  }
+}
+
+export function createAuthorities(personal: string, app: { id: string; publicKey: string } | undefined): Authorities {
+  const readers = new Map<string, Organisation | undefined>([[personal, undefined]]);
+  return {
+    of(authorization) {
+      const token = /^(?:token|bearer) (\S+)$/i.exec(authorization ?? '')?.[1];
+      if (token === undefined) return undefined;
+      if (readers.has(token)) return { kind: 'reader', organisation: readers.get(token) };
+      return app && isAppToken(token, app) ? { kind: 'app' } : undefined;
+    },
+    tokenFor(organisation) {
+      const token = `ghs_${randomBytes(18).toString('hex')}`;
+      readers.set(token, organisation);
+      return token;
+    },
+    revokeInstallation(organisation) {
+      for (const [token, reader] of readers) if (reader === organisation) readers.delete(token);
+    },
+    revokeAll: () => readers.clear(),
+  };
+}

@@ -1,0 +1,169 @@
+import type { ServerResponse } from 'node:http';
+
+/** A request as it arrived, before any fault or answer. */
+export interface GithubStandInRequest {
+  method: string;
+  /** Without the query string. */
+  path: string;
+  /** The GraphQL operation's name. */
+  operation: string | undefined;
+  variables: Record<string, unknown>;
+  authorization: string | undefined;
+  /** 0 until it is answered; it stays 0 where the connection broke. */
+  status: number;
+}
+
+export interface ReplyFault {
+  kind: 'reply';
+  status: number;
+  body?: string | object;
+  headers?: Record<string, string>;
+}
+
+/** What is to go wrong. */
+export type Fault =
+  /** This answer instead of the real one. */
+  | ReplyFault
+  /** The connection stands, and no answer comes. */
+  | { kind: 'hang' }
+  /** The head comes at once, then a byte every tenth of a second. */
+  | { kind: 'trickle' }
+  /** The connection breaks before the answer. */
+  | { kind: 'reset' }
+  /** Half of the real answer: as a whole reply that is not JSON, or broken off (`reset`). */
+  | { kind: 'truncate'; reset?: boolean }
+  /** An answer that is larger than any real one: this many MiB of blanks before the JSON. */
+  | { kind: 'oversize'; mebibytes: number }
+  | { kind: 'redirect'; location: string; status?: 301 | 302 | 307 | 308 }
+  /** The real answer, later. */
+  | { kind: 'delay'; milliseconds: number }
+  /** The real answer, changed: for replies that do not keep to the schema. */
+  | { kind: 'alter'; change: (reply: { data?: unknown; errors?: unknown }) => unknown }
+  /** A reply of 200 in which these pull requests fail, or one field of each, and the others are whole. */
+  | { kind: 'broken'; nodeIds: string[]; type?: string; message?: string; field?: string };
+
+export interface FaultOptions {
+  /** How many requests it hits; `Infinity` until {@link Faults.clear}. Once by default. */
+  times?: number;
+  /** Which requests it hits; all GraphQL ones by default. */
+  when?: (request: GithubStandInRequest) => boolean;
+}
+
+export interface Faults {
+  add(fault: Fault, options?: FaultOptions): void;
+  clear(): void;
+  /** The first that fits, used up by one. */
+  take(request: GithubStandInRequest): Fault | undefined;
+}
+
+export function createFaults(): Faults {
+  let waiting: { fault: Fault; left: number; when: (request: GithubStandInRequest) => boolean }[] = [];
+  return {
+    add(fault, { times = 1, when = ({ path }: GithubStandInRequest) => path.endsWith('/graphql') } = {}) {
+      waiting.push({ fault, left: times, when });
+    },
+    clear() {
+      waiting = [];
+    },
+    take(request) {
+      const found = waiting.find(({ when }) => when(request));
+      if (!found) return undefined;
+      if (--found.left <= 0) waiting = waiting.filter(each => each !== found);
+      return found.fault;
+    },
+  };
+}
+
+/** GraphQL's way to say that the hour's points are used up: a reply of 200. */
+export const pointsUsedUp = (resetAt: number): ReplyFault => ({
+  kind: 'reply',
+  status: 200,
+  headers: { 'x-ratelimit-limit': '5000', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(resetAt) },
+  body: {
+    errors: [
+      { type: 'RATE_LIMIT', code: 'graphql_rate_limit', message: 'API rate limit already exceeded for user ID 1.' },
+    ],
+  },
+});
+
+/** The secondary limit, against too much at once; `retryAfter` in seconds, as an HTTP date, or absent. */
+export const secondaryLimit = (retryAfter?: string, status: 403 | 429 = 403): ReplyFault => ({
+  kind: 'reply',
+  status,
+  ...(retryAfter !== undefined && { headers: { 'retry-after': retryAfter } }),
+  body: {
+    message: 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.',
+    documentation_url: 'https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api',
+  },
+});
+
+/** What GitHub's front answers while its back is slow or down. */
+export const htmlError = (status: 500 | 502 | 503 | 504): ReplyFault => ({
+  kind: 'reply',
+  status,
+  headers: { 'content-type': 'text/html; charset=utf-8' },
+  body: '<!DOCTYPE html><html><head><title>Unicorn! &middot; GitHub</title></head><body>We had issues producing the response to your request.</body></html>',
+});
+
+/** The query took GitHub longer than its own ten seconds. */
+export const queryTimeout = (): ReplyFault => ({
+  kind: 'reply',
+  status: 200,
+  body: {
+    data: null,
+    errors: [
+      {
+        message:
+          'Something went wrong while executing your query. This may be the result of a timeout, or it could be a GitHub bug. Please include `C0DE:0000` when reporting this issue.',
+      },
+    ],
+  },
+});
+
+/** Carries out a fault that needs no real answer. False where one is needed first. */
+export function answerWithFault(fault: Fault, response: ServerResponse): boolean {
+  switch (fault.kind) {
+    case 'reply': {
+      const { status, body = '', headers } = fault;
+      response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers });
+      response.end(typeof body === 'string' ? body : JSON.stringify(body));
+      return true;
+    }
+    case 'redirect':
+      response.writeHead(fault.status ?? 307, { location: fault.location }).end();
+      return true;
+    case 'hang':
+      return true;
+    case 'reset':
+      response.socket?.resetAndDestroy();
+      return true;
+    case 'trickle': {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const timer = setInterval(() => response.write(' '), 100);
+      response.once('close', () => clearInterval(timer));
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+/** Sends the real answer, as far as the fault lets it. */
+export function sendWithFault(fault: Fault | undefined, response: ServerResponse, status: number, body: object): void {
+  let text = JSON.stringify(body);
+  if (fault?.kind === 'alter') text = JSON.stringify(fault.change(JSON.parse(text)));
+  if (fault?.kind === 'oversize') text = ' '.repeat(fault.mebibytes * 1024 * 1024) + text;
+  response.statusCode = status;
+  response.setHeader('content-type', 'application/json; charset=utf-8');
+  if (fault?.kind !== 'truncate') {
+    response.end(text);
+    return;
+  }
+  const half = text.slice(0, Math.floor(text.length / 2));
+  if (!fault.reset) {
+    response.end(half);
+    return;
+  }
+  response.setHeader('content-length', Buffer.byteLength(text));
+  response.write(half, () => response.socket?.resetAndDestroy());
+}

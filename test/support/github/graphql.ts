@@ -1,0 +1,84 @@
+import { execute, GraphQLError } from 'graphql';
+import type { Organisation } from './organisation.ts';
+import { githubSchema, measureQuery, readQuery } from './schema.ts';
+import { rootView, type Viewer } from './views.ts';
+import { isoTime, type World } from './world.ts';
+
+/** The hour's points. */
+export interface PointLimit {
+  limit: number;
+  remaining: number;
+  /** Unix seconds. */
+  resetAt: number;
+}
+
+export interface GraphqlAnswer {
+  status: number;
+  reply: object;
+  headers?: Record<string, string>;
+}
+
+/** GitHub's form of an error: `type` beside `message`, and no `extensions`. */
+function formatError({ message, path, extensions, locations }: GraphQLError) {
+  const type = typeof extensions.type === 'string' && extensions.type !== '' ? { type: extensions.type } : {};
+  return { ...type, ...(path && { path }), ...(locations && { locations }), message };
+}
+
+const failed = (...errors: GraphQLError[]): GraphqlAnswer => ({
+  status: 200,
+  reply: { errors: errors.map(formatError) },
+});
+
+export function answerQuery(
+  context: { world: World; organisation: Organisation | undefined; broken: Viewer['broken']; limit: PointLimit | null },
+  text: string,
+  variables: Record<string, unknown>,
+): GraphqlAnswer {
+  const { limit, world } = context;
+  let query: ReturnType<typeof readQuery>;
+  try {
+    query = readQuery(text);
+  } catch (error) {
+    return failed(error instanceof GraphQLError ? error : new GraphQLError(String(error)));
+  }
+  if (query.errors.length > 0) return failed(...query.errors);
+  const { nodeCount, cost, error } = measureQuery(query, variables);
+  if (error) return failed(error);
+  const usedUp = limit !== null && limit.remaining < cost;
+  if (limit) limit.remaining = Math.max(0, limit.remaining - cost);
+  const headers = limit && {
+    'x-ratelimit-limit': String(limit.limit),
+    'x-ratelimit-remaining': String(limit.remaining),
+    'x-ratelimit-reset': String(limit.resetAt),
+    'x-ratelimit-resource': 'graphql',
+  };
+  if (usedUp) {
+    const type = new GraphQLError('API rate limit already exceeded for user ID 1.', {
+      extensions: { type: 'RATE_LIMIT' },
+    });
+    return { ...failed(type), ...(headers && { headers }) };
+  }
+  const rateLimit = limit && {
+    ...limit,
+    resetAt: isoTime(limit.resetAt),
+    used: limit.limit - limit.remaining,
+    cost,
+    nodeCount,
+  };
+  const viewer: Viewer = { world, organisation: context.organisation, broken: context.broken, rateLimit };
+  const result = execute({
+    schema: githubSchema(),
+    document: query.document,
+    rootValue: rootView,
+    contextValue: viewer,
+    variableValues: variables,
+  });
+  // All views are synchronous, so the result is there.
+  if (result instanceof Promise) throw new Error('A view answered later');
+  const { data = null, errors } = result;
+  return {
+    status: 200,
+    reply: { data, ...(errors && { errors: errors.map(formatError) }) },
+    ...(headers && { headers }),
+  };
+}

@@ -1,0 +1,88 @@
+import type { WebhookEvent } from './events.ts';
+import { organisationPayload, userPayload } from './payloads.ts';
+import { Repository } from './repository.ts';
+import { type Account, accountOf, globalId, type World } from './world.ts';
+
+export class Organisation {
+  readonly world: World;
+  readonly id: number;
+  readonly nodeId: string;
+  login: string;
+  name: string;
+  readonly avatarUrl: string;
+  readonly members = new Map<number, Account>();
+  readonly repositories: Repository[] = [];
+  /** The App's installation; undefined while it is not installed. */
+  installationId: number | undefined;
+
+  constructor(world: World, login: string, name: string) {
+    this.world = world;
+    this.login = login;
+    this.name = name;
+    this.id = world.nextId('organisation');
+    this.nodeId = globalId('O', this.id);
+    this.avatarUrl = `https://avatars.githubusercontent.com/u/${this.id}?v=4`;
+    world.organisations.set(login.toLowerCase(), this);
+    world.nodes.set(this.nodeId, this);
+  }
+
+  /** The member of this login: the account is made, and joins, where it is not there or not in yet. */
+  member(login: string, options: { name?: string | null } = {}): Account {
+    const account = accountOf(this.world, login, options);
+    this.join(account);
+    return account;
+  }
+
+  join(account: Account): WebhookEvent | undefined {
+    if (this.members.has(account.id)) return undefined;
+    this.members.set(account.id, account);
+    return this.#tellOfMember('member_added', account);
+  }
+
+  leave(account: Account): WebhookEvent | undefined {
+    if (!this.members.delete(account.id)) return undefined;
+    return this.#tellOfMember('member_removed', account);
+  }
+
+  /** The repository of this name, made on first mention. */
+  repository(name: string): Repository {
+    const known = this.repositories.find(repository => repository.name.toLowerCase() === name.toLowerCase());
+    return known ?? new Repository(this, name);
+  }
+
+  rename(login: string): WebhookEvent {
+    const from = this.login;
+    this.world.organisations.delete(from.toLowerCase());
+    this.login = login;
+    this.world.organisations.set(login.toLowerCase(), this);
+    for (const repository of this.repositories) repository.version++;
+    return this.#tell('renamed', { changes: { login: { from } } }, undefined);
+  }
+
+  #tellOfMember(action: string, account: Account): WebhookEvent {
+    const organisationUrl = `${this.world.apiUrl}/orgs/${this.login}`;
+    const membership = {
+      url: `${organisationUrl}/memberships/${account.login}`,
+      state: action === 'member_added' ? 'pending' : 'inactive',
+      role: action === 'member_added' ? 'member' : 'unaffiliated',
+      organization_url: organisationUrl,
+      user: userPayload(this.world, account),
+    };
+    return this.#tell(action, { membership }, account);
+  }
+
+  #tell(action: string, part: object, sender: Account | undefined): WebhookEvent {
+    const event: WebhookEvent = {
+      event: 'organization',
+      action,
+      payload: {
+        action,
+        ...part,
+        organization: organisationPayload(this),
+        sender: userPayload(this.world, sender),
+      },
+    };
+    this.world.emit(event, this);
+    return event;
+  }
+}

@@ -1,0 +1,289 @@
+import {
+  issueCommentEvent,
+  type PullRequestWebhook,
+  pullRequestEvent,
+  reviewCommentEvent,
+  reviewEvent,
+  reviewThreadEvent,
+  type WebhookEvent,
+} from './events.ts';
+import type { Repository } from './repository.ts';
+import { type Account, globalId } from './world.ts';
+
+export type ReviewState = 'APPROVED' | 'CHANGES_REQUESTED' | 'COMMENTED' | 'DISMISSED' | 'PENDING';
+type Verdict = Exclude<ReviewState, 'DISMISSED'>;
+
+export interface Review {
+  id: number;
+  nodeId: string;
+  author: Account | null;
+  state: ReviewState;
+  body: string;
+  submittedAt: number | null;
+}
+
+export interface ChangedFile {
+  path: string;
+  additions: number;
+  deletions: number;
+}
+
+/** Times are Unix seconds. What is left out is as on a pull request just opened with one commit. */
+export interface PullRequestOptions {
+  id?: number;
+  number?: number;
+  /** Null: the account is gone. Left out: the organisation's first member, or nobody. */
+  author?: Account | null;
+  /** Left out, it follows from the author's membership at the time of asking. */
+  authorAssociation?: string;
+  title?: string;
+  body?: string;
+  state?: 'CLOSED' | 'MERGED' | 'OPEN';
+  draft?: boolean;
+  base?: string;
+  head?: string;
+  fromFork?: boolean;
+  milestone?: string;
+  additions?: number;
+  deletions?: number;
+  changedFiles?: number;
+  commits?: number;
+  comments?: number;
+  linkedIssues?: number;
+  labels?: string[];
+  assignees?: Account[];
+  files?: ChangedFile[];
+  createdAt?: number;
+  updatedAt?: number;
+  mergedAt?: number | null;
+  closedAt?: number | null;
+}
+
+const sum = (files: ChangedFile[], key: 'additions' | 'deletions') =>
+  files.reduce((total, file) => total + file[key], 0);
+
+export class PullRequest {
+  readonly repository: Repository;
+  readonly id: number;
+  readonly nodeId: string;
+  readonly number: number;
+  readonly author: Account | null;
+  readonly createdAt: number;
+  readonly authorAssociation: string | undefined;
+  title: string;
+  body: string;
+  state: 'CLOSED' | 'MERGED' | 'OPEN';
+  draft: boolean;
+  base: string;
+  head: string;
+  fromFork: boolean;
+  milestone: string | null;
+  additions: number;
+  deletions: number;
+  changedFiles: number;
+  commits: number;
+  comments: number;
+  linkedIssues: number;
+  updatedAt: number;
+  mergedAt: number | null;
+  closedAt: number | null;
+  labels: string[];
+  assignees: Account[];
+  files: ChangedFile[];
+  reviews: Review[] = [];
+  /** The webhook of its opening; undefined for history. */
+  opened: PullRequestWebhook | undefined;
+
+  constructor(repository: Repository, number: number, options: PullRequestOptions) {
+    const { world, members } = repository.organisation;
+    const files = options.files ?? [];
+    this.repository = repository;
+    this.number = number;
+    this.id = options.id ?? world.nextId('pullRequest');
+    this.nodeId = globalId('PR', repository.id, this.id);
+    this.author = options.author === undefined ? ([...members.values()][0] ?? null) : options.author;
+    this.authorAssociation = options.authorAssociation;
+    this.title = options.title ?? `Pull request ${number}`;
+    this.body = options.body ?? '';
+    this.state = options.state ?? 'OPEN';
+    this.draft = options.draft ?? false;
+    this.base = options.base ?? 'main';
+    this.head = options.head ?? `branch-${number}`;
+    this.fromFork = options.fromFork ?? false;
+    this.milestone = options.milestone ?? null;
+    this.additions = options.additions ?? sum(files, 'additions');
+    this.deletions = options.deletions ?? sum(files, 'deletions');
+    this.changedFiles = options.changedFiles ?? files.length;
+    this.commits = options.commits ?? 1;
+    this.comments = options.comments ?? 0;
+    this.linkedIssues = options.linkedIssues ?? 0;
+    this.labels = options.labels ?? [];
+    this.assignees = options.assignees ?? [];
+    this.files = files;
+    this.createdAt = options.createdAt ?? world.clock.now();
+    this.mergedAt = options.mergedAt ?? (this.state === 'MERGED' ? this.createdAt : null);
+    this.closedAt = options.closedAt ?? this.mergedAt ?? (this.state === 'CLOSED' ? this.createdAt : null);
+    this.updatedAt = options.updatedAt ?? this.closedAt ?? this.createdAt;
+  }
+
+  get url(): string {
+    return `${this.repository.organisation.world.webUrl}/${this.repository.fullName}/pull/${this.number}`;
+  }
+
+  open(): PullRequestWebhook {
+    this.opened = pullRequestEvent(this, 'opened', {}, this.author);
+    return this.opened;
+  }
+
+  /** Adds commits; `files` that were there already have their lines added up. */
+  push(
+    change: { commits?: number; files?: ChangedFile[]; additions?: number; deletions?: number } = {},
+  ): PullRequestWebhook {
+    const files = change.files ?? [];
+    this.commits += change.commits ?? 1;
+    this.additions += change.additions ?? sum(files, 'additions');
+    this.deletions += change.deletions ?? sum(files, 'deletions');
+    const merged = new Map(this.files.map(file => [file.path, { ...file }]));
+    for (const file of files) {
+      const known = merged.get(file.path);
+      if (!known) this.changedFiles++;
+      merged.set(file.path, {
+        path: file.path,
+        additions: (known?.additions ?? 0) + file.additions,
+        deletions: (known?.deletions ?? 0) + file.deletions,
+      });
+    }
+    this.files = [...merged.values()];
+    return this.#changed('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
+  }
+
+  edit(change: { title?: string; body?: string; base?: string }): PullRequestWebhook {
+    const changes: Record<string, { from: string }> = {};
+    for (const key of ['title', 'body', 'base'] as const) {
+      const value = change[key];
+      if (value === undefined) continue;
+      changes[key] = { from: this[key] };
+      this[key] = value;
+    }
+    return this.#changed('edited', { changes });
+  }
+
+  label(name: string): PullRequestWebhook {
+    if (!this.labels.includes(name)) this.labels = [...this.labels, name];
+    return this.#changed('labeled', { label: { name } });
+  }
+
+  unlabel(name: string): PullRequestWebhook {
+    this.labels = this.labels.filter(label => label !== name);
+    return this.#changed('unlabeled', { label: { name } });
+  }
+
+  assign(account: Account): PullRequestWebhook {
+    if (!this.assignees.includes(account)) this.assignees = [...this.assignees, account];
+    return this.#changed('assigned', {});
+  }
+
+  unassign(account: Account): PullRequestWebhook {
+    this.assignees = this.assignees.filter(assignee => assignee !== account);
+    return this.#changed('unassigned', {});
+  }
+
+  setMilestone(title: string | null): PullRequestWebhook {
+    this.milestone = title;
+    return this.#changed(title === null ? 'demilestoned' : 'milestoned', {});
+  }
+
+  /** No webhook of its own on GitHub. */
+  linkIssues(total: number): void {
+    this.linkedIssues = total;
+    this.#touch();
+  }
+
+  markReady(): PullRequestWebhook {
+    this.draft = false;
+    return this.#changed('ready_for_review', {});
+  }
+
+  convertToDraft(): PullRequestWebhook {
+    this.draft = true;
+    return this.#changed('converted_to_draft', {});
+  }
+
+  close(by: Account | null = this.author): PullRequestWebhook {
+    this.#touch();
+    this.state = 'CLOSED';
+    this.closedAt = this.updatedAt;
+    return this.#changed('closed', {}, by);
+  }
+
+  merge(by: Account | null = this.author): PullRequestWebhook {
+    this.#touch();
+    this.state = 'MERGED';
+    this.mergedAt = this.updatedAt;
+    this.closedAt = this.updatedAt;
+    return this.#changed('closed', {}, by);
+  }
+
+  reopen(): PullRequestWebhook {
+    this.state = 'OPEN';
+    this.closedAt = null;
+    return this.#changed('reopened', {});
+  }
+
+  /** A pending one is seen by its author only: it has no time and no webhook. */
+  review(author: Account | null, state: Verdict = 'COMMENTED', body = ''): PullRequestWebhook | undefined {
+    const { world } = this.repository.organisation;
+    const id = world.nextId('review');
+    const submittedAt = state === 'PENDING' ? null : world.clock.now();
+    const review = { id, nodeId: globalId('PRR', this.repository.id, id), author, state, body, submittedAt };
+    this.reviews.push(review);
+    if (submittedAt === null) return undefined;
+    this.#touch();
+    return reviewEvent(this, review, 'submitted', author);
+  }
+
+  /** Dismisses the latest verdict of `author`. */
+  dismissReview(author: Account, by: Account | null = this.author): PullRequestWebhook {
+    const review = this.reviews.findLast(each => each.author === author && each.state !== 'PENDING');
+    if (!review) throw new Error(`${author.login} has not reviewed ${this.url}`);
+    review.state = 'DISMISSED';
+    this.#touch();
+    return reviewEvent(this, review, 'dismissed', by);
+  }
+
+  /** A remark on the conversation: counts in `comments`. */
+  comment(author: Account | null, body = 'A remark.'): WebhookEvent {
+    this.comments++;
+    this.#touch();
+    return issueCommentEvent(this, body, author);
+  }
+
+  /** An inline remark, which GitHub keeps within a review: counts there, not in `comments`. */
+  reviewComment(author: Account | null, body = 'An inline remark.'): PullRequestWebhook {
+    this.review(author, 'COMMENTED');
+    return reviewCommentEvent(this, body, author);
+  }
+
+  resolveThread(by: Account | null = this.author): PullRequestWebhook {
+    this.#touch();
+    return reviewThreadEvent(this, by);
+  }
+
+  /** GitHub no longer shows it, and tells nobody. */
+  remove(): void {
+    const { repository } = this;
+    repository.pullRequests.splice(repository.pullRequests.indexOf(this), 1);
+    repository.organisation.world.nodes.delete(this.nodeId);
+    repository.version++;
+  }
+
+  #touch() {
+    this.updatedAt = Math.max(this.updatedAt, this.repository.organisation.world.clock.now());
+    this.repository.version++;
+  }
+
+  #changed(action: string, part: object, by: Account | null = this.author): PullRequestWebhook {
+    this.#touch();
+    return pullRequestEvent(this, action, part, by);
+  }
+}

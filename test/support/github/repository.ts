@@ -1,0 +1,114 @@
+import type { WebhookEvent } from './events.ts';
+import type { Organisation } from './organisation.ts';
+import { organisationPayload, repositoryPayload, userPayload } from './payloads.ts';
+import { PullRequest, type PullRequestOptions } from './pull-request.ts';
+import { globalId } from './world.ts';
+
+export type PullRequestOrder = 'createdAt' | 'updatedAt';
+
+export class Repository {
+  organisation: Organisation;
+  readonly id: number;
+  readonly nodeId: string;
+  name: string;
+  readonly createdAt: number;
+  archived = false;
+  removed = false;
+  readonly pullRequests: PullRequest[] = [];
+  /** Moves with every change of a pull request: sorted lists are kept until then. */
+  version = 0;
+  #nextNumber = 1;
+  readonly #sorted = new Map<PullRequestOrder, { version: number; pullRequests: PullRequest[] }>();
+
+  constructor(organisation: Organisation, name: string) {
+    const { world } = organisation;
+    this.organisation = organisation;
+    this.name = name;
+    this.id = world.nextId('repository');
+    this.nodeId = globalId('R', this.id);
+    this.createdAt = world.clock.now();
+    organisation.repositories.push(this);
+    world.nodes.set(this.nodeId, this);
+    this.#tell('created', {});
+  }
+
+  get fullName(): string {
+    return `${this.organisation.login}/${this.name}`;
+  }
+
+  /** Opens one and tells the webhooks; {@link PullRequest.opened} is that event. */
+  openPullRequest(options: PullRequestOptions = {}): PullRequest {
+    const pullRequest = this.addPullRequest(options);
+    pullRequest.open();
+    return pullRequest;
+  }
+
+  /** Puts one in silently, as history that was there before. */
+  addPullRequest(options: PullRequestOptions = {}): PullRequest {
+    const number = options.number ?? this.#nextNumber;
+    this.#nextNumber = Math.max(this.#nextNumber, number + 1);
+    const pullRequest = new PullRequest(this, number, options);
+    this.pullRequests.push(pullRequest);
+    this.organisation.world.nodes.set(pullRequest.nodeId, pullRequest);
+    this.version++;
+    return pullRequest;
+  }
+
+  /** Ascending; equal times by id. */
+  sortedBy(order: PullRequestOrder): PullRequest[] {
+    const known = this.#sorted.get(order);
+    if (known?.version === this.version) return known.pullRequests;
+    const pullRequests = [...this.pullRequests].sort((a, b) => a[order] - b[order] || a.id - b.id);
+    this.#sorted.set(order, { version: this.version, pullRequests });
+    return pullRequests;
+  }
+
+  rename(name: string): WebhookEvent {
+    const from = this.name;
+    this.#remember();
+    this.name = name;
+    this.version++;
+    return this.#tell('renamed', { changes: { repository: { name: { from } } } });
+  }
+
+  transfer(organisation: Organisation): WebhookEvent {
+    const former = this.organisation;
+    this.#remember();
+    former.repositories.splice(former.repositories.indexOf(this), 1);
+    organisation.repositories.push(this);
+    this.organisation = organisation;
+    this.version++;
+    return this.#tell('transferred', { changes: { owner: { from: { organization: organisationPayload(former) } } } });
+  }
+
+  /** Gone, its pull requests with it. */
+  remove(): WebhookEvent {
+    const { world, repositories } = this.organisation;
+    repositories.splice(repositories.indexOf(this), 1);
+    world.nodes.delete(this.nodeId);
+    for (const pullRequest of this.pullRequests) world.nodes.delete(pullRequest.nodeId);
+    this.removed = true;
+    return this.#tell('deleted', {});
+  }
+
+  #remember() {
+    this.organisation.world.formerNames.set(this.fullName.toLowerCase(), this);
+  }
+
+  #tell(action: string, part: object): WebhookEvent {
+    const { world } = this.organisation;
+    const event: WebhookEvent = {
+      event: 'repository',
+      action,
+      payload: {
+        action,
+        ...part,
+        repository: repositoryPayload(this),
+        organization: organisationPayload(this.organisation),
+        sender: userPayload(world, undefined),
+      },
+    };
+    world.emit(event, this.organisation);
+    return event;
+  }
+}

@@ -1,0 +1,199 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAuthorities } from './authorities.ts';
+import { pingEvent, type WebhookEvent } from './events.ts';
+import {
+  answerWithFault,
+  createFaults,
+  type Fault,
+  type FaultOptions,
+  type GithubStandInRequest,
+  sendWithFault,
+} from './faults.ts';
+import { answerQuery, type GraphqlAnswer, type PointLimit } from './graphql.ts';
+import { type LoadedRecord, type LoadOptions, loadRecords } from './load.ts';
+import { Organisation } from './organisation.ts';
+import type { PullRequest } from './pull-request.ts';
+import { answerRest } from './rest.ts';
+import { githubSchema } from './schema.ts';
+import { createHooks, type Delivery, type DeliveryOptions, deliver } from './webhooks.ts';
+import { type Account, accountOf, type Clock, createClock, createWorld } from './world.ts';
+
+export interface StartOptions {
+  /** 0 for any that is free. */
+  port?: number;
+  /** The personal token that is accepted; a random one by default. */
+  token?: string;
+  /** The App whose signed tokens are accepted: its id, and its public key as PEM. */
+  app?: { id: string; publicKey: string };
+  /** As a GitHub Enterprise Server: REST under `/api/v3`, GraphQL at `/api/graphql`, no rate limits. */
+  enterprise?: boolean;
+}
+
+/**
+ * A GitHub of one's own on loopback: it keeps accounts, organisations, repositories and pull requests, answers GraphQL
+ * by GitHub's published schema, sends webhooks, and fails in whatever way it is told to.
+ */
+export interface GithubStandIn {
+  /** What `GITHUB_API_URL` is set to. */
+  readonly apiUrl: string;
+  readonly token: string;
+  readonly clock: Clock;
+  /** Points left; a request that costs more is answered with the rate limit. No limit: null. */
+  readonly limit: PointLimit | null;
+  /** The organisation of this login, made on first mention. */
+  organisation(login: string, options?: { name?: string }): Organisation;
+  /** The account of this login, made on first mention; a member of nothing. */
+  account(login: string, options?: Parameters<typeof accountOf>[2]): Account;
+  /** Puts many pull requests in as history. */
+  load(records: readonly LoadedRecord[], options?: LoadOptions): PullRequest[];
+  /** Installs the App on an organisation, or takes it away. */
+  installApp(organisation: Organisation): void;
+  uninstallApp(organisation: Organisation): void;
+  /** The personal token, and every token given to the App, count no longer. */
+  revokeCredentials(): void;
+  /** Makes coming requests fail; the first fault that fits a request is used. */
+  fault(fault: Fault, options?: FaultOptions): void;
+  clearFaults(): void;
+  /** Everything that was asked, oldest first. */
+  readonly requests: GithubStandInRequest[];
+  /** How many GraphQL requests there were, of one operation or in all. */
+  count(operation?: string): number;
+  /** From now on each event is delivered there, and a ping at once. Without an organisation: the events of all. */
+  webhookTo(url: string, secret: string, organisation?: Organisation): void;
+  stopWebhooks(): void;
+  /** Settles when all webhooks sent so far are answered. */
+  delivered(): Promise<void>;
+  readonly deliveries: readonly Delivery[];
+  /** Sends one webhook, again or on its own. */
+  deliver(url: string, secret: string, event: WebhookEvent, options?: DeliveryOptions): Promise<Delivery>;
+  /** Ends everything at once, open connections too. */
+  close(): Promise<void>;
+}
+
+const largestRequest = 1024 * 1024;
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request) {
+    length += chunk.length;
+    if (length > largestRequest) throw new Error('The request is too large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+export async function startGithub(options: StartOptions = {}): Promise<GithubStandIn> {
+  githubSchema();
+  const clock = createClock();
+  const hooks = createHooks();
+  const faults = createFaults();
+  const requests: GithubStandInRequest[] = [];
+  const base = options.enterprise ? '/api/v3' : '';
+  const server = createServer({ keepAliveTimeout: 5_000 });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(options.port ?? 0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const apiUrl = `http://127.0.0.1:${port}${base}`;
+  const webUrl = options.enterprise ? `http://127.0.0.1:${port}` : 'https://github.com';
+  const world = createWorld(clock, webUrl, apiUrl, (event, organisation) => hooks.send(event, organisation));
+  const token = options.token ?? `ghp_${randomBytes(18).toString('hex')}`;
+  const authorities = createAuthorities(token, options.app);
+  const limit: PointLimit | null = options.enterprise
+    ? null
+    : { limit: 5_000, remaining: 5_000, resetAt: clock.now() + 3_600 };
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname: path } = new URL(request.url ?? '/', apiUrl);
+    const text = await readBody(request);
+    const body: unknown = text === '' ? {} : JSON.parse(text);
+    const { query = '', variables = {} } = body as { query?: string; variables?: Record<string, unknown> };
+    const record: GithubStandInRequest = {
+      method: request.method ?? '',
+      path,
+      operation: /^\s*query (\w+)/.exec(query)?.[1],
+      variables,
+      authorization: request.headers.authorization,
+      status: 0,
+    };
+    requests.push(record);
+    response.once('finish', () => {
+      record.status = response.statusCode;
+    });
+    const fault = faults.take(record);
+    if (fault && answerWithFault(fault, response)) return;
+    if (fault?.kind === 'delay') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
+    const { status, headers, reply } = answerOf(record, query, fault);
+    for (const [name, value] of Object.entries(headers ?? {})) response.setHeader(name, value);
+    sendWithFault(fault, response, status, reply);
+  }
+
+  function answerOf(request: GithubStandInRequest, query: string, fault: Fault | undefined): GraphqlAnswer {
+    const graphqlPath = options.enterprise ? '/api/graphql' : '/graphql';
+    if (request.path !== graphqlPath) return answerRest(world, authorities, request, base);
+    const authority = authorities.of(request.authorization);
+    if (authority?.kind !== 'reader') return { status: 401, reply: { message: 'Bad credentials' } };
+    return answerQuery(
+      { world, organisation: authority.organisation, broken: brokenBy(fault), limit },
+      query,
+      request.variables,
+    );
+  }
+
+  server.on('request', (request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      if (!response.headersSent) response.writeHead(400, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ message: `Problems parsing JSON: ${error}` }));
+    });
+  });
+
+  return {
+    apiUrl,
+    token,
+    clock,
+    limit,
+    organisation: (login, { name = login } = {}) =>
+      world.organisations.get(login.toLowerCase()) ?? new Organisation(world, login, name),
+    account: (login, accountOptions) => accountOf(world, login, accountOptions),
+    load: (records, loadOptions) => loadRecords(world, records, loadOptions),
+    installApp(organisation) {
+      // Random, for Octokit shares pending tokens between all clients of a process by this number.
+      organisation.installationId = randomInt(1, 2 ** 31);
+    },
+    uninstallApp(organisation) {
+      organisation.installationId = undefined;
+      authorities.revokeInstallation(organisation);
+    },
+    revokeCredentials: () => authorities.revokeAll(),
+    fault: (fault, faultOptions) => faults.add(fault, faultOptions),
+    clearFaults: () => faults.clear(),
+    requests,
+    count: operation =>
+      requests.filter(each => each.path.endsWith('/graphql') && (!operation || each.operation === operation)).length,
+    webhookTo(url, secret, organisation) {
+      const hook = { url, secret, organisation };
+      const first = organisation ?? [...world.organisations.values()][0];
+      if (first) void deliver(url, secret, pingEvent(first, 400_000_001, url));
+      hooks.add(hook);
+    },
+    stopWebhooks: () => hooks.clear(),
+    delivered: () => hooks.settled(),
+    deliveries: hooks.deliveries,
+    deliver,
+    async close() {
+      hooks.clear();
+      const closed = new Promise(resolve => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function brokenBy(fault: Fault | undefined) {
+  if (fault?.kind !== 'broken') return new Map();
+  const { nodeIds, type = '', message = 'Something went wrong while loading this.', field } = fault;
+  return new Map(nodeIds.map(nodeId => [nodeId, { type, message, field }]));
+}

@@ -1,0 +1,265 @@
+import { Organisation } from './organisation.ts';
+import { associationOf } from './payloads.ts';
+import { PullRequest, type Review } from './pull-request.ts';
+import { Repository } from './repository.ts';
+import { githubError } from './schema.ts';
+import { type Account, isoTime, type Node, optionalIsoTime, type World } from './world.ts';
+
+/** What one GraphQL request sees. */
+export interface Viewer {
+  world: World;
+  /** An App's installation sees its own organisation; a token sees all. */
+  organisation: Organisation | undefined;
+  /** Pull requests that fail in this reply, whole or in one field, by node id. */
+  broken: Map<string, { type: string; message: string; field: string | undefined }>;
+  rateLimit: object | null;
+}
+
+interface PageArguments {
+  first?: number;
+  last?: number;
+  after?: string | null;
+}
+
+type Position = [number, number];
+
+const cursorOf = (position: Position) => Buffer.from(`cursor:v2:${JSON.stringify(position)}`).toString('base64');
+
+function readCursor(cursor: string): Position {
+  const text = Buffer.from(cursor, 'base64').toString();
+  if (!text.startsWith('cursor:v2:'))
+    throw githubError('INVALID_CURSOR_ARGUMENTS', `\`${cursor}\` does not appear to be a valid cursor.`);
+  return JSON.parse(text.slice('cursor:v2:'.length));
+}
+
+/**
+ * One page of `items`, which stand in the order of their positions (`direction` 1) or against it (-1). A cursor is
+ * the position of the last item seen, so it holds while items come, go and move.
+ */
+function connection<Item>(
+  items: readonly Item[],
+  { first, last, after }: PageArguments,
+  view: (item: Item) => unknown,
+  positionOf: (item: Item, index: number) => Position = (_, index) => [index, 0],
+  direction: 1 | -1 = 1,
+) {
+  let start = 0;
+  if (after) {
+    const [time, id] = readCursor(after);
+    const isPast = ([itemTime, itemId]: Position) => direction * (itemTime - time || itemId - id) > 0;
+    const found = items.findIndex((item, index) => isPast(positionOf(item, index)));
+    start = found === -1 ? items.length : found;
+  }
+  const end = first === undefined ? items.length : Math.min(start + first, items.length);
+  if (first === undefined && last !== undefined) start = Math.max(start, end - last);
+  const page = items.slice(start, end);
+  const cursors = page.map((item, index) => cursorOf(positionOf(item, start + index)));
+  return {
+    totalCount: items.length,
+    nodes: () => page.map(view),
+    edges: () => page.map((item, index) => ({ cursor: cursors[index], node: view(item) })),
+    pageInfo: {
+      startCursor: cursors[0] ?? null,
+      endCursor: cursors.at(-1) ?? null,
+      hasNextPage: end < items.length,
+      hasPreviousPage: start > 0,
+    },
+  };
+}
+
+export function accountView(account: Account | null) {
+  if (account === null || account.deleted) return null;
+  const { type, nodeId, id, login, name, avatarUrl } = account;
+  return { __typename: type, id: nodeId, databaseId: id, login, name, avatarUrl, url: `https://github.com/${login}` };
+}
+
+export function organisationView(organisation: Organisation) {
+  const { nodeId, id, login, name, avatarUrl, world } = organisation;
+  return {
+    __typename: 'Organization',
+    id: nodeId,
+    databaseId: id,
+    login,
+    name,
+    avatarUrl,
+    url: `${world.webUrl}/${login}`,
+    repository: ({ name: wanted }: { name: string }) => {
+      const found = organisation.repositories.find(each => each.name.toLowerCase() === wanted.toLowerCase());
+      return found ? repositoryView(found) : null;
+    },
+    repositories: (page: PageArguments) =>
+      connection(
+        organisation.repositories.toSorted((a, b) => a.createdAt - b.createdAt || a.id - b.id),
+        page,
+        repositoryView,
+        each => [each.createdAt, each.id],
+      ),
+    membersWithRole: (page: PageArguments) =>
+      connection(
+        [...organisation.members.values()].toSorted((a, b) => a.id - b.id),
+        page,
+        accountView,
+        member => [member.id, 0],
+      ),
+  };
+}
+
+interface PullRequestArguments extends PageArguments {
+  orderBy?: { field: 'COMMENTS' | 'CREATED_AT' | 'UPDATED_AT'; direction: 'ASC' | 'DESC' };
+  states?: string[];
+}
+
+export function repositoryView(repository: Repository) {
+  const { nodeId, id, name, organisation, fullName, archived } = repository;
+  return {
+    __typename: 'Repository',
+    id: nodeId,
+    databaseId: id,
+    name,
+    nameWithOwner: fullName,
+    owner: () => organisationView(organisation),
+    isArchived: archived,
+    isPrivate: false,
+    url: `${organisation.world.webUrl}/${fullName}`,
+    pullRequests: ({ orderBy, states, ...page }: PullRequestArguments, viewer: Viewer) => {
+      const order = orderBy?.field === 'UPDATED_AT' ? 'updatedAt' : 'createdAt';
+      const ascending = repository.sortedBy(order).filter(each => !states || states.includes(each.state));
+      const descending = orderBy?.direction === 'DESC';
+      const sorted = descending ? ascending.toReversed() : ascending;
+      return connection(
+        sorted,
+        page,
+        each => pullRequestView(each, viewer),
+        each => [each[order], each.id],
+        descending ? -1 : 1,
+      );
+    },
+  };
+}
+
+const reviewView = ({ nodeId, author, state, body, submittedAt, id }: Review) => ({
+  __typename: 'PullRequestReview',
+  id: nodeId,
+  fullDatabaseId: String(id),
+  author: accountView(author),
+  state,
+  body,
+  submittedAt: optionalIsoTime(submittedAt),
+});
+
+/** Each reviewer's last review that takes a side, or did before it was dismissed. */
+function latestOpinionatedReviews(reviews: Review[]): Review[] {
+  const latest = new Map<Account | null, Review>();
+  for (const review of reviews) {
+    if (review.state !== 'COMMENTED' && review.state !== 'PENDING') latest.set(review.author, review);
+  }
+  return [...latest.values()];
+}
+
+/** An Error in place of a whole pull request that is broken: GraphQL makes that null with an entry in `errors`. */
+function pullRequestView(pullRequest: PullRequest, viewer: Viewer): object {
+  const broken = viewer.broken.get(pullRequest.nodeId);
+  if (broken && broken.field === undefined) return githubError(broken.type, broken.message);
+  const view = viewOf(pullRequest);
+  if (broken?.field === undefined) return view;
+  return {
+    ...view,
+    [broken.field]: () => {
+      throw githubError(broken.type, broken.message);
+    },
+  };
+}
+
+function viewOf(pullRequest: PullRequest) {
+  const { repository, author, state } = pullRequest;
+  return {
+    __typename: 'PullRequest',
+    id: pullRequest.nodeId,
+    databaseId: pullRequest.id,
+    fullDatabaseId: String(pullRequest.id),
+    number: pullRequest.number,
+    url: pullRequest.url,
+    title: pullRequest.title,
+    body: pullRequest.body,
+    state,
+    isDraft: pullRequest.draft,
+    merged: state === 'MERGED',
+    closed: state !== 'OPEN',
+    author: accountView(author),
+    authorAssociation: associationOf(pullRequest),
+    repository: () => repositoryView(repository),
+    baseRefName: pullRequest.base,
+    headRefName: pullRequest.head,
+    isCrossRepository: pullRequest.fromFork,
+    milestone: pullRequest.milestone === null ? null : { title: pullRequest.milestone },
+    additions: pullRequest.additions,
+    deletions: pullRequest.deletions,
+    changedFiles: pullRequest.changedFiles,
+    createdAt: isoTime(pullRequest.createdAt),
+    updatedAt: isoTime(pullRequest.updatedAt),
+    mergedAt: optionalIsoTime(pullRequest.mergedAt),
+    closedAt: optionalIsoTime(pullRequest.closedAt),
+    commits: { totalCount: pullRequest.commits },
+    comments: { totalCount: pullRequest.comments },
+    closingIssuesReferences: { totalCount: pullRequest.linkedIssues },
+    labels: (page: PageArguments) => connection(pullRequest.labels, page, name => ({ name })),
+    assignees: (page: PageArguments) => connection(pullRequest.assignees, page, accountView),
+    files: (page: PageArguments) => connection(pullRequest.files, page, file => file),
+    reviews: ({ states, ...page }: PageArguments & { states?: string[] }) =>
+      connection(
+        pullRequest.reviews.filter(review => !states || states.includes(review.state)),
+        page,
+        reviewView,
+      ),
+    latestOpinionatedReviews: (page: PageArguments) =>
+      connection(latestOpinionatedReviews(pullRequest.reviews), page, reviewView),
+  };
+}
+
+function isVisible(node: Node, { organisation }: Viewer): boolean {
+  if (organisation === undefined) return true;
+  if (node instanceof PullRequest) return node.repository.organisation === organisation;
+  if (node instanceof Repository) return node.organisation === organisation;
+  return !(node instanceof Organisation) || node === organisation;
+}
+
+function nodeView(id: string, viewer: Viewer) {
+  const node = viewer.world.nodes.get(id);
+  if (!node || !isVisible(node, viewer)) {
+    return githubError('NOT_FOUND', `Could not resolve to a node with the global id of '${id}'.`);
+  }
+  if (node instanceof PullRequest) return pullRequestView(node, viewer);
+  if (node instanceof Repository) return repositoryView(node);
+  if (node instanceof Organisation) return organisationView(node);
+  return accountView(node);
+}
+
+function findRepository(world: World, owner: string, name: string): Repository | undefined {
+  const organisation = world.organisations.get(owner.toLowerCase());
+  const current = organisation?.repositories.find(each => each.name.toLowerCase() === name.toLowerCase());
+  const former = world.formerNames.get(`${owner}/${name}`.toLowerCase());
+  return current ?? (former?.removed ? undefined : former);
+}
+
+/** The query's root: the fields of GitHub's `Query` that this stand-in answers. */
+export const rootView = {
+  rateLimit: (_: unknown, { rateLimit }: Viewer) => rateLimit,
+  viewer: { __typename: 'User', login: 'pullscore-service', databaseId: 1, id: 'U_1' },
+  node: ({ id }: { id: string }, viewer: Viewer) => nodeView(id, viewer),
+  nodes: ({ ids }: { ids: string[] }, viewer: Viewer) => {
+    if (ids.length > 100) {
+      throw githubError('ARGUMENT_LIMIT', `You may not provide more than 100 node ids; you provided ${ids.length}.`);
+    }
+    return ids.map(id => nodeView(id, viewer));
+  },
+  organization: ({ login }: { login: string }, viewer: Viewer) => {
+    const found = viewer.world.organisations.get(login.toLowerCase());
+    if (found && isVisible(found, viewer)) return organisationView(found);
+    throw githubError('NOT_FOUND', `Could not resolve to an Organization with the login of '${login}'.`);
+  },
+  repository: ({ owner, name }: { owner: string; name: string }, viewer: Viewer) => {
+    const found = findRepository(viewer.world, owner, name);
+    if (found && isVisible(found, viewer)) return repositoryView(found);
+    throw githubError('NOT_FOUND', `Could not resolve to a Repository with the name '${owner}/${name}'.`);
+  },
+};

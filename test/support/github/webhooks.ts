@@ -1,0 +1,120 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import type { WebhookEvent } from './events.ts';
+import type { Organisation } from './organisation.ts';
+
+export interface Delivery {
+  guid: string;
+  event: string;
+  action: string | undefined;
+  /** 0 where no answer came. */
+  status: number;
+  /** The answer's text, or why there was none. */
+  answer: string;
+}
+
+export interface DeliveryOptions {
+  guid?: string;
+  /** Sent over GitHub's own headers, to forge or spoil them. */
+  headers?: Record<string, string>;
+  /** The exact body, instead of the event's payload as JSON; it is what gets signed. */
+  body?: string | Buffer;
+}
+
+const hookId = 400_000_001;
+/** GitHub gives up after ten seconds. */
+const answerWithin = 10_000;
+
+export const signature = (secret: string, body: string | Buffer) =>
+  `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+
+/** Signs and POSTs a webhook as GitHub does. It never throws: a failed delivery has status 0. */
+export async function deliver(
+  url: string,
+  secret: string,
+  { event, action, payload }: WebhookEvent,
+  { guid = randomUUID(), headers = {}, body = JSON.stringify(payload) }: DeliveryOptions = {},
+): Promise<Delivery> {
+  const delivery = { guid, event, action };
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: {
+        accept: '*/*',
+        'content-type': 'application/json',
+        'user-agent': 'GitHub-Hookshot/044aadd',
+        'x-github-delivery': guid,
+        'x-github-event': event,
+        'x-github-hook-id': String(hookId),
+        'x-github-hook-installation-target-id': '90000001',
+        'x-github-hook-installation-target-type': 'organization',
+        'x-hub-signature-256': signature(secret, body),
+        ...headers,
+      },
+      body,
+      signal: AbortSignal.timeout(answerWithin),
+    });
+    return { ...delivery, status: response.status, answer: await response.text() };
+  } catch (error) {
+    return { ...delivery, status: 0, answer: String(error instanceof Error ? (error.cause ?? error) : error) };
+  }
+}
+
+export interface Hook {
+  url: string;
+  secret: string;
+  /** All organisations where undefined. */
+  organisation: Organisation | undefined;
+}
+
+/** The hooks that get each event as it happens, and what became of the deliveries. GitHub itself never repeats one. */
+export interface Hooks {
+  add(hook: Hook): void;
+  clear(): void;
+  send(event: WebhookEvent, organisation: Organisation): void;
+  /** Settles when all that were sent until now are answered or given up. */
+  settled(): Promise<void>;
+  /** The last thousand, oldest first. */
+  readonly deliveries: readonly Delivery[];
+}
+
+const keptDeliveries = 1_000;
+const atOnce = 10;
+
+export function createHooks(): Hooks {
+  let hooks: Hook[] = [];
+  const deliveries: Delivery[] = [];
+  const queue: { hook: Hook; event: WebhookEvent }[] = [];
+  const running = new Set<Promise<void>>();
+
+  async function work() {
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      deliveries.push(await deliver(next.hook.url, next.hook.secret, next.event));
+      if (deliveries.length > keptDeliveries) deliveries.shift();
+    }
+  }
+
+  function start() {
+    if (running.size >= atOnce) return;
+    const worker = work().finally(() => running.delete(worker));
+    running.add(worker);
+  }
+
+  return {
+    add: hook => hooks.push(hook),
+    clear() {
+      hooks = [];
+      queue.length = 0;
+    },
+    send(event, organisation) {
+      for (const hook of hooks) {
+        if (hook.organisation !== undefined && hook.organisation !== organisation) continue;
+        queue.push({ hook, event });
+        start();
+      }
+    },
+    async settled() {
+      while (running.size > 0) await Promise.all(running);
+    },
+    deliveries,
+  };
+}

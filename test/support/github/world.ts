@@ -1,0 +1,133 @@
+import type { WebhookEvent } from './events.ts';
+import type { Organisation } from './organisation.ts';
+import type { PullRequest } from './pull-request.ts';
+import type { Repository } from './repository.ts';
+
+/** A person, bot or placeholder. A deleted one shows as nobody wherever it took part: GitHub's "ghost". */
+export interface Account {
+  type: 'Bot' | 'Mannequin' | 'User';
+  id: number;
+  nodeId: string;
+  /** A bot's has no `[bot]` here: GraphQL leaves it out, webhooks add it. */
+  login: string;
+  name: string | null;
+  avatarUrl: string;
+  deleted: boolean;
+}
+
+/** Whole Unix seconds, as all of GitHub's times are. */
+export interface Clock {
+  now(): number;
+  /** Stands still at this second from now on, so that equal times can be made. */
+  set(seconds: number): void;
+  /** Moves a clock that stands still; stops one that runs. */
+  advance(seconds: number): void;
+  run(): void;
+}
+
+export function createClock(): Clock {
+  let fixed: number | undefined;
+  const now = () => fixed ?? Math.floor(Date.now() / 1000);
+  return {
+    now,
+    set: seconds => {
+      fixed = seconds;
+    },
+    advance: seconds => {
+      fixed = now() + seconds;
+    },
+    run: () => {
+      fixed = undefined;
+    },
+  };
+}
+
+export const isoTime = (seconds: number) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+export const optionalIsoTime = (seconds: number | null) => (seconds === null ? null : isoTime(seconds));
+
+/** GitHub's newer global ids: a prefix and, in base64url, the MessagePack list `[0, …numbers]`. */
+export function globalId(prefix: string, ...numbers: number[]): string {
+  const bytes = Buffer.alloc(2 + numbers.length * 9);
+  let length = bytes.writeUInt8(0x91 + numbers.length, 0);
+  length = bytes.writeUInt8(0, length);
+  for (const number of numbers) {
+    if (number < 2 ** 32) {
+      length = bytes.writeUInt32BE(number, bytes.writeUInt8(0xce, length));
+    } else {
+      length = bytes.writeBigUInt64BE(BigInt(number), bytes.writeUInt8(0xcf, length));
+    }
+  }
+  return `${prefix}_${bytes.subarray(0, length).toString('base64url')}`;
+}
+
+/** Pull requests and reviews on github.com passed 32 bits in 2024; the others have not. */
+const firstIds = {
+  account: 60_000_001,
+  organisation: 90_000_001,
+  repository: 700_000_001,
+  pullRequest: 2_900_000_001,
+  review: 3_100_000_001,
+  comment: 3_300_000_001,
+  label: 5_000_000_001,
+  milestone: 9_000_001,
+};
+
+export type Node = Account | Organisation | PullRequest | Repository;
+
+/** Everything that this GitHub holds. */
+export interface World {
+  clock: Clock;
+  /** Base of the pages that people open. */
+  webUrl: string;
+  /** Base of the REST API. */
+  apiUrl: string;
+  accounts: Map<string, Account>;
+  organisations: Map<string, Organisation>;
+  nodes: Map<string, Node>;
+  /** Former `owner/name`, lower case, of repositories that moved. */
+  formerNames: Map<string, Repository>;
+  nextId(kind: keyof typeof firstIds): number;
+  /** Something happened that GitHub tells its webhooks. */
+  emit(event: WebhookEvent, organisation: Organisation): void;
+}
+
+export function createWorld(clock: Clock, webUrl: string, apiUrl: string, emit: World['emit']): World {
+  const next = { ...firstIds };
+  return {
+    clock,
+    webUrl,
+    apiUrl,
+    accounts: new Map(),
+    organisations: new Map(),
+    nodes: new Map(),
+    formerNames: new Map(),
+    nextId: kind => next[kind]++,
+    emit,
+  };
+}
+
+const accountPrefixes = { User: 'U', Bot: 'BOT', Mannequin: 'M' };
+
+/** The account of this login, made on first mention. */
+export function accountOf(
+  world: World,
+  login: string,
+  options: { name?: string | null; type?: Account['type']; id?: number } = {},
+): Account {
+  const known = world.accounts.get(login.toLowerCase());
+  if (known) return known;
+  const type = options.type ?? 'User';
+  const id = options.id ?? world.nextId('account');
+  const account: Account = {
+    type,
+    id,
+    nodeId: globalId(accountPrefixes[type], id),
+    login,
+    name: options.name ?? null,
+    avatarUrl: `https://avatars.githubusercontent.com/u/${id}?v=4`,
+    deleted: false,
+  };
+  world.accounts.set(login.toLowerCase(), account);
+  world.nodes.set(account.nodeId, account);
+  return account;
+}
