@@ -22,6 +22,7 @@ import {
   newServerUser,
   readLocation,
   readOwner,
+  removeAbandoned,
 } from './embedded-places.ts';
 
 /** A data directory with what belongs to it, all in one folder that comes into being whole. */
@@ -46,6 +47,7 @@ interface Credentials {
 
 /** The cluster of `home`, made first where there is none. */
 export async function openCluster(home: string, durable: boolean, note: (text: string) => void): Promise<Cluster> {
+  removeAbandoned(home);
   const existing = existingCluster(home, note);
   if (existing !== undefined) return readCluster(home, existing);
 

@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { ServerUser } from './embedded-binaries.ts';
 import { errorCode, giveToFolderOwner, homeFiles, readJsonFile, writeOwnFile } from './embedded-files.ts';
-import { isGuardian, isIdTaken, serverProcesses } from './embedded-processes.ts';
+import { isGuardian, serverProcesses } from './embedded-processes.ts';
 
 /**
  * Where a cluster may lie, and the user that it belongs to. PostgreSQL refuses to run as root, so root's server is
@@ -87,7 +87,6 @@ function canEnter(folder: string, user: ServerUser): boolean {
 export function makeFolder(owner: Owner, user: ServerUser | undefined, note: (text: string) => void): string {
   const { home } = owner;
   const name = `cluster-${process.pid}-${randomBytes(4).toString('hex')}`;
-  removeAbandoned(home);
   const own = join(home, name);
   try {
     makeData(own, user);
@@ -187,7 +186,7 @@ function clustersIn(folder: string): string[] {
  * Removes what killed processes left half-made, and tests' clusters whose home is gone. Nobody else's: a home that is
  * not there may have been moved, or is not mounted just now.
  */
-function removeAbandoned(folder: string): void {
+export function removeAbandoned(folder: string): void {
   for (const path of clustersIn(folder)) {
     try {
       if (isAbandoned(path)) rmSync(path, { recursive: true, force: true });
@@ -200,7 +199,7 @@ function removeAbandoned(folder: string): void {
 function isAbandoned(path: string): boolean {
   const { data, credentials } = clusterFiles(path);
   const maker = Number(basename(path).split('-')[1]);
-  if (!exists(credentials)) return !isIdTaken(maker);
+  if (!exists(credentials)) return !isGuardian(maker);
   const owner = readOwner(path);
   if (owner === undefined || owner.durable || isGuardian(maker, owner.home)) return false;
   return readLocation(owner.home) !== path && serverProcesses(data).length === 0;

@@ -64,10 +64,11 @@ export function isIdTaken(id: number): boolean {
   }
 }
 
-/** Whether `id` is the guardian of this (real) home. */
-export function isGuardian(id: number, home: string): boolean {
+/** Whether `id` is a guardian: that of this (real) home, if one is given. */
+export function isGuardian(id: number, home?: string): boolean {
   const command = inspectProcess(id)?.command;
-  return command !== undefined && /embedded-server\.[jt]s /.test(command) && command.includes(`--home=${home} `);
+  if (command === undefined || !/embedded-server\.[jt]s --home=/.test(command)) return false;
+  return home === undefined || command.includes(`--home=${home} `);
 }
 
 /**

@@ -49,7 +49,8 @@ function removeStaleClaim(path: string): void {
 }
 
 /**
- * Starts a guardian, and waits until it has a server. False if another guardian has the data directory.
+ * Starts a guardian, and waits until it has a server. False if another guardian has the data directory, or this one
+ * was killed.
  * @throws ServiceError with the guardian's own reason
  */
 export async function startGuardian(home: string, durable: boolean, log: (message: string) => void): Promise<boolean> {
@@ -60,8 +61,12 @@ export async function startGuardian(home: string, durable: boolean, log: (messag
     { detached: true, cwd: '/', env: guardianEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] },
   );
   let errors = '';
-  child.on('error', error => {
-    errors += error.message;
+  const killedBy = new Promise<NodeJS.Signals | null>(resolve => {
+    child.once('exit', (_code, signal) => resolve(signal));
+    child.once('error', error => {
+      errors += error.message;
+      resolve(null);
+    });
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     errors += text;
@@ -75,11 +80,9 @@ export async function startGuardian(home: string, durable: boolean, log: (messag
       if (message.retry !== undefined) return false;
       if (message.ready !== undefined) return true;
     }
-    const reason =
-      errors
-        .trim()
-        .split('\n')
-        .find(text => text.includes('Error')) ?? errors.trim().split('\n').at(-1);
+    if ((await killedBy) !== null) return false;
+    const lines = errors.trim().split('\n');
+    const reason = lines.find(text => text.includes('Error')) ?? lines.at(-1);
     throw unavailable(`the embedded database's guardian did not start: ${reason || 'it was ended'}`);
   } finally {
     clearInterval(slow);

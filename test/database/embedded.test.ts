@@ -214,6 +214,19 @@ describe('recovery', () => {
     expect(await query(after.url, 'SELECT one FROM survived')).toBe(1);
   });
 
+  it('makes a database after the guardian was killed while it made one', async () => {
+    const home = join(root, 'half-made');
+    const joining = joinAt(home);
+    const unfinished = () => (existsSync(home) ? readdirSync(home) : []).find(name => name.startsWith('cluster-'));
+    const maker = await vi.waitFor(() => Number(/^cluster-(\d+)-/.exec(unfinished() ?? '')?.[1] ?? expect.fail()), {
+      timeout: 5000,
+      interval: 5,
+    });
+    process.kill(maker, 'SIGKILL');
+    expect(await query((await joining).url, 'SELECT 1')).toBe(1);
+    expect(unfinished()).toBeUndefined();
+  });
+
   it("is not held up by a stale postmaster.pid whose id another of the user's processes has now", async () => {
     const first = await joinAt(shared);
     const stale = readFileSync(pidFile(first), 'utf8');
