@@ -13,7 +13,13 @@ import {
   repositoriesQuery,
   repositoryQuery,
 } from './organisation.ts';
-import { type FetchedPullRequest, pullRequestPageQuery, pullRequestsQuery, readPullRequest } from './pull-request.ts';
+import {
+  type FetchedPullRequest,
+  isComplete,
+  pullRequestPageQuery,
+  pullRequestsQuery,
+  readPullRequest,
+} from './pull-request.ts';
 import { count, entries, flag, list, Misfit, optionalText, present, text } from './reading.ts';
 import { createTransport, type GithubOptions } from './transport.ts';
 
@@ -90,11 +96,17 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       `GitHub shows no organisation ${login} to ${names}: check the login and their rights`,
     );
 
-  /** What GitHub returned for one entry of a list, or why it did not. */
-  function readEntry(node: unknown, failures: GraphqlFailure[], subject: string): FetchResult {
-    if (failures.length > 0) {
-      const gone = node === null && failures.every(failure => failure.type === 'NOT_FOUND');
-      return gone ? { status: 'gone' } : { status: 'failed', error: errorOfFailures(failures, subject, names) };
+  /** What GitHub returned for the entry at `path` of a list, or why it did not. */
+  function readEntry(node: unknown, failures: GraphqlFailure[], path: Path, subject: string): FetchResult {
+    const own = failures.filter(failure => failure.path.length >= path.length && startsWith(failure.path, path));
+    if (own.length > 0) {
+      const gone = node === null && own.every(failure => failure.type === 'NOT_FOUND');
+      return gone ? { status: 'gone' } : { status: 'failed', error: errorOfFailures(own, subject, names) };
+    }
+    // What failed around it may have kept back any part of it.
+    const around = failures.filter(failure => failure.path.length < path.length && startsWith(path, failure.path));
+    if (around.length > 0 && !isComplete(node)) {
+      return { status: 'failed', error: errorOfFailures(around, subject, names) };
     }
     if (node === null || node === undefined) return { status: 'gone' };
     try {
@@ -119,12 +131,14 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       );
       const nodes = 'nodes' in data ? data.nodes : undefined;
       if (!Array.isArray(nodes) || nodes.length !== nodeIds.length) {
-        throw failures.length > 0 ? errorOfFailures(failures, subject, names) : misfitError(undefined, subject);
+        throw failures.length > 0
+          ? errorOfFailures(failures, subject, names)
+          : misfitError(new Misfit('nodes are missing'), subject);
       }
       return new Map(
         nodeIds.map((nodeId, index) => [
           nodeId,
-          readEntry(nodes[index], failuresAt(failures, ['nodes', index]), `the pull request ${nodeId}`),
+          readEntry(nodes[index], failures, ['nodes', index], `the pull request ${nodeId}`),
         ]),
       );
     },
@@ -138,16 +152,14 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
         { repository: repositoryNodeId, first: Math.min(pageSize, mostPullRequests), after, orderBy },
         { organisation, subject, signal },
       );
-      const connection = ['node', 'pullRequests'];
-      if (!present(data, connection.join('.'))) {
-        const others = failures.filter(failure => failure.type !== 'NOT_FOUND');
-        if (others.length > 0) throw errorOfFailures(others, subject, names);
-        return undefined;
-      }
+      const repository = answerAt(data, 'node', subject);
+      // What failed within a page that is there is told entry by entry.
+      if (!present(repository, 'pullRequests')) requireWhole(failures, subject);
+      if (repository === null) return undefined;
       return read(subject, () => {
-        const page: PullRequestPage = { items: [], failed: [], ...readPageInfo(data, connection.join('.')) };
-        entries(data, `${connection.join('.')}.nodes`).forEach((node, index) => {
-          const result = readEntry(node, failuresAt(failures, [...connection, 'nodes', index]), subject);
+        const page: PullRequestPage = { items: [], failed: [], ...readPageInfo(repository, 'pullRequests', after) };
+        entries(repository, 'pullRequests.nodes').forEach((node, index) => {
+          const result = readEntry(node, failures, ['node', 'pullRequests', 'nodes', index], subject);
           if (result.status === 'found') page.items.push(result.pullRequest);
           if (result.status === 'failed') page.failed.push({ nodeId: nodeIdOf(node), error: result.error });
         });
@@ -173,9 +185,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
         { organisation, subject, signal },
       );
       requireWhole(failures, subject);
-      return read(subject, () =>
-        'repository' in data && data.repository ? readRepository(data.repository) : undefined,
-      );
+      const repository = answerAt(data, 'repository', subject);
+      return repository === null ? undefined : read(subject, () => readRepository(repository));
     },
 
     async findOrganisation(login, signal) {
@@ -189,8 +200,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
         failures.filter(failure => failure.path[1] !== 'membersWithRole'),
         subject,
       );
-      if (!('organization' in data && data.organization)) return undefined;
-      return read(subject, () => readOrganisation(data.organization));
+      const organisation = answerAt(data, 'organization', subject);
+      return organisation === null ? undefined : read(subject, () => readOrganisation(organisation));
     },
   };
 
@@ -203,10 +214,11 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     const { organisation, after, subject } = request;
     const { data, failures } = await transport.graphql(query, { login: organisation, after }, request);
     requireWhole(failures, subject);
-    if (!present(data, 'organization')) throw unknownOrganisation(organisation);
+    const answer = answerAt(data, 'organization', subject);
+    if (answer === null) throw unknownOrganisation(organisation);
     return read(subject, () => ({
-      items: list(data, `organization.${connection}.nodes`).map(readItem),
-      ...readPageInfo(data, `organization.${connection}`),
+      items: list(answer, `${connection}.nodes`).map(readItem),
+      ...readPageInfo(answer, connection, after),
     }));
   }
 
@@ -217,16 +229,23 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
   }
 }
 
-/** The failures that concern the entry at `path`: in it, or in what holds it. */
-function failuresAt(failures: GraphqlFailure[], path: (string | number)[]): GraphqlFailure[] {
-  return failures.filter(failure => failure.path.every((step, depth) => depth >= path.length || step === path[depth]));
+type Path = (string | number)[];
+
+const startsWith = (path: Path, start: Path) => start.every((step, depth) => step === path[depth]);
+
+/** What a query's one root field answered: null where GitHub does not show it. */
+function answerAt(data: object, name: string, subject: string): unknown {
+  if (!Object.hasOwn(data, name)) throw misfitError(new Misfit(`${name} is missing`), subject);
+  return (data as Record<string, unknown>)[name];
 }
 
-const readPageInfo = (data: unknown, connection: string) => ({
-  totalCount: count(data, `${connection}.totalCount`),
-  hasNextPage: flag(data, `${connection}.pageInfo.hasNextPage`),
-  endCursor: optionalText(data, `${connection}.pageInfo.endCursor`),
-});
+function readPageInfo(holder: unknown, connection: string, after: string | null) {
+  const totalCount = count(holder, `${connection}.totalCount`);
+  const hasNextPage = flag(holder, `${connection}.pageInfo.hasNextPage`);
+  const endCursor = optionalText(holder, `${connection}.pageInfo.endCursor`);
+  if (hasNextPage && (endCursor === null || endCursor === after)) throw new Misfit('endCursor leads nowhere');
+  return { totalCount, hasNextPage, endCursor };
+}
 
 function nodeIdOf(node: unknown): string | undefined {
   try {
@@ -237,15 +256,9 @@ function nodeIdOf(node: unknown): string | undefined {
 }
 
 function misfitError(error: unknown, subject: string): ServiceError {
-  if (error !== undefined && !(error instanceof Misfit)) throw error;
-  const reason = error?.message ?? 'parts are missing';
-  return new GithubError(
-    'github_failed',
-    `GitHub's reply about ${subject} makes no sense: ${reason}; try again later`,
-    {
-      cause: error,
-    },
-  );
+  if (!(error instanceof Misfit)) throw error;
+  const message = `GitHub's reply about ${subject} makes no sense: ${error.message}; try again later`;
+  return new GithubError('github_failed', message, { cause: error });
 }
 
 function read<Result>(subject: string, reading: () => Result): Result {

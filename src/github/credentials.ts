@@ -11,6 +11,11 @@ export interface GithubConfig {
   app: { id: string; privateKey: string } | undefined;
 }
 
+const silent = () => {};
+
+/** Octokit warns on the console else: of clocks that differ, of deprecated paths. */
+export const silentLog = { debug: silent, info: silent, warn: silent, error: silent };
+
 export interface Credentials {
   /** The variables that hold them, for messages. */
   readonly names: string;
@@ -68,13 +73,12 @@ function appCredentials(
   async function createAppClient() {
     const privateKey = readPrivateKey(app.privateKey);
     const [{ Octokit }, { createAppAuth }] = await Promise.all([import('@octokit/core'), import('@octokit/auth-app')]);
-    const silent = () => {};
     return new Octokit({
       authStrategy: createAppAuth,
       auth: { appId: app.id, privateKey },
       baseUrl,
       request: { fetch: boundedFetch },
-      log: { debug: silent, info: silent, warn: silent, error: silent },
+      log: silentLog,
     });
   }
 

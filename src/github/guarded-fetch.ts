@@ -4,7 +4,8 @@ const mebibyte = 1024 * 1024;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 const mostRedirects = 3;
 
-const maximumErrorReply = mebibyte;
+/** Enough of an error page for the log. */
+const maximumErrorReply = 16 * 1024;
 
 const lostConnection = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
@@ -18,22 +19,27 @@ async function fetchOnceMore(url: string, init: RequestInit): Promise<Response> 
   }
 }
 
-async function readAtMost(response: Response, maximum: number): Promise<Uint8Array<ArrayBuffer>> {
+async function readAtMost(
+  response: Response,
+  maximum: number,
+  past: 'cut' | 'throw',
+): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   const reader = response.body?.getReader();
   while (reader) {
     const { done, value } = await reader.read();
     if (done) break;
-    length += value.byteLength;
-    if (length > maximum) {
+    if (length + value.byteLength > maximum) {
       await reader.cancel();
+      if (past === 'cut') break;
       throw new GithubError(
         'github_failed',
         `GitHub's reply is larger than ${Math.round(maximum / mebibyte)} MiB: check GITHUB_API_URL, or try again later`,
         { tooMuch: true },
       );
     }
+    length += value.byteLength;
     chunks.push(value);
   }
   const whole = new Uint8Array(length);
@@ -71,7 +77,9 @@ export function createGuardedFetch(maximumReply: number): typeof fetch {
         url = target.href;
         continue;
       }
-      const body = await readAtMost(response, response.ok ? maximumReply : maximumErrorReply);
+      const body = response.ok
+        ? await readAtMost(response, maximumReply, 'throw')
+        : await readAtMost(response, maximumErrorReply, 'cut');
       return new Response(body.byteLength === 0 ? null : body, { status: response.status, headers: response.headers });
     }
   };

@@ -158,6 +158,12 @@ function readAuthor(node: unknown) {
   };
 }
 
+/** Whether all is there that GitHub's schema lets be null: then no failure has kept back a part of it. */
+export const isComplete = (node: unknown) =>
+  ['closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews'].every(name =>
+    present(node, name),
+  );
+
 /**
  * Reads one node of {@link pullRequestFragment}.
  * @throws Misfit where anything in it is not what GitHub documents.

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { type Credentials, createCredentials, type GithubConfig } from './credentials.ts';
+import { type Credentials, createCredentials, type GithubConfig, silentLog } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import {
   errorOfFailures,
@@ -62,7 +62,7 @@ export const pageInfo = 'pageInfo { endCursor hasNextPage }';
 const defaultTimeout = 8_000;
 const defaultMaximumReply = 32 * 1024 * 1024;
 
-export function graphqlUrl(apiUrl: string): string {
+function graphqlUrl(apiUrl: string): string {
   return apiUrl.endsWith('/api/v3') ? apiUrl.replace(/\/v3$/, '/graphql') : `${apiUrl}/graphql`;
 }
 
@@ -80,7 +80,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
   async function createClient() {
     const { Octokit } = await import('@octokit/core');
     // Without Octokit's own reader, which keeps big integers (we ask for them as text) at nine times the cost.
-    return new Octokit({ baseUrl, request: { fetch: guardedFetch, parseSuccessResponseBody: false } });
+    return new Octokit({ baseUrl, request: { fetch: guardedFetch, parseSuccessResponseBody: false, log: silentLog } });
   }
 
   async function send(organisation: string, query: string, variables: Record<string, unknown>, signal: AbortSignal) {

@@ -89,6 +89,25 @@ describe('fetching by id', () => {
     expect([...results.values()].filter(result => result.status === 'found')).toHaveLength(8);
   });
 
+  test('a failure that GitHub pins on none leaves out what is not whole, and nothing is taken for gone', async () => {
+    const { github, web, client } = await start();
+    const ids = Array.from({ length: 3 }, () => web.openPullRequest().nodeId);
+    github.fault({
+      kind: 'alter',
+      change: reply => {
+        const [first, second] = (reply.data as { nodes: object[] }).nodes;
+        const errors = [{ message: 'Something went wrong while executing your query.' }];
+        return { data: { nodes: [first, null, { ...second, files: null }] }, errors };
+      },
+    });
+    const results = [...(await client.fetchPullRequests('acme', ids)).values()];
+    expect(results).toMatchObject([
+      { status: 'found' },
+      { status: 'failed', error: { tooMuch: true } },
+      { status: 'failed', error: { tooMuch: true } },
+    ]);
+  });
+
   test('one that a resource limit kept back is not gone, and less may pass', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
@@ -163,6 +182,37 @@ describe('paging', () => {
     const again = await client.pagePullRequests('acme', web.nodeId, options);
     expect(again?.items).toHaveLength(2);
     expect(again?.failed).toMatchObject([{ nodeId: undefined }]);
+  });
+
+  test.each([null, 'cursor'])(
+    'a next page that begins at %s again is a failure, not an endless import',
+    async endCursor => {
+      const { github, web, client } = await start();
+      web.openPullRequest();
+      const pageInfo = { hasNextPage: true, endCursor };
+      const page = { totalCount: 9, nodes: [], pageInfo };
+      const body = { data: { node: { pullRequests: page }, organization: { membersWithRole: page } } };
+      github.fault({ kind: 'reply', status: 200, body }, { times: 2 });
+      const options = { order: 'created', after: 'cursor', pageSize: 50 } as const;
+      expect(await errorOf(client.pagePullRequests('acme', web.nodeId, options))).toMatchObject({
+        code: 'github_failed',
+      });
+      expect(await errorOf(client.pageMembers('acme', 'cursor'))).toMatchObject({ code: 'github_failed' });
+    },
+  );
+
+  test('a reply without what was asked for does not pass for "gone"', async () => {
+    const { github, web, client } = await start();
+    const body = { data: {} };
+    github.fault({ kind: 'reply', status: 200, body }, { times: 4 });
+    const options = { order: 'created', after: null, pageSize: 50 } as const;
+    const calls = [
+      client.pagePullRequests('acme', web.nodeId, options),
+      client.findRepository('acme', 'acme', 'web'),
+      client.findOrganisation('acme'),
+      client.pageMembers('acme', null),
+    ];
+    for (const call of calls) expect(await errorOf(call)).toMatchObject({ code: 'github_failed' });
   });
 
   test('repositories of an organisation, with how many pull requests and when they last changed', async () => {

@@ -17,7 +17,7 @@ import { Organisation } from './organisation.ts';
 import type { PullRequest } from './pull-request.ts';
 import { answerRest } from './rest.ts';
 import { githubSchema } from './schema.ts';
-import { createHooks, type Delivery, type DeliveryOptions, deliver } from './webhooks.ts';
+import { createHooks, type Delivery, type DeliveryOptions, deliver, hookId } from './webhooks.ts';
 import { type Account, accountOf, type Clock, createClock, createWorld } from './world.ts';
 
 export interface StartOptions {
@@ -174,10 +174,8 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     count: operation =>
       requests.filter(each => each.path.endsWith('/graphql') && (!operation || each.operation === operation)).length,
     webhookTo(url, secret, organisation) {
-      const hook = { url, secret, organisation };
-      const first = organisation ?? [...world.organisations.values()][0];
-      if (first) void deliver(url, secret, pingEvent(first, 400_000_001, url));
-      hooks.add(hook);
+      const owner = organisation ?? [...world.organisations.values()][0];
+      hooks.add({ url, secret, organisation }, owner && pingEvent(owner, hookId, url));
     },
     stopWebhooks: () => hooks.clear(),
     delivered: () => hooks.settled(),

@@ -20,7 +20,7 @@ export interface DeliveryOptions {
   body?: string | Buffer;
 }
 
-const hookId = 400_000_001;
+export const hookId = 400_000_001;
 /** GitHub gives up after ten seconds. */
 const answerWithin = 10_000;
 
@@ -68,7 +68,8 @@ export interface Hook {
 
 /** The hooks that get each event as it happens, and what became of the deliveries. GitHub itself never repeats one. */
 export interface Hooks {
-  add(hook: Hook): void;
+  /** @param ping is sent to the new hook alone. */
+  add(hook: Hook, ping?: WebhookEvent): void;
   clear(): void;
   send(event: WebhookEvent, organisation: Organisation): void;
   /** Settles when all that were sent until now are answered or given up. */
@@ -100,7 +101,12 @@ export function createHooks(): Hooks {
   }
 
   return {
-    add: hook => hooks.push(hook),
+    add(hook, ping) {
+      hooks.push(hook);
+      if (!ping) return;
+      queue.push({ hook, event: ping });
+      start();
+    },
     clear() {
       hooks = [];
       queue.length = 0;

@@ -1,0 +1,282 @@
+import { createHmac } from 'node:crypto';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { text } from 'node:stream/consumers';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { LoadedRecord } from '../support/github/load.ts';
+import { measureQuery, readQuery } from '../support/github/schema.ts';
+import type { GithubStandIn } from '../support/github/server.ts';
+import { fetchOne, start, startStandIn } from './support.ts';
+
+interface Received {
+  headers: Record<string, unknown>;
+  body: string;
+}
+
+async function receiver() {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    void text(request).then(body => {
+      received.push({ headers: request.headers, body });
+      response.writeHead(202).end('{"message": "taken"}');
+    });
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return { url: `http://127.0.0.1:${address.port}/webhooks/github`, received };
+}
+
+async function ask(github: GithubStandIn, query: string, variables: object = {}) {
+  const response = await fetch(`${github.apiUrl}/graphql`, {
+    method: 'POST',
+    headers: { authorization: `bearer ${github.token}` },
+    body: JSON.stringify({ query, variables }),
+  });
+  return (await response.json()) as { data?: Json; errors?: unknown };
+}
+
+type Json = Record<string, unknown>;
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Paths at which `ours` has another type than the example, or has what the example has not. */
+function differences(ours: Json, example: Json, path = ''): string[] {
+  return Object.keys(ours).flatMap(key => {
+    const [mine, theirs] = [ours[key], example[key]];
+    const here = `${path}${key}`;
+    if (!(key in example)) return [`${here} is not in the example`];
+    if (mine === null || theirs === null) return [];
+    if (isObject(mine) && isObject(theirs)) return differences(mine, theirs, `${here}.`);
+    return typeof mine === typeof theirs && Array.isArray(mine) === Array.isArray(theirs)
+      ? []
+      : [`${here} is of another type`];
+  });
+}
+
+/** The published examples of an event; all keys of all of them, for they come from different years. */
+function exampleOf(event: string, action: string): Json {
+  const all: { name: string; examples: Json[] }[] = createRequire(import.meta.url)('@octokit/webhooks-examples');
+  const fitting = all
+    .filter(each => each.name === event)
+    .flatMap(each => each.examples)
+    .filter(each => each.action === action);
+  const merge = (into: Json, from: Json): Json => {
+    for (const [key, value] of Object.entries(from)) {
+      const known = into[key];
+      into[key] = isObject(known) && isObject(value) ? merge({ ...known }, value) : (value ?? known ?? null);
+    }
+    return into;
+  };
+  return fitting.reduce((merged, each) => merge(merged, each), {});
+}
+
+describe('webhooks', () => {
+  test("payloads have GitHub's published form", async () => {
+    const { github, acme, web } = await start();
+    const alice = acme.member('alice');
+    const bob = github.account('bob');
+    const joined = acme.join(bob);
+    const pullRequest = web.openPullRequest({ author: alice, body: 'Text' });
+    const events = [
+      pullRequest.opened,
+      pullRequest.push(),
+      pullRequest.review(bob, 'APPROVED'),
+      pullRequest.convertToDraft(),
+      pullRequest.markReady(),
+      pullRequest.merge(),
+      joined,
+      web.rename('site'),
+    ];
+    // Keys that are newer than the examples, and our own names of hooks.
+    const newer = /custom_properties|web_commit_signoff_required|before|after|organization is not in/;
+    for (const each of events) {
+      if (!each) throw new Error('no event');
+      const example = exampleOf(each.event, String(each.action));
+      expect(Object.keys(example).length, `${each.event} ${each.action}`).toBeGreaterThan(0);
+      const wrong = differences(each.payload as unknown as Json, example).filter(path => !newer.test(path));
+      expect(wrong, `${each.event} ${each.action}`).toEqual([]);
+    }
+  });
+
+  test('a pull request event says which one it is, as GitHub does', async () => {
+    const { acme, web } = await start();
+    const alice = acme.member('alice');
+    const pullRequest = web.openPullRequest({ author: alice, title: 'Fix' });
+    expect(pullRequest.opened).toMatchObject({
+      event: 'pull_request',
+      action: 'opened',
+      payload: {
+        action: 'opened',
+        number: 1,
+        pull_request: { id: pullRequest.id, node_id: pullRequest.nodeId, title: 'Fix', state: 'open', merged: false },
+        repository: { id: web.id, node_id: web.nodeId, full_name: 'acme/web' },
+        organization: { id: acme.id, login: 'acme' },
+        sender: { id: alice.id, login: 'alice' },
+      },
+    });
+    expect(JSON.stringify(pullRequest.opened?.payload).length).toBeGreaterThan(15_000);
+  });
+
+  test('each event is delivered once, signed over the exact bytes, after a ping', async () => {
+    const { github, acme, web } = await start();
+    const { url, received } = await receiver();
+    github.webhookTo(url, 'It is a secret', acme);
+    const pullRequest = web.openPullRequest({ title: 'Ünïcode 👩‍💻' });
+    pullRequest.push();
+    github.organisation('other').repository('web').openPullRequest();
+    await github.delivered();
+    expect(received.map(each => each.headers['x-github-event']).sort()).toEqual([
+      'ping',
+      'pull_request',
+      'pull_request',
+    ]);
+    for (const { headers, body } of received) {
+      const digest = createHmac('sha256', 'It is a secret').update(body).digest('hex');
+      expect(headers).toMatchObject({ 'x-hub-signature-256': `sha256=${digest}`, 'content-type': 'application/json' });
+      expect(headers['user-agent']).toMatch(/^GitHub-Hookshot\//);
+    }
+    expect(new Set(received.map(each => each.headers['x-github-delivery'])).size).toBe(3);
+    expect(github.deliveries.map(each => each.status)).toEqual([202, 202, 202]);
+  });
+
+  test("GitHub's published signature is reproduced", async () => {
+    const { github } = await start();
+    const { url, received } = await receiver();
+    const event = { event: 'ping', action: undefined, payload: {} };
+    await github.deliver(url, "It's a Secret to Everybody", event, { body: 'Hello, World!', guid: 'g' });
+    expect(received[0]?.headers).toMatchObject({
+      'x-hub-signature-256': 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
+      'x-github-delivery': 'g',
+    });
+  });
+
+  test('a delivery that nobody takes fails alone', async () => {
+    const { github, web } = await start();
+    await github.close();
+    const { opened } = web.openPullRequest();
+    if (!opened) throw new Error('no event');
+    const delivery = await github.deliver(`${github.apiUrl}/webhooks`, 's', opened);
+    expect(delivery).toMatchObject({ status: 0, event: 'pull_request', action: 'opened' });
+  });
+});
+
+describe("GitHub's rules for queries", () => {
+  const limits: [string, string, string][] = [
+    ['an unknown field is refused', 'query { viewer { shoeSize } }', 'undefinedField'],
+    ['a page needs a size', '{ organization(login: "acme") { repositories { nodes { id } } } }', 'MISSING_PAGINATION'],
+    ['of 100 at most', '{ organization(login: "acme") { repositories(first: 101) { nodes { id } } } }', 'EXCESSIVE'],
+    [
+      'nodes are counted through all levels',
+      `{ organization(login: "acme") { repositories(first: 100) { nodes { pullRequests(first: 100) {
+         nodes { labels(first: 100) { nodes { name } } } } } } } }`,
+      'MAX_NODE_LIMIT_EXCEEDED',
+    ],
+  ];
+
+  test.each(limits)('%s', async (_, query, type) => {
+    const { github } = await start();
+    const reply = await ask(github, query);
+    expect(reply.data).toBeUndefined();
+    const wanted = type === 'undefinedField' ? /Cannot query field/ : new RegExp(type);
+    expect(JSON.stringify(reply.errors)).toMatch(wanted);
+  });
+
+  test('the example of the documentation has 22,060 nodes', () => {
+    const query = readQuery(
+      `{ viewer { repositories(first: 50) { nodes {
+           pullRequests(first: 20) { nodes { title comments(first: 10) { nodes { bodyHTML } } } }
+           issues(first: 20) { totalCount nodes { title bodyHTML comments(first: 10) { nodes { bodyHTML } } } } } }
+         followers(first: 10) { nodes { login } } } }`,
+    );
+    expect(query.errors).toEqual([]);
+    expect(measureQuery(query, {})).toMatchObject({ nodeCount: 22_060, error: undefined });
+  });
+
+  test('an id past 32 bits has no databaseId, but a full one', async () => {
+    const { github, web } = await start();
+    const { nodeId, id } = web.openPullRequest();
+    const reply = await ask(
+      github,
+      'query($id: ID!) { node(id: $id) { ... on PullRequest { databaseId fullDatabaseId } } }',
+      {
+        id: nodeId,
+      },
+    );
+    expect(reply.data?.node).toEqual({ databaseId: null, fullDatabaseId: String(id) });
+  });
+
+  test('a wrong token is a 401, nonsense a 400', async () => {
+    const { github } = await start();
+    const post = (authorization: string, body: string) =>
+      fetch(`${github.apiUrl}/graphql`, { method: 'POST', headers: { authorization }, body });
+    expect((await post('token wrong', '{}')).status).toBe(401);
+    expect((await post(`token ${github.token}`, '{')).status).toBe(400);
+  });
+});
+
+describe('its state', () => {
+  const record: LoadedRecord = {
+    repository: 'elsewhere/lib',
+    number: 7,
+    title: 'Bump x',
+    body: '',
+    author: 'dependabot[bot]',
+    is_bot: true,
+    state: 'merged',
+    additions: 3,
+    deletions: 1,
+    changed_files: 1,
+    files: [{ path: 'package.json', additions: 3, deletions: 1 }],
+    commits: 1,
+    created_at: '2026-08-20T14:10:49Z',
+    merged_at: '2026-08-20T15:10:49Z',
+  };
+
+  test('records are loaded as history, fast and without webhooks', async () => {
+    const { github, client } = await start();
+    const records = Array.from({ length: 5_000 }, (_, number) => ({ ...record, number, is_bot: number === 0 }));
+    const began = performance.now();
+    const [first] = github.load(records, { organisation: 'acme' });
+    expect(performance.now() - began).toBeLessThan(1_000);
+    if (!first) throw new Error('nothing loaded');
+    expect(await fetchOne(client, first.nodeId)).toMatchObject({
+      repository: 'acme/lib',
+      author: 'dependabot',
+      authorIsBot: true,
+      state: 'merged',
+      createdAt: Date.UTC(2026, 7, 20, 14, 10, 49) / 1000,
+      mergedAt: Date.UTC(2026, 7, 20, 15, 10, 49) / 1000,
+      sourceUpdatedAt: Date.UTC(2026, 7, 20, 15, 10, 49) / 1000,
+    });
+    expect(github.deliveries).toEqual([]);
+  });
+
+  test('changes within one second have equal times, and no time goes back', async () => {
+    const { github, web } = await start();
+    github.clock.set(1_700_000_000);
+    const pullRequest = web.openPullRequest();
+    pullRequest.push();
+    expect(pullRequest.updatedAt).toBe(1_700_000_000);
+    github.clock.advance(1);
+    pullRequest.push();
+    github.clock.set(1_600_000_000);
+    pullRequest.push();
+    expect(pullRequest.updatedAt).toBe(1_700_000_001);
+  });
+
+  test('closing ends what hangs', async () => {
+    const github = await startStandIn();
+    github.fault({ kind: 'hang' });
+    const hanging = ask(github, '{ viewer { login } }').catch(() => 'ended');
+    while (github.requests.length === 0) await new Promise(resolve => setImmediate(resolve));
+    const began = performance.now();
+    await github.close();
+    expect(await hanging).toBe('ended');
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+});
