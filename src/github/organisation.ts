@@ -31,13 +31,6 @@ export interface GithubOrganisation {
   members: number | null;
 }
 
-export interface Page<Item> {
-  items: Item[];
-  endCursor: string | null;
-  hasNextPage: boolean;
-  totalCount: number;
-}
-
 const repositoryFragment = `
 fragment RepositoryFacts on Repository {
   id

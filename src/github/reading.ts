@@ -25,7 +25,7 @@ function misfit(path: string, found: unknown, wanted: string): Misfit {
 const isAbsent = (value: unknown) => value === null || value === undefined;
 
 /** PostgreSQL cannot hold NUL or lone surrogates: they become U+FFFD, all else is kept. */
-export const storable = (text: string) => text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
+const storable = (text: string) => text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
 
 export function text(value: unknown, path: string): string {
   const found = at(value, path);

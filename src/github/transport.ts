@@ -32,14 +32,14 @@ export interface GithubRequest {
 }
 
 /** GraphQL's points: what the request cost and what the hour still has; `resetAt` in Unix seconds. */
-export interface RateLimit {
+interface RateLimit {
   cost: number;
   remaining: number;
   resetAt: number;
 }
 
 /** The usable part of a reply, and what GitHub said of the rest. */
-export interface GraphqlReply {
+interface GraphqlReply {
   data: object;
   failures: GraphqlFailure[];
 }

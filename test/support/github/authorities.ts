@@ -2,7 +2,7 @@ import { randomBytes, verify } from 'node:crypto';
 import type { Organisation } from './organisation.ts';
 
 /** Who asks: the App itself, by a token it signed; or a reader, of one organisation or of all. */
-export type Authority = { kind: 'app' } | { kind: 'reader'; organisation: Organisation | undefined };
+type Authority = { kind: 'app' } | { kind: 'reader'; organisation: Organisation | undefined };
 
 export interface Authorities {
   /** Undefined where GitHub would answer 401. */

@@ -13,7 +13,7 @@ import type { PullRequest } from './pull-request.ts';
 import type { Repository } from './repository.ts';
 import { type Account, globalId, isoTime, optionalIsoTime, type World } from './world.ts';
 
-export const sha = (...parts: unknown[]) => createHash('sha1').update(parts.join('/')).digest('hex');
+const sha = (...parts: unknown[]) => createHash('sha1').update(parts.join('/')).digest('hex');
 
 /** Undefined and deleted accounts are the ghost, as on github.com. */
 export function userPayload(world: World, account: Account | null | undefined): User {

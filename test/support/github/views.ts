@@ -67,13 +67,13 @@ function connection<Item>(
   };
 }
 
-export function accountView(account: Account | null) {
+function accountView(account: Account | null) {
   if (account === null || account.deleted) return null;
   const { type, nodeId, id, login, name, avatarUrl } = account;
   return { __typename: type, id: nodeId, databaseId: id, login, name, avatarUrl, url: `https://github.com/${login}` };
 }
 
-export function organisationView(organisation: Organisation) {
+function organisationView(organisation: Organisation) {
   const { nodeId, id, login, name, avatarUrl, world } = organisation;
   return {
     __typename: 'Organization',
@@ -109,7 +109,7 @@ interface PullRequestArguments extends PageArguments {
   states?: string[];
 }
 
-export function repositoryView(repository: Repository) {
+function repositoryView(repository: Repository) {
   const { nodeId, id, name, organisation, fullName, archived } = repository;
   return {
     __typename: 'Repository',

@@ -59,7 +59,7 @@ export async function deliver(
   }
 }
 
-export interface Hook {
+interface Hook {
   url: string;
   secret: string;
   /** All organisations where undefined. */
