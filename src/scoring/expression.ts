@@ -200,7 +200,7 @@ function check(source: string, tokens: readonly Token[], tree: jsep.Expression):
     if (given.length < parameters.length || (!repeats && given.length > parameters.length)) {
       const count = `${parameters.length}${repeats ? ' values or more' : parameters.length === 1 ? ' value' : ' values'}`;
       throw fail(
-        `${excerpt(source, span.start, span.end)} has ${given.length}, but \`${signature}\` takes ${count}`,
+        `${excerpt(source, span.start, span.end)} is given ${given.length}, but \`${signature}\` takes ${count}`,
         span,
       );
     }

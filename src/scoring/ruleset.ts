@@ -44,7 +44,7 @@ export interface CompiledRuleset {
   problems: RuleProblem[];
 }
 
-export const ruleLimits = { rules: 200, entries: 50, nameCharacters: 200 } as const;
+export const ruleLimits = { rules: 200, entries: 50, nameCharacters: 200, descriptionCharacters: 2000 } as const;
 
 export const isRuleAction = (text: string): text is RuleAction => text === 'ADD' || text === 'SUBTRACT';
 

@@ -50,6 +50,7 @@ const replacements = new Map([
   ['&', 'write `&&`'],
   ['|', 'write `||`'],
   [';', 'write one expression for each entry'],
+  ['.', 'values have no members; functions are written as in `length(title)`'],
   ['--', 'write `- -` or use brackets'],
 ]);
 
@@ -62,13 +63,16 @@ export function excerpt(source: string, start: number, end: number): string {
   const part = source
     .slice(start, Math.min(end, start + 60))
     .replace(/\s+/g, ' ')
-    .replace(/[\p{Cc}\p{Surrogate}]/gu, '\uFFFD');
+    .replace(/[\p{Cc}\p{Cf}\p{Surrogate}]/gu, '\uFFFD');
   const shown = [...part];
   return shown.length > 40 || end > start + 60 ? `\`${shown.slice(0, 39).join('')}…\`` : `\`${part}\``;
 }
 
-const describeCharacter = (code: number) =>
-  `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}${code > 0xa0 ? ` (${String.fromCodePoint(code)})` : ''}`;
+function describeCharacter(code: number): string {
+  const character = String.fromCodePoint(code);
+  const shown = /[\p{L}\p{N}\p{P}\p{S}]/u.test(character) ? ` (${character})` : '';
+  return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}${shown}`;
+}
 
 /** Reads a quoted text from its opening quote. jsep drops the backslash of escapes it does not know; we refuse them. */
 function readText(source: string, start: number): { value: string; end: number } {

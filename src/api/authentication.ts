@@ -1,0 +1,59 @@
+import DataLoader from 'dataloader';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { hashAccessToken, isAccessToken, type Scope } from '../access-token.ts';
+import { type Caller, findCallers, writeTokenUse } from '../database/access-tokens.ts';
+import type { Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: Caller;
+  }
+  interface FastifyContextConfig {
+    /** What the token must allow; `read` where nothing is said. */
+    scope?: Scope;
+  }
+}
+
+export const unauthenticated = () => new ServiceError('unauthenticated', 'Unauthenticated.');
+
+/** For an object of another organisation and for a missing scope alike. */
+export const unauthorized = () => new ServiceError('forbidden', 'This action is unauthorized.');
+
+/** Every route of the instance, whatever comes of it, needs a valid token with the route's scope. */
+export function requireAuthentication(app: FastifyInstance, { database, log }: Deps): void {
+  // Requests of one tick share a lookup. Nothing is kept: a revoked token is refused from the next request on.
+  const callers = new DataLoader<string, Caller | undefined>(
+    async hashes => {
+      const found = await findCallers(database, hashes);
+      return hashes.map(hash => found.get(hash));
+    },
+    { cache: false, maxBatchSize: 500 },
+  );
+
+  app.addHook('onRequest', async request => {
+    const caller = await callers.load(hashAccessToken(bearerToken(request)));
+    if (caller === undefined) throw unauthenticated();
+    request.caller = caller;
+    if (caller.useIsUnwritten) {
+      writeTokenUse(database.executor, caller).catch((error: unknown) =>
+        log.warn({ err: error }, 'the last use of a token was not written'),
+      );
+    }
+    if (!caller.scopes.includes(request.routeOptions.config.scope ?? 'read')) throw unauthorized();
+  });
+}
+
+function bearerToken(request: FastifyRequest): string {
+  const { rawHeaders } = request.raw;
+  let credentials: string | undefined;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() !== 'authorization') continue;
+    // Node keeps the first of several silently; which one was meant can't be known.
+    if (credentials !== undefined) throw unauthenticated();
+    credentials = rawHeaders[index + 1];
+  }
+  const token = /^bearer +(\S+)$/i.exec(credentials ?? '')?.[1];
+  if (token === undefined || !isAccessToken(token)) throw unauthenticated();
+  return token;
+}

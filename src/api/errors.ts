@@ -1,0 +1,128 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { Type } from '@sinclair/typebox';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { isDatabaseUnavailable } from '../database/failures.ts';
+import { type ErrorCode, errorStatuses, ServiceError } from '../errors.ts';
+
+export const ErrorBody = Type.Object(
+  { message: Type.String({ description: 'An overview of the error' }) },
+  { additionalProperties: false, $id: 'Error' },
+);
+
+const descriptions: Partial<Record<ErrorCode, string>> = {
+  bad_request: 'A parameter is not usable; the message says which and why',
+  unauthenticated: 'Credentials missing or invalid',
+  forbidden: 'The caller is not allowed to do this, or the object belongs to another organisation',
+  not_found: 'The object does not exist',
+  rate_limited: 'Too many requests with this token; `Retry-After` says when to come back',
+  internal: 'A defect of the service',
+  github_failed: 'GitHub is unreachable, failing, or refuses our credentials',
+  database_unavailable:
+    'The database is unreachable or the service overloaded; `Retry-After` may say when to come back',
+  github_timeout: 'GitHub did not answer in time',
+};
+
+/** The `response` entries of a route that can fail in these ways, beside those that every route can. */
+export function errorResponses(...codes: ErrorCode[]) {
+  const all: ErrorCode[] = [
+    'unauthenticated',
+    'forbidden',
+    ...codes,
+    'rate_limited',
+    'internal',
+    'database_unavailable',
+  ];
+  return Object.fromEntries(
+    all.map(code => [errorStatuses[code], { ...Type.Ref(ErrorBody), description: descriptions[code] ?? code }]),
+  );
+}
+
+export const notFound = (what: string) => new ServiceError('not_found', `There is no ${what} with this id.`);
+
+/** Failures that Fastify, its plugins or the database report, as ours. */
+function asServiceError(error: FastifyError | Error): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (isDatabaseUnavailable(error)) {
+    return new ServiceError('database_unavailable', 'The database is not available. Try again shortly.', {
+      cause: error,
+      retryAfter: 1,
+    });
+  }
+  const status = 'statusCode' in error ? error.statusCode : undefined;
+  if (status === 413) return new ServiceError('payload_too_large', 'The request body is too large.');
+  if (status === 415) return new ServiceError('unsupported_media_type', 'The content type is not supported.');
+  if (status !== undefined && status >= 400 && status < 500) return new ServiceError('bad_request', error.message);
+  return new ServiceError('internal', 'Something went wrong on our side. It has been logged.', { cause: error });
+}
+
+function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
+  const failure = asServiceError(error);
+  if (failure.status >= 500 && failure.code !== 'overloaded') {
+    const level = failure.code === 'internal' ? 'error' : 'warn';
+    request.log[level]({ err: failure.cause ?? failure, code: failure.code }, failure.message);
+  }
+  reply.code(failure.status).type('application/json; charset=utf-8').header('x-request-id', request.id);
+  if (failure.retryAfter !== undefined) reply.header('retry-after', Math.max(1, Math.ceil(failure.retryAfter)));
+  if (failure.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
+  // Sent as text: no response schema of the route comes into it.
+  reply.serializer(String).send(JSON.stringify({ message: failure.message }));
+}
+
+/** Every failure of every route, known or not, gets the Error body. Goes before all routes. */
+export function handleErrors(app: FastifyInstance): void {
+  const known: { path: RegExp; methods: Set<string> }[] = [];
+  app.addHook('onRoute', ({ url, method }) => {
+    const pattern = url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[A-Za-z]+/g, '[^/]+');
+    const path = new RegExp(`^${pattern}$`);
+    const methods = known.find(route => route.path.source === path.source)?.methods ?? new Set();
+    for (const name of [method].flat()) methods.add(name);
+    known.push({ path, methods });
+  });
+
+  app.setErrorHandler(sendError);
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.replace(/[?#;].*$/s, '');
+    const route = known.find(candidate => candidate.path.test(path));
+    if (route === undefined) {
+      throw new ServiceError('not_found', 'There is nothing at this path; /openapi.json lists what there is.');
+    }
+    const allowed = [...route.methods].join(', ');
+    reply.header('allow', allowed);
+    throw new ServiceError('method_not_allowed', `${request.method} is not possible here, only ${allowed}.`);
+  });
+}
+
+/** What fails before there is a route, such as a path that can't be decoded. */
+export const handleFrameworkError = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void =>
+  sendError(error, request, reply);
+
+const parserErrors: Record<string, { status: number; message: string }> = {
+  HPE_HEADER_OVERFLOW: { status: errorStatuses.headers_too_large, message: 'The request headers are too large.' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
+};
+
+/** What is no HTTP request at all is answered on the bare connection. */
+export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (socket.writable && error.code !== 'ECONNRESET') {
+    const { status, message } = parserErrors[error.code ?? ''] ?? {
+      status: errorStatuses.bad_request,
+      message: 'This is not a valid HTTP request.',
+    };
+    const body = JSON.stringify({ message });
+    socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+        `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${newRequestId()}\r\nconnection: close\r\n\r\n${body}`,
+    );
+  }
+  socket.destroySoon();
+}
+
+let requests = 0;
+const processPart = Math.random().toString(36).slice(2, 8);
+
+/** Tells requests of all replicas apart well enough for reading logs. */
+export function newRequestId(): string {
+  requests += 1;
+  return `${processPart}-${requests.toString(36)}`;
+}

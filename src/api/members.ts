@@ -1,0 +1,109 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from '@sinclair/typebox';
+import { findMemberRow, type MemberRow, memberExistsAnywhere, readMembers } from '../database/members.ts';
+import { formatId, parseId } from '../ids.ts';
+import { unauthorized } from './authentication.ts';
+import { errorResponses, notFound } from './errors.ts';
+import { baseUrl, PageQuery, pageOf } from './pagination.ts';
+import { PullRequest, paginatePullRequests } from './pull-requests.ts';
+
+const Member = Type.Object(
+  {
+    id: Type.String({ description: 'Identifier of the member' }),
+    name: Type.String({ description: 'Name' }),
+    profile_photo_url: Type.String({ description: 'URL of the profile photo' }),
+    created_at: Type.Integer({ description: 'When this service first knew the member, Unix seconds' }),
+    links: Type.Object(
+      { pull_requests: Type.String({ format: 'uri', description: "Reference to the member's pull requests" }) },
+      { additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false, $id: 'Member' },
+);
+
+const MemberParams = Type.Object({ member: Type.String({ description: 'Unique identifier of the member' }) });
+
+const represent = ([id, name, photoUrl, createdAt]: MemberRow, base: string) => ({
+  id: formatId('mem', id),
+  name,
+  profile_photo_url: photoUrl,
+  created_at: Number(createdAt),
+  links: { pull_requests: `${base}/2025-04/members/${formatId('mem', id)}/pull-requests` },
+});
+
+export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
+  const { database } = app.deps;
+  app.addSchema(Member);
+
+  const getMember = async (organisationId: string, text: string): Promise<MemberRow> => {
+    const id = parseId('mem', text);
+    const row = id === undefined ? undefined : await findMemberRow(database, organisationId, id);
+    if (row !== undefined) return row;
+    if (id !== undefined && (await memberExistsAnywhere(database, id))) throw unauthorized();
+    throw notFound('member');
+  };
+
+  app.get(
+    '/members',
+    {
+      schema: {
+        operationId: 'v202504.members.index',
+        summary: 'List all members',
+        description: 'Members of the organisation, sorted by creation date, most recent first.',
+        tags: ['Members'],
+        response: {
+          200: Type.Object(
+            { data: Type.Array(Type.Ref(Member)) },
+            { additionalProperties: false, description: 'The members' },
+          ),
+          ...errorResponses(),
+        },
+      },
+    },
+    async request => {
+      const base = baseUrl(request);
+      const rows = await readMembers(database, request.caller.organisationId);
+      return { data: rows.map(row => represent(row, base)) };
+    },
+  );
+
+  app.get(
+    '/members/:member',
+    {
+      schema: {
+        operationId: 'v202504.members.show',
+        summary: 'Retrieve a member',
+        tags: ['Members'],
+        params: MemberParams,
+        response: {
+          200: Type.Object({ data: Type.Ref(Member) }, { additionalProperties: false, description: 'The member' }),
+          ...errorResponses('not_found'),
+        },
+      },
+    },
+    async request => {
+      const row = await getMember(request.caller.organisationId, request.params.member);
+      return { data: represent(row, baseUrl(request)) };
+    },
+  );
+
+  app.get(
+    '/members/:member/pull-requests',
+    {
+      schema: {
+        operationId: 'v202504.members.pull-requests.index',
+        summary: 'List member pull requests',
+        description: 'Pull requests of one member, sorted by creation date, most recent first.',
+        tags: ['Members'],
+        params: MemberParams,
+        querystring: PageQuery,
+        response: { 200: pageOf(PullRequest), ...errorResponses('bad_request', 'not_found') },
+      },
+    },
+    async (request, reply) => {
+      const { organisationId } = request.caller;
+      const [memberId] = await getMember(organisationId, request.params.member);
+      return paginatePullRequests(database, request, reply, { organisationId, memberId });
+    },
+  );
+};

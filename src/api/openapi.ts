@@ -1,0 +1,38 @@
+import { createRequire } from 'node:module';
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+
+const { homepage, license } = createRequire(import.meta.url)('../../package.json');
+
+/** The OpenAPI document, made from the routes' own schemas; registered before them. */
+export async function describeApi(app: FastifyInstance): Promise<void> {
+  const { publicUrl } = app.deps.config;
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'pullscore',
+        description: "Scores of an organisation's pull requests, by the organisation's own rules.",
+        version: '0.0.1',
+        license: { name: license, identifier: license },
+        ...(homepage === undefined ? {} : { contact: { url: homepage } }),
+      },
+      servers: [{ url: publicUrl ?? '/' }],
+      components: {
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'bearer', description: 'Made by `pullscore token create`' },
+        },
+      },
+      security: [{ bearer: [] }],
+      tags: ['Account', 'Members', 'Pull requests', 'Rules', 'Users'].map(name => ({ name })),
+    },
+    refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema-${index}`) },
+  });
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: true,
+    logo: { type: 'image/svg+xml', content: '' },
+  });
+  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
+}

@@ -1,0 +1,128 @@
+import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import type { FastifyRequest } from 'fastify';
+import { ServiceError } from '../errors.ts';
+
+export const PageQuery = Type.Object({
+  cursor: Type.Optional(
+    Type.String({ description: "A `next_cursor` or `prev_cursor` of this list's `meta`; without it the first page" }),
+  ),
+  per_page: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: 15, description: 'How many items a page has' }),
+  ),
+});
+export type PageQuery = Static<typeof PageQuery>;
+
+const NullableString = Type.Union([Type.String(), Type.Null()]);
+const NullableUri = Type.Union([Type.String({ format: 'uri' }), Type.Null()]);
+
+export const PageMeta = Type.Object(
+  {
+    path: { ...NullableString, description: 'Base path for paginator-generated URLs' },
+    per_page: Type.Integer({ description: 'Number of items on a page' }),
+    next_cursor: { ...NullableString, description: 'Cursor pointing to the next set of items' },
+    prev_cursor: { ...NullableString, description: 'Cursor pointing to the previous set of items' },
+  },
+  { additionalProperties: false, $id: 'PageMeta' },
+);
+
+export const PageLinks = Type.Object(
+  { first: NullableString, last: NullableString, prev: NullableUri, next: NullableUri },
+  { additionalProperties: false, $id: 'PageLinks' },
+);
+
+/** A reply that the handler gives as JSON text of that schema. */
+export const jsonText = (schema: TSchema) => Type.Unsafe<string>(schema);
+
+/** A page of such items. */
+export const pageOf = (item: TSchema) =>
+  jsonText(
+    Type.Object(
+      { data: Type.Array(Type.Ref(item)), meta: Type.Ref(PageMeta), links: Type.Ref(PageLinks) },
+      { additionalProperties: false, description: 'A page of the list' },
+    ),
+  );
+
+/**
+ * A list in a total order, which is read onwards or backwards from a position. Page 50,000 costs what page 1 costs.
+ * The cursor is the position as Laravel's `cursorPaginate` writes it: base64url of JSON with the order's columns and
+ * `_pointsToNextItems`.
+ */
+export interface PagedList<Row, Columns extends TObject> {
+  /** What a cursor holds beside its direction, and nothing else. */
+  readonly columns: Columns;
+  /** Up to `limit` rows behind the position, or before it with the nearest first; undefined is the list's start. */
+  read(direction: 'next' | 'previous', from: Static<Columns> | undefined, limit: number): Promise<Row[]>;
+  positionOf(row: Row): Static<Columns>;
+  /** The item as JSON text. */
+  format(row: Row): string;
+}
+
+/** The page that the request asks for, as JSON text. */
+export async function paginate<Row, Columns extends TObject>(
+  request: FastifyRequest<{ Querystring: PageQuery }>,
+  list: PagedList<Row, Columns>,
+): Promise<string> {
+  const { cursor: text, per_page: perPage = 15 } = request.query;
+  const cursor = text === undefined ? undefined : parseCursor(text, list.columns);
+  const backwards = cursor?.direction === 'previous';
+
+  // One row more than the page holds tells whether there is another page.
+  const rows = await list.read(cursor?.direction ?? 'next', cursor?.position, perPage + 1);
+  const more = rows.length > perPage;
+  const page = rows.slice(0, perPage);
+  if (backwards) page.reverse();
+
+  const first = page[0];
+  const last = page.at(-1);
+  const next = last !== undefined && (backwards || more) ? formatCursor(list.positionOf(last), 'next') : null;
+  const previous =
+    first !== undefined && cursor !== undefined && (!backwards || more)
+      ? formatCursor(list.positionOf(first), 'previous')
+      : null;
+
+  const path = baseUrl(request) + request.url.replace(/[?#;].*$/s, '');
+  const link = (target: string | null) =>
+    target === null
+      ? null
+      : `${path}?${request.query.per_page === undefined ? '' : `per_page=${perPage}&`}cursor=${target}`;
+  const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: previous };
+  const links = { first: null, last: null, prev: link(previous), next: link(next) };
+  return `{"data":[${page.map(list.format).join(',')}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`;
+}
+
+function formatCursor(position: object, direction: 'next' | 'previous'): string {
+  return Buffer.from(JSON.stringify({ ...position, _pointsToNextItems: direction === 'next' })).toString('base64url');
+}
+
+function parseCursor<Columns extends TObject>(text: string, columns: Columns) {
+  const refused = () =>
+    new ServiceError('bad_request', 'The cursor is not one of this list: leave it out to start from the first page.');
+  const bytes = Buffer.from(text, 'base64url');
+  // The decoder passes over what is no base64url, and over stray bits at the end.
+  if (text === '' || bytes.toString('base64url') !== text) throw refused();
+  let cursor: unknown;
+  try {
+    cursor = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch {
+    throw refused();
+  }
+  const schema = Type.Object(
+    { ...columns.properties, _pointsToNextItems: Type.Boolean() },
+    { additionalProperties: false },
+  );
+  if (!Value.Check(schema, cursor)) throw refused();
+  const { _pointsToNextItems: onwards, ...position } = cursor;
+  return { position: position as Static<Columns>, direction: onwards ? ('next' as const) : ('previous' as const) };
+}
+
+/** The address under which the caller reached the service, without a trailing slash. */
+export function baseUrl(request: FastifyRequest): string {
+  const { publicUrl } = request.server.deps.config;
+  if (publicUrl !== undefined) return publicUrl;
+  const host = request.host ?? '';
+  if (!/^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host)) {
+    throw new ServiceError('bad_request', 'The Host header is not the name of a host.');
+  }
+  return `${request.protocol}://${host}`;
+}

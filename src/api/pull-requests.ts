@@ -1,0 +1,206 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from '@sinclair/typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Database } from '../database/client.ts';
+import {
+  beforeAllPullRequests,
+  deletePullRequest,
+  drawTicket,
+  findPullRequestRow,
+  type PullRequestRow,
+  pullRequestExistsAnywhere,
+  readPullRequestPage,
+} from '../database/pull-requests.ts';
+import { formatId, idPattern, parseId } from '../ids.ts';
+import { refreshPullRequest } from '../sync/pull-requests.ts';
+import { unauthorized } from './authentication.ts';
+import { errorResponses, notFound } from './errors.ts';
+import { baseUrl, jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
+
+const PullRequestScore = Type.Object(
+  {
+    name: Type.String({ description: 'Name of the rule that produced the score entry' }),
+    action: Type.Union([Type.Literal('ADD'), Type.Literal('SUBTRACT')], { description: 'Action taken by the rule' }),
+    effect: Type.Integer({ description: 'Effect applied by the rule' }),
+    expression: Type.String({ description: 'Expression evaluated by the rule' }),
+  },
+  { additionalProperties: false, $id: 'PullRequestScore' },
+);
+
+const PullRequestState = Type.Union(
+  [Type.Literal('closed'), Type.Literal('draft'), Type.Literal('merged'), Type.Literal('open')],
+  { $id: 'PullRequestState', description: 'State of the pull request' },
+);
+
+export const PullRequest = Type.Object(
+  {
+    id: Type.String({ description: 'Unique identifier of the object' }),
+    external_id: Type.String({ description: 'Id of the pull request on GitHub' }),
+    number: Type.Integer({ description: 'Pull-request number' }),
+    url: Type.String({ description: 'URL of the pull request' }),
+    state: Type.Ref(PullRequestState),
+    title: Type.String({ description: 'Title' }),
+    body: Type.String({ description: 'Body text' }),
+    additions: Type.Integer({ description: 'Number of additions' }),
+    deletions: Type.Integer({ description: 'Number of deletions' }),
+    commits: Type.Integer({ description: 'Number of commits' }),
+    changed_files: Type.Integer({ description: 'Number of changed files' }),
+    score: Type.Integer({ description: 'Score of the pull request' }),
+    score_breakdown: Type.Array(Type.Ref(PullRequestScore), {
+      description: 'Breakdown of the score, one entry per rule contribution',
+    }),
+    created_at: Type.Integer({ description: 'Creation time on GitHub, Unix seconds' }),
+    links: Type.Object(
+      { member: Type.String({ format: 'uri', description: 'Reference to the member who created the pull request' }) },
+      { additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false, $id: 'PullRequest' },
+);
+
+/** Members' routes refer to them too. */
+export const pullRequestSchemas = [PullRequestState, PullRequestScore, PullRequest];
+
+const PullRequestParams = Type.Object({
+  pullRequest: Type.String({ description: 'Identifier of the pull request' }),
+});
+
+/**
+ * As JSON text, spliced from what PostgreSQL wrote: parsing numbers and the breakdown only to write them again would
+ * cost more than the rest of the request.
+ */
+function represent(row: PullRequestRow, base: string): string {
+  const [id, externalId, number, url, state, title, body, additions, deletions, commits, changedFiles] = row;
+  const [, , , , , , , , , , , score, scoreBreakdown, createdAt, memberId] = row;
+  return (
+    `{"id":"${formatId('pr', id)}","external_id":"${externalId}","number":${number},"url":${JSON.stringify(url)},` +
+    `"state":"${state}","title":${JSON.stringify(title)},"body":${JSON.stringify(body)},"additions":${additions},` +
+    `"deletions":${deletions},"commits":${commits},"changed_files":${changedFiles},"score":${score},` +
+    `"score_breakdown":${scoreBreakdown},"created_at":${createdAt},` +
+    `"links":{"member":${JSON.stringify(`${base}/2025-04/members/${formatId('mem', memberId)}`)}}}`
+  );
+}
+
+const cursorColumns = Type.Object({
+  // Up to the end of the year 9999, which PostgreSQL and ISO 8601 can hold.
+  created_at: Type.Integer({ minimum: 0, maximum: 253_402_300_799 }),
+  id: Type.String({ pattern: idPattern('pr') }),
+});
+
+export function paginatePullRequests(
+  database: Database,
+  request: FastifyRequest<{ Querystring: PageQuery }>,
+  reply: FastifyReply,
+  of: { organisationId: string; memberId?: string },
+): Promise<string> {
+  const base = baseUrl(request);
+  reply.type('application/json; charset=utf-8');
+  return paginate(request, {
+    columns: cursorColumns,
+    read: (direction, from, limit) =>
+      readPullRequestPage(
+        database,
+        of,
+        direction,
+        from === undefined ? beforeAllPullRequests : { createdAt: from.created_at, id: parseId('pr', from.id) ?? '' },
+        limit,
+      ),
+    positionOf: (row: PullRequestRow) => ({ created_at: Number(row[13]), id: formatId('pr', row[0]) }),
+    format: row => represent(row, base),
+  });
+}
+
+export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
+  const { database } = app.deps;
+
+  const absent = async (id: string | undefined) =>
+    id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? unauthorized() : notFound('pull request');
+
+  app.get(
+    '/pull-requests',
+    {
+      schema: {
+        operationId: 'v202504.pull-requests.index',
+        summary: 'List all pull requests',
+        description: 'Pull requests that the account has access to, sorted by creation date, most recent first.',
+        tags: ['Pull requests'],
+        querystring: PageQuery,
+        response: { 200: pageOf(PullRequest), ...errorResponses('bad_request') },
+      },
+    },
+    (request, reply) =>
+      paginatePullRequests(database, request, reply, { organisationId: request.caller.organisationId }),
+  );
+
+  app.put(
+    '/pull-requests/:pullRequest/sync',
+    {
+      config: { scope: 'sync' },
+      schema: {
+        operationId: 'v202504.pull-requests.sync',
+        summary: 'Sync a pull request',
+        description:
+          'Fetches the pull request from GitHub again. Not needed in normal operation, since it is synced on every ' +
+          'update; use it where webhooks are disabled.',
+        tags: ['Pull requests'],
+        params: PullRequestParams,
+        response: {
+          200: jsonText(
+            Type.Object(
+              { data: Type.Ref(PullRequest) },
+              { additionalProperties: false, description: 'The refreshed pull request' },
+            ),
+          ),
+          ...errorResponses('not_found', 'github_failed', 'github_timeout'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { organisationId } = request.caller;
+      const id = parseId('pr', request.params.pullRequest);
+      const before = id && (await findPullRequestRow(database, organisationId, id));
+      if (!id || !before) throw await absent(id);
+      await refreshPullRequest(app.deps, organisationId, id);
+      const row = await findPullRequestRow(database, organisationId, id);
+      if (row === undefined) throw notFound('pull request');
+      reply.type('application/json; charset=utf-8');
+      return `{"data":${represent(row, baseUrl(request))}}`;
+    },
+  );
+
+  app.delete(
+    '/pull-requests/:pullRequest',
+    {
+      config: { scope: 'delete' },
+      schema: {
+        operationId: 'v202504.pull-requests.destroy',
+        summary: 'Delete a pull request',
+        description:
+          'Permanently deletes the stored pull request. It becomes available again, under a new id, when it is next ' +
+          'updated on GitHub.',
+        tags: ['Pull requests'],
+        params: PullRequestParams,
+        response: {
+          200: Type.Object(
+            {
+              id: Type.String({ description: 'Identifier of the deleted object' }),
+              object: Type.Literal('pull_request', { description: 'Kind of the deleted object' }),
+              deleted: Type.Boolean({ description: 'True when the object was deleted' }),
+            },
+            { additionalProperties: false, description: 'What was deleted' },
+          ),
+          ...errorResponses('not_found'),
+        },
+      },
+    },
+    async request => {
+      const { organisationId } = request.caller;
+      const id = parseId('pr', request.params.pullRequest);
+      if (id === undefined) throw await absent(id);
+      const ticket = await drawTicket(database.executor);
+      const deleted = await database.transaction(executor => deletePullRequest(executor, organisationId, id, ticket));
+      if (!deleted) throw await absent(id);
+      return { id: formatId('pr', id), object: 'pull_request' as const, deleted: true };
+    },
+  );
+};

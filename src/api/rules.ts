@@ -1,0 +1,69 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from '@sinclair/typebox';
+import { readRules } from '../database/rules.ts';
+import { formatId } from '../ids.ts';
+import type { RuleLogic } from '../scoring/ruleset.ts';
+import { errorResponses } from './errors.ts';
+
+const Rule = Type.Object(
+  {
+    id: Type.String({ description: 'Identifier' }),
+    name: Type.String({ description: 'Name' }),
+    description: Type.String({ description: 'Description' }),
+    is_enabled: Type.Boolean({ description: 'Whether the rule is enabled' }),
+    logic: Type.Array(
+      Type.Object(
+        {
+          expression: Type.String({ description: 'Where this is true, the effect counts' }),
+          effect: Type.Object(
+            {
+              action: Type.String({ description: '`ADD` or `SUBTRACT`' }),
+              value: Type.String({ description: 'An expression: how much is added or subtracted' }),
+            },
+            { additionalProperties: false },
+          ),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
+  },
+  { additionalProperties: false, $id: 'Rule' },
+);
+
+export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
+  const { database } = app.deps;
+  app.addSchema(Rule);
+
+  app.get(
+    '/rules',
+    {
+      schema: {
+        operationId: 'v202504.rules.index',
+        summary: 'List all rules',
+        description: 'Rules that the account has access to, sorted by creation date, most recent first.',
+        tags: ['Rules'],
+        response: {
+          200: Type.Object(
+            { data: Type.Array(Type.Ref(Rule)) },
+            { additionalProperties: false, description: 'The rules' },
+          ),
+          ...errorResponses(),
+        },
+      },
+    },
+    async ({ caller }) => {
+      const rows = await readRules(database, caller.organisationId);
+      return {
+        data: rows.map(([id, name, description, isEnabled, logic, createdAt]) => ({
+          id: formatId('rul', id),
+          name,
+          description,
+          is_enabled: isEnabled === 't',
+          logic: JSON.parse(logic) as RuleLogic[],
+          created_at: Number(createdAt),
+        })),
+      };
+    },
+  );
+};

@@ -1,0 +1,66 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from '@sinclair/typebox';
+import { beforeAllUsers, readUserPage, type UserRow } from '../database/users.ts';
+import { formatId, idPattern, parseId } from '../ids.ts';
+import { errorResponses } from './errors.ts';
+import { PageQuery, pageOf, paginate } from './pagination.ts';
+
+const User = Type.Object(
+  {
+    id: Type.String({ description: 'Identifier' }),
+    name: Type.String({ description: 'Name' }),
+    email: Type.String({ description: 'E-mail address' }),
+    profile_photo_url: Type.String({ description: 'URL of the profile photo' }),
+    created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
+  },
+  { additionalProperties: false, $id: 'User' },
+);
+
+// PostgreSQL holds no NUL in a text, so that no name has one.
+const cursorColumns = Type.Object({
+  name: Type.String({ pattern: '^[^\\u0000]*$' }),
+  id: Type.String({ pattern: idPattern('usr') }),
+});
+
+export const userRoutes: FastifyPluginAsyncTypebox = async app => {
+  const { database } = app.deps;
+  app.addSchema(User);
+
+  app.get(
+    '/users',
+    {
+      schema: {
+        operationId: 'v202504.users.index',
+        summary: 'List all users',
+        description: 'Users of the current organisation, sorted by name.',
+        tags: ['Users'],
+        querystring: PageQuery,
+        response: { 200: pageOf(User), ...errorResponses('bad_request') },
+      },
+    },
+    async (request, reply) => {
+      const { organisationId } = request.caller;
+      reply.type('application/json; charset=utf-8');
+      return paginate(request, {
+        columns: cursorColumns,
+        read: (direction, from, limit) =>
+          readUserPage(
+            database,
+            organisationId,
+            direction,
+            from === undefined ? beforeAllUsers : { name: from.name, id: parseId('usr', from.id) ?? '' },
+            limit,
+          ),
+        positionOf: ([id, name]: UserRow) => ({ name, id: formatId('usr', id) }),
+        format: ([id, name, email, photoUrl, createdAt]) =>
+          JSON.stringify({
+            id: formatId('usr', id),
+            name,
+            email,
+            profile_photo_url: photoUrl,
+            created_at: Number(createdAt),
+          }),
+      });
+    },
+  );
+};

@@ -1,0 +1,105 @@
+import helmet from '@fastify/helmet';
+import rateLimit from '@fastify/rate-limit';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import underPressure from '@fastify/under-pressure';
+import Fastify, { type FastifyBaseLogger } from 'fastify';
+import { accountRoutes } from './api/account.ts';
+import { requireAuthentication } from './api/authentication.ts';
+import { ErrorBody, handleClientError, handleErrors, handleFrameworkError, newRequestId } from './api/errors.ts';
+import { memberRoutes } from './api/members.ts';
+import { describeApi } from './api/openapi.ts';
+import { addOperationRoutes } from './api/operations.ts';
+import { PageLinks, PageMeta } from './api/pagination.ts';
+import { pullRequestRoutes, pullRequestSchemas } from './api/pull-requests.ts';
+import { ruleRoutes } from './api/rules.ts';
+import { userRoutes } from './api/users.ts';
+import { compileValidator } from './api/validation.ts';
+import type { Deps } from './deps.ts';
+import { ServiceError } from './errors.ts';
+import { webhookRoutes } from './webhooks/github.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    readonly deps: Deps;
+  }
+}
+
+export type App = Awaited<ReturnType<typeof buildApp>>;
+
+/** The HTTP service, ready to be injected into or to listen; closing it leaves `deps` open. */
+export async function buildApp(deps: Deps) {
+  const { config, log } = deps;
+  const app = Fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new Fastify.LogController({ disableRequestLogging: true }),
+    trustProxy: config.trustProxy === undefined ? false : [...config.trustProxy],
+    // No endpoint of the interface takes a body; webhooks set their own limit.
+    bodyLimit: 16 * 1024,
+    requestTimeout: 30_000,
+    connectionTimeout: 60_000,
+    keepAliveTimeout: 72_000,
+    http: { headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
+    // The requests that are still on their way when the service stops are served, not refused.
+    return503OnClosing: false,
+    genReqId: request => {
+      const given = request.headers['x-request-id'];
+      return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : newRequestId();
+    },
+    frameworkErrors: handleFrameworkError,
+    clientErrorHandler: handleClientError,
+    routerOptions: { maxParamLength: 100 },
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+  app.decorate('deps', deps);
+  // Contexts don't inherit it once they add schemas of their own, so that routes get it each.
+  app.addHook('onRoute', route => {
+    route.validatorCompiler = compileValidator;
+  });
+  handleErrors(app);
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+  });
+  for (const schema of [ErrorBody, PageMeta, PageLinks, ...pullRequestSchemas]) app.addSchema(schema);
+
+  await app.register(helmet, {
+    contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+  });
+  await app.register(underPressure, {
+    maxEventLoopDelay: 2_000,
+    pressureHandler: () => {
+      throw new ServiceError('overloaded', 'The service is overloaded. Try again shortly.', { retryAfter: 2 });
+    },
+  });
+  await describeApi(app);
+
+  addOperationRoutes(app);
+  await app.register(webhookRoutes, { prefix: '/webhooks' });
+  await app.register(
+    async api => {
+      // A body is allowed and ignored, whatever its type: there is nothing to say in one.
+      api.removeAllContentTypeParsers();
+      api.addContentTypeParser('*', { parseAs: 'buffer' }, async () => undefined);
+      api.addHook('onSend', async (_request, reply) => {
+        reply.header('cache-control', 'no-store');
+      });
+      requireAuthentication(api, deps);
+      if (config.rateLimit > 0) {
+        await api.register(rateLimit, {
+          max: config.rateLimit,
+          timeWindow: '1 minute',
+          hook: 'preHandler',
+          keyGenerator: request => request.caller.tokenId,
+          errorResponseBuilder: (_request, { ttl }) =>
+            new ServiceError('rate_limited', 'Too many requests with this token. Slow down.', {
+              retryAfter: ttl / 1000,
+            }),
+        });
+      }
+      for (const routes of [accountRoutes, memberRoutes, pullRequestRoutes, ruleRoutes, userRoutes]) {
+        await api.register(routes);
+      }
+    },
+    { prefix: '/2025-04' },
+  );
+  return app;
+}

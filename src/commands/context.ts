@@ -1,0 +1,94 @@
+import type { Command } from 'commander';
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { findOrganisation, type Organisation } from '../database/organisations.ts';
+import { createDeps, type Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
+
+/** What commands are given by `main`, which alone knows the process. */
+export interface Context {
+  readonly config: Config;
+  readonly log: Logger;
+  /** How the operator calls this program, for the commands that messages suggest. */
+  readonly program: string;
+  /** Aborted by Ctrl-C and SIGTERM. */
+  readonly interrupted: AbortSignal;
+  readonly stdout: NodeJS.WritableStream;
+  readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
+}
+
+/** What a command answers: one document for programs, or lines for people. */
+export interface Answer {
+  json: unknown;
+  text: string;
+}
+
+/** A failure that the operator can do something about; the message says what. */
+export class CommandError extends Error {}
+
+/** Prints what `run` answers, as `--json` has it. */
+export function answering<Options extends object>(
+  context: Context,
+  run: (options: Options, ...operands: string[]) => Promise<Answer>,
+) {
+  return async (...args: unknown[]): Promise<void> => {
+    const command = args.at(-1) as Command;
+    const options = command.opts<Options & { json?: boolean }>();
+    const { json, text } = await run(options, ...command.processedArgs);
+    context.stdout.write(options.json ? `${JSON.stringify(json, null, 2)}\n` : text === '' ? '' : `${text}\n`);
+  };
+}
+
+/** Opens what the command needs and closes it whatever happens. */
+export async function withDeps<Result>(context: Context, work: (deps: Deps) => Promise<Result>): Promise<Result> {
+  const deps = await createDeps(context.config, context.log);
+  try {
+    return await work(deps);
+  } finally {
+    await deps.close();
+  }
+}
+
+/** @throws CommandError that says how to add it */
+export async function requireOrganisation(context: Context, deps: Deps, login: string): Promise<Organisation> {
+  const organisation = await findOrganisation(deps.database.executor, login);
+  if (organisation === undefined) {
+    throw new CommandError(
+      `There is no organisation ${login} here. Add it: ${context.program} organisation add ${login}`,
+    );
+  }
+  return organisation;
+}
+
+/** @throws ServiceError that names the variables to set */
+export function requireGithub(deps: Deps): void {
+  if (deps.github.configured) return;
+  throw new ServiceError(
+    'github_not_configured',
+    'There are no GitHub credentials: set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY.',
+  );
+}
+
+/** Rows under headings, in columns as wide as they need; a hint where there are none. */
+export function table(headings: readonly string[], rows: readonly (readonly string[])[], empty: string): string {
+  if (rows.length === 0) return empty;
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...rows.map(row => row[column]?.length ?? 0)),
+  );
+  return [headings, ...rows]
+    .map(row =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** `2026-01-31 12:00` in UTC. */
+export const showTime = (moment: Date | null): string =>
+  moment === null ? '-' : moment.toISOString().slice(0, 16).replace('T', ' ');
+
+/** Unix seconds, as everywhere in JSON. */
+export const seconds = (moment: Date | null): number | null =>
+  moment === null ? null : Math.floor(moment.getTime() / 1000);

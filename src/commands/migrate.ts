@@ -1,0 +1,22 @@
+import type { Command } from 'commander';
+import { createDeps } from '../deps.ts';
+import { answering, type Context } from './context.ts';
+
+export function migrateCommand(program: Command, context: Context): void {
+  program
+    .command('migrate')
+    .description('bring the database schema up to date; `serve` does so by itself')
+    .addHelpText('after', `\nExample:\n  ${context.program} migrate`)
+    .action(
+      answering(context, async () => {
+        const deps = await createDeps(context.config, context.log);
+        await deps.close();
+        const { migrationsApplied: applied } = deps;
+        return {
+          json: { applied },
+          text:
+            applied === 0 ? 'The schema is up to date.' : `Applied ${applied} migrations; the schema is up to date.`,
+        };
+      }),
+    );
+}

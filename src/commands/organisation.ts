@@ -1,0 +1,81 @@
+import type { Command } from 'commander';
+import { addOrganisation, listOrganisations, type Organisation } from '../database/organisations.ts';
+import { ServiceError } from '../errors.ts';
+import { formatId } from '../ids.ts';
+import { answering, CommandError, type Context, seconds, table, withDeps } from './context.ts';
+
+const represent = (organisation: Organisation) => ({
+  id: formatId('org', organisation.id),
+  login: organisation.login,
+  name: organisation.name,
+  photo_url: organisation.photoUrl,
+  webhooks_enabled: organisation.webhooksEnabled,
+  ruleset_version: organisation.rulesetVersion,
+  created_at: seconds(organisation.createdAt),
+});
+
+export function organisationCommands(program: Command, context: Context): void {
+  const group = program.command('organisation').description('the organisations whose pull requests are tracked');
+
+  group
+    .command('add')
+    .description('track an organisation')
+    .argument('<login>', "the organisation's login on GitHub")
+    .option('--name <name>', 'how it is shown; by default as GitHub has it, else the login')
+    .option('--photo-url <url>', "its photo's address")
+    .addHelpText('after', `\nExample:\n  ${context.program} organisation add acme --name "Acme Corporation"`)
+    .action(
+      answering<{ name?: string; photoUrl?: string }>(context, async (options, login = '') => {
+        if (!/^[A-Za-z0-9](-?[A-Za-z0-9])*$/.test(login) || login.length > 39) {
+          throw new CommandError(
+            `"${login}" can't be a login on GitHub: letters, digits and single hyphens, at most 39.`,
+          );
+        }
+        return withDeps(context, async deps => {
+          const profile = deps.github.configured ? await deps.github.findOrganisation(login) : undefined;
+          if (deps.github.configured && profile === undefined) {
+            throw new ServiceError(
+              'not_found',
+              `GitHub shows no organisation ${login} to the configured credentials: check the login and their rights.`,
+            );
+          }
+          const added = await addOrganisation(deps.database.executor, {
+            login: profile?.login ?? login,
+            githubId: profile?.githubId ?? null,
+            name: options.name ?? profile?.name ?? login,
+            photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
+          });
+          if (added === undefined) throw new CommandError(`The organisation ${login} is there already.`);
+          return {
+            json: represent(added),
+            text: `Added ${added.login}. Next, add a user: ${context.program} user add --organisation ${added.login} --name NAME --email EMAIL`,
+          };
+        });
+      }),
+    );
+
+  group
+    .command('list')
+    .description('list the organisations')
+    .addHelpText('after', `\nExample:\n  ${context.program} organisation list`)
+    .action(
+      answering(context, () =>
+        withDeps(context, async ({ database }) => {
+          const organisations = await listOrganisations(database.executor);
+          return {
+            json: organisations.map(represent),
+            text: table(
+              ['LOGIN', 'NAME', 'WEBHOOKS', 'RULESET'],
+              organisations.map(({ login, name, webhooksEnabled, rulesetVersion }) => [
+                login,
+                name,
+                webhooksEnabled ? 'enabled' : 'disabled',
+                rulesetVersion === 0 ? 'none' : `version ${rulesetVersion}`,
+              ]),
+              `There is no organisation yet. Add one: ${context.program} organisation add LOGIN`,
+            ),
+          };
+        }),
+      ),
+    );
+}

@@ -1,0 +1,51 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { countOutdated } from '../database/rescoring.ts';
+import { rescoreBatch } from '../sync/rescore.ts';
+import { answering, CommandError, type Context, requireOrganisation, withDeps } from './context.ts';
+import { startProgress } from './progress.ts';
+
+export function rescoreCommands(program: Command, context: Context): void {
+  program
+    .command('rescore')
+    .description('bring every score up to date with the rules in force, and wait for it')
+    .requiredOption('--organisation <login>', 'the organisation')
+    .addHelpText(
+      'after',
+      `\nThe service does this by itself; the command takes part in the work and shows how far it is.\n\nExample:\n  ${context.program} rescore --organisation acme`,
+    )
+    .action(
+      answering<{ organisation: string }>(context, ({ organisation: login }) =>
+        withDeps(context, async deps => {
+          const organisation = await requireOrganisation(context, deps, login);
+          const count = () => countOutdated(deps.database.executor, organisation.id);
+          const { outdated, total } = await count();
+          const progress = startProgress(context, 'scores');
+          try {
+            let left = outdated;
+            progress.update(0, outdated, '');
+            while (left > 0) {
+              if (context.interrupted.aborted) {
+                throw new CommandError('Interrupted. The service goes on with it; run the command again to watch.');
+              }
+              const scored = await rescoreBatch(deps, organisation.id);
+              // The last ones may be in the hands of the service.
+              if (scored === 0) await delay(200, undefined, { signal: context.interrupted }).catch(() => undefined);
+              left = scored === 0 ? (await count()).outdated : left - scored;
+              if (left <= 0) left = (await count()).outdated;
+              progress.update(Math.max(0, outdated - left), outdated, '');
+            }
+          } finally {
+            progress.stop();
+          }
+          return {
+            json: { rescored: outdated, total },
+            text:
+              outdated === 0
+                ? `All ${total} scores were up to date.`
+                : `${outdated} of ${total} scores were brought up to date.`,
+          };
+        }),
+      ),
+    );
+}

@@ -1,0 +1,123 @@
+import { readFile, stat } from 'node:fs/promises';
+import type { Command } from 'commander';
+import { stringify } from 'yaml';
+import { applyRuleset, listRules } from '../database/rules.ts';
+import { runRuleTests } from '../scoring/rule-tests.ts';
+import { parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
+import type { RuleDefinition } from '../scoring/ruleset.ts';
+import { answering, CommandError, type Context, requireOrganisation, withDeps } from './context.ts';
+
+/** Two hundred full rules have less. */
+const largestFile = 2_000_000;
+
+async function readRulesFile(path: string): Promise<RulesFile> {
+  let text: string;
+  try {
+    if ((await stat(path)).size > largestFile) {
+      throw new CommandError(`${path} is larger than ${largestFile / 1e6} MB: that is no rules file.`);
+    }
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw new CommandError(`${path} can't be read (${code}): name a rules file, such as rules.example.yaml.`);
+  }
+  return parseRulesFile(text);
+}
+
+/** One line for each thing that is wrong with the file. */
+function findProblems(path: string, file: RulesFile): string[] {
+  const problems = file.problems.map(({ line, message }) => `${path}:${line}: ${message}`);
+  if (problems.length > 0) return problems;
+  return runRuleTests(file.rules, file.tests)
+    .filter(({ passed }) => !passed)
+    .map(({ name, expected, actual, breakdown }) => {
+      const parts = breakdown.map(entry => `${entry.name} ${entry.action === 'ADD' ? '+' : '-'} ${entry.effect}`);
+      return `${path}: test ${JSON.stringify(name)} expected ${expected}, but the score is ${actual} (${parts.join(', ') || 'nothing counted'})`;
+    });
+}
+
+async function loadRules(path: string): Promise<RulesFile> {
+  const file = await readRulesFile(path);
+  const problems = findProblems(path, file);
+  if (problems.length === 0) return file;
+  const [first, ...others] = problems;
+  throw new CommandError(
+    others.length === 0 ? String(first) : `${first} (and ${others.length} more: pullscore rules check ${path})`,
+  );
+}
+
+/** A rules file that says what is in force. */
+const formatRules = (rules: readonly RuleDefinition[]): string =>
+  stringify({
+    rules: rules.map(({ name, description, is_enabled: enabled, logic }) => ({
+      name,
+      ...(description === '' ? {} : { description }),
+      ...(enabled ? {} : { enabled }),
+      logic,
+    })),
+  });
+
+export function ruleCommands(program: Command, context: Context): void {
+  const group = program.command('rules').description('the rules by which pull requests are scored');
+
+  group
+    .command('check')
+    .description('check a rules file and run its tests; needs no database')
+    .argument('<file>')
+    .addHelpText('after', `\nExample:\n  ${context.program} rules check rules.example.yaml`)
+    .action(
+      answering(context, async (_options, path = '') => {
+        const file = await readRulesFile(path);
+        const problems = findProblems(path, file);
+        if (problems.length > 0) {
+          throw new CommandError(problems.join('\n'));
+        }
+        const { rules, tests } = file;
+        return {
+          json: { valid: true, rules: rules.length, tests: tests.length },
+          text: `${path} is valid: ${rules.length} rules; ${tests.length} tests passed.`,
+        };
+      }),
+    );
+
+  group
+    .command('apply')
+    .description("make a file the organisation's rules; every score follows")
+    .argument('<file>')
+    .requiredOption('--organisation <login>', 'the organisation')
+    .addHelpText('after', `\nExample:\n  ${context.program} rules apply rules.example.yaml --organisation acme`)
+    .action(
+      answering<{ organisation: string }>(context, async ({ organisation: login }, path = '') => {
+        const { rules } = await loadRules(path);
+        return withDeps(context, async deps => {
+          const { id, login: name } = await requireOrganisation(context, deps, login);
+          const { version, changed } = await deps.database.transaction(executor => applyRuleset(executor, id, rules));
+          return {
+            json: { organisation: name, version, changed, rules: rules.length },
+            text: changed
+              ? `Version ${version} is in force: ${rules.length} rules. The service brings the scores up to date; to watch: ${context.program} rescore --organisation ${name}`
+              : `Nothing to do: version ${version} is the same.`,
+          };
+        });
+      }),
+    );
+
+  group
+    .command('export')
+    .description("print the organisation's rules as a rules file")
+    .requiredOption('--organisation <login>', 'the organisation')
+    .addHelpText('after', `\nExample:\n  ${context.program} rules export --organisation acme > rules.yaml`)
+    .action(
+      answering<{ organisation: string }>(context, ({ organisation: login }) =>
+        withDeps(context, async deps => {
+          const organisation = await requireOrganisation(context, deps, login);
+          const rules = await listRules(deps.database.executor, organisation.id);
+          return {
+            json: { rules },
+            text: rules.length === 0 ? '# No rules have been applied yet.\nrules: []' : formatRules(rules).trimEnd(),
+          };
+        }),
+      ),
+    );
+}

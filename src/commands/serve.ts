@@ -1,0 +1,138 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import closeWithGrace from 'close-with-grace';
+import type { Command } from 'commander';
+import { buildApp } from '../app.ts';
+import { listAccessTokens } from '../database/access-tokens.ts';
+import { listOrganisations } from '../database/organisations.ts';
+import { listUsers } from '../database/users.ts';
+import { createDeps, type Deps } from '../deps.ts';
+import { startLoops } from '../sync/loops.ts';
+import { CommandError, type Context } from './context.ts';
+
+/** Milliseconds in which load balancers notice that the service is about to go. */
+const drainMilliseconds = 1_000;
+
+export function serveCommands(program: Command, context: Context): void {
+  program
+    .command('serve')
+    .description('answer HTTP, and keep pull requests and scores up to date unless WORKER=false')
+    .addHelpText('after', `\nExample:\n  PORT=8080 ${context.program} serve`)
+    .action((options: { json?: boolean }) => serve(context, options));
+  program
+    .command('worker')
+    .description('keep pull requests and scores up to date, without HTTP')
+    .addHelpText('after', `\nExample:\n  ${context.program} worker`)
+    .action((options: { json?: boolean }) => work(context, options));
+}
+
+async function serve(context: Context, options: { json?: boolean }): Promise<void> {
+  const { config } = context;
+  const deps = await createDeps(config, context.log);
+  const app = await buildApp(deps);
+  try {
+    await app.listen({ host: config.host, port: config.port });
+  } catch (error) {
+    await app.close();
+    await deps.close();
+    throw listenError(error, config);
+  }
+  const loops = config.worker ? startLoops(deps) : undefined;
+  closeOnSignal(context, async signal => {
+    app.drain();
+    // Ctrl-C comes from a person, who waits; SIGTERM from an orchestrator that still sends requests.
+    if (signal === 'SIGTERM') await delay(drainMilliseconds);
+    await Promise.all([app.close(), loops?.stop()]);
+    await deps.close();
+  });
+
+  const address = app.server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : config.port;
+  const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+  const url = config.publicUrl ?? `http://${['0.0.0.0', '[::]'].includes(host) ? 'localhost' : host}:${port}`;
+  const steps = await nextSteps(context, deps);
+  context.stdout.write(
+    options.json
+      ? `${JSON.stringify({ url, next_steps: steps })}\n`
+      : `pullscore is ready at ${url} (its documentation: ${url}/docs)\n${describeSteps(steps)}`,
+  );
+}
+
+async function work(context: Context, options: { json?: boolean }): Promise<void> {
+  const deps = await createDeps(context.config, context.log);
+  const loops = startLoops(deps);
+  closeOnSignal(context, async () => {
+    await loops.stop();
+    await deps.close();
+  });
+  context.stdout.write(options.json ? `${JSON.stringify({ ready: true })}\n` : 'The pullscore worker is ready.\n');
+}
+
+function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {
+  closeWithGrace({ delay: 10_000, logger: context.log }, async ({ err, signal }) => {
+    if (err) context.log.fatal({ err }, 'stopping after an unexpected error');
+    else context.log.info({ signal }, 'stopping');
+    await close(signal);
+  });
+}
+
+function listenError(error: unknown, { host, port }: Context['config']): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'EADDRINUSE') {
+    return new CommandError(`Port ${port} on ${host} is taken: stop the other program, or set PORT to another one.`);
+  }
+  if (code === 'EACCES')
+    return new CommandError(`Port ${port} may not be used by this user: set PORT to one above 1023.`);
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new CommandError(`HOST ${host} is no address of this machine: set it to 127.0.0.1, or 0.0.0.0 for all.`);
+  }
+  return error;
+}
+
+/** What still keeps the service from being useful, and the command for each. */
+async function nextSteps({ program, config }: Context, { database, github }: Deps): Promise<NextStep[]> {
+  const [organisations, users, tokens] = await Promise.all([
+    listOrganisations(database.executor),
+    listUsers(database.executor),
+    listAccessTokens(database.executor),
+  ]);
+  const login = organisations[0]?.login ?? 'LOGIN';
+  const without = organisations.filter(({ rulesetVersion }) => rulesetVersion === 0);
+  const steps: (NextStep | false)[] = [
+    !github.configured && {
+      what: 'give it GitHub credentials, and start it again',
+      command: 'export GITHUB_TOKEN=…   (or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY)',
+    },
+    config.webhookSecrets.length === 0 && {
+      what: "give it the secret of the organisation's webhook, and start it again",
+      command: 'export GITHUB_WEBHOOK_SECRET=…',
+    },
+    organisations.length === 0 && { what: 'add the organisation', command: `${program} organisation add LOGIN` },
+    users.length === 0 && {
+      what: 'add a user',
+      command: `${program} user add --organisation ${login} --name NAME --email EMAIL`,
+    },
+    tokens.length === 0 && {
+      what: 'create an access token',
+      command: `${program} token create --user ${users[0]?.email ?? 'EMAIL'} --scopes read,sync`,
+    },
+    (organisations.length === 0 || without.length > 0) && {
+      what: 'apply rules; rules.example.yaml is a start',
+      command: `${program} rules apply rules.example.yaml --organisation ${without[0]?.login ?? login}`,
+    },
+    organisations.length === 0 && {
+      what: 'bring in members and pull requests',
+      command: `${program} members sync --organisation ${login} && ${program} import --organisation ${login}`,
+    },
+  ];
+  return steps.filter(step => step !== false);
+}
+
+interface NextStep {
+  what: string;
+  command: string;
+}
+
+const describeSteps = (steps: readonly NextStep[]): string =>
+  steps.length === 0
+    ? ''
+    : `\nWhat to do next:\n${steps.map(({ what, command }) => `  - ${what}:\n      ${command}\n`).join('')}`;

@@ -1,0 +1,137 @@
+import type { Command } from 'commander';
+import { generateAccessToken, hashAccessToken, scopes as knownScopes } from '../access-token.ts';
+import { addAccessToken, listAccessTokens, revokeAccessToken } from '../database/access-tokens.ts';
+import { formatId, parseId } from '../ids.ts';
+import { answering, CommandError, type Context, seconds, showTime, table, withDeps } from './context.ts';
+import { requireUser } from './user.ts';
+
+const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
+
+/** @param text `12h`, `90d`, `4w`, `1y`, or a day such as 2027-01-31 */
+function parseExpiry(text: string): Date {
+  const [, amount, unit = ''] = /^([1-9]\d{0,4})([hdwy])$/.exec(text) ?? [];
+  const hours = unitHours[unit];
+  const moment =
+    amount !== undefined && hours !== undefined
+      ? new Date(Date.now() + Number(amount) * hours * 3_600_000)
+      : /^\d{4}-\d{2}-\d{2}$/.test(text)
+        ? new Date(`${text}T00:00:00Z`)
+        : undefined;
+  if (moment === undefined || Number.isNaN(moment.getTime())) {
+    throw new CommandError(`"${text}" is no time to expire after: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
+  }
+  if (moment.getTime() <= Date.now()) throw new CommandError(`${text} is over already.`);
+  return moment;
+}
+
+function parseScopes(text: string): string[] {
+  const scopes = text.split(',').map(scope => scope.trim());
+  for (const scope of scopes) {
+    if (!(knownScopes as readonly string[]).includes(scope)) {
+      throw new CommandError(`"${scope}" is no scope: give one or more of ${knownScopes.join(',')}.`);
+    }
+  }
+  return knownScopes.filter(scope => scopes.includes(scope));
+}
+
+export function tokenCommands(program: Command, context: Context): void {
+  const group = program.command('token').description('access tokens for the HTTP API');
+
+  group
+    .command('create')
+    .description('create an access token, which is shown only this once')
+    .requiredOption('--user <email>', 'who holds it')
+    .option('--organisation <login>', 'needed where the user is in several')
+    .option('--name <name>', 'what it is for', '')
+    .option('--scopes <scopes>', `what it allows: ${knownScopes.join(',')}`, 'read')
+    .option('--expires <when>', 'after 12h, 90d, 4w, 1y, or on a day; by default never')
+    .addHelpText(
+      'after',
+      `\nExample:\n  ${context.program} token create --user ada@acme.example --scopes read,sync --expires 90d`,
+    )
+    .action(
+      answering<{ user: string; organisation?: string; name: string; scopes: string; expires?: string }>(
+        context,
+        options => {
+          const scopes = parseScopes(options.scopes);
+          const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires);
+          return withDeps(context, async deps => {
+            const user = await requireUser(context, deps, options.user, options.organisation);
+            const token = generateAccessToken();
+            const stored = await addAccessToken(deps.database.executor, {
+              organisationId: user.organisationId,
+              userId: user.id,
+              name: options.name,
+              tokenHash: hashAccessToken(token),
+              scopes,
+              expiresAt,
+            });
+            const id = formatId('tok', stored.id);
+            return { json: { id, token, scopes, expires_at: seconds(expiresAt) }, text: token };
+          });
+        },
+      ),
+    );
+
+  group
+    .command('list')
+    .description('list the tokens, without what they are')
+    .addHelpText('after', `\nExample:\n  ${context.program} token list`)
+    .action(
+      answering(context, () =>
+        withDeps(context, async ({ database }) => {
+          const tokens = await listAccessTokens(database.executor);
+          const state = (token: (typeof tokens)[number]) =>
+            token.revokedAt !== null
+              ? 'revoked'
+              : token.expiresAt !== null && token.expiresAt.getTime() <= Date.now()
+                ? 'expired'
+                : 'valid';
+          return {
+            json: tokens.map(token => ({
+              id: formatId('tok', token.id),
+              name: token.name,
+              user: token.email,
+              organisation: token.organisation,
+              scopes: token.scopes,
+              state: state(token),
+              created_at: seconds(token.createdAt),
+              expires_at: seconds(token.expiresAt),
+              revoked_at: seconds(token.revokedAt),
+              last_used_at: seconds(token.lastUsedAt),
+            })),
+            text: table(
+              ['ID', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES', 'LAST USED'],
+              tokens.map(token => [
+                formatId('tok', token.id),
+                token.email,
+                token.name,
+                token.scopes.join(','),
+                state(token),
+                token.expiresAt === null ? 'never' : showTime(token.expiresAt),
+                showTime(token.lastUsedAt),
+              ]),
+              `There is no token yet. Create one: ${context.program} token create --user EMAIL`,
+            ),
+          };
+        }),
+      ),
+    );
+
+  group
+    .command('revoke')
+    .description('end a token; the next request with it is refused')
+    .argument('<id>', 'as `token list` shows it')
+    .addHelpText('after', `\nExample:\n  ${context.program} token revoke tok_01jz8k3v5xe2ksn5q0w4g7h9ab`)
+    .action(
+      answering(context, (_options, text = '') =>
+        withDeps(context, async ({ database }) => {
+          const id = parseId('tok', text);
+          if (id === undefined || !(await revokeAccessToken(database.executor, id))) {
+            throw new CommandError(`There is no token ${text}. List them: ${context.program} token list`);
+          }
+          return { json: { id: text, revoked: true }, text: `Revoked ${text}.` };
+        }),
+      ),
+    );
+}

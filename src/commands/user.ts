@@ -1,0 +1,116 @@
+import type { Command } from 'commander';
+import { addUser, findUsers, listUsers, removeUser, type User } from '../database/users.ts';
+import type { Deps } from '../deps.ts';
+import { formatId } from '../ids.ts';
+import { answering, CommandError, type Context, requireOrganisation, seconds, table, withDeps } from './context.ts';
+
+const represent = (user: User, organisation: string) => ({
+  id: formatId('usr', user.id),
+  organisation,
+  name: user.name,
+  email: user.email,
+  photo_url: user.photoUrl,
+  created_at: seconds(user.createdAt),
+});
+
+/** @throws CommandError where nobody has the address, or people of several organisations do */
+export async function requireUser(
+  context: Context,
+  deps: Deps,
+  email: string,
+  organisationLogin: string | undefined,
+): Promise<User> {
+  const organisation =
+    organisationLogin === undefined ? undefined : await requireOrganisation(context, deps, organisationLogin);
+  const found = (await findUsers(deps.database.executor, email)).filter(
+    user => organisation === undefined || user.organisationId === organisation.id,
+  );
+  const [user] = found;
+  if (user === undefined) {
+    throw new CommandError(
+      `There is no user ${email}. Add one: ${context.program} user add --organisation LOGIN --name NAME --email ${email}`,
+    );
+  }
+  if (found.length > 1) {
+    throw new CommandError(`${email} is a user of ${found.length} organisations: say which by --organisation LOGIN.`);
+  }
+  return user;
+}
+
+export function userCommands(program: Command, context: Context): void {
+  const group = program.command('user').description('the people who may hold access tokens');
+
+  group
+    .command('add')
+    .description('add a user to an organisation')
+    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--name <name>', 'how the user is shown')
+    .requiredOption('--email <email>', 'by which commands name the user')
+    .option('--photo-url <url>', "the photo's address", '')
+    .addHelpText(
+      'after',
+      `\nExample:\n  ${context.program} user add --organisation acme --name "Ada Lovelace" --email ada@acme.example`,
+    )
+    .action(
+      answering<{ organisation: string; name: string; email: string; photoUrl: string }>(
+        context,
+        ({ organisation: login, name, email, photoUrl }) => {
+          if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
+            throw new CommandError(`"${email}" is not an e-mail address.`);
+          }
+          if (name.trim() === '' || name.length > 200) {
+            throw new CommandError('The name must have 1 to 200 characters.');
+          }
+          return withDeps(context, async deps => {
+            const organisation = await requireOrganisation(context, deps, login);
+            const values = { organisationId: organisation.id, name, email, photoUrl };
+            const user = await addUser(deps.database.executor, values);
+            if (user === undefined) throw new CommandError(`${organisation.login} has a user ${email} already.`);
+            return {
+              json: represent(user, organisation.login),
+              text: `Added ${name}. Next, create a token: ${context.program} token create --user ${email}`,
+            };
+          });
+        },
+      ),
+    );
+
+  group
+    .command('list')
+    .description('list the users of all organisations')
+    .addHelpText('after', `\nExample:\n  ${context.program} user list`)
+    .action(
+      answering(context, () =>
+        withDeps(context, async ({ database }) => {
+          const users = await listUsers(database.executor);
+          return {
+            json: users.map(user => represent(user, user.organisation)),
+            text: table(
+              ['EMAIL', 'NAME', 'ORGANISATION'],
+              users.map(user => [user.email, user.name, user.organisation]),
+              `There is no user yet. Add one: ${context.program} user add --organisation LOGIN --name NAME --email EMAIL`,
+            ),
+          };
+        }),
+      ),
+    );
+
+  group
+    .command('remove')
+    .description('remove a user, whose tokens end with that')
+    .argument('<email>')
+    .option('--organisation <login>', 'needed where the user is in several')
+    .addHelpText('after', `\nExample:\n  ${context.program} user remove ada@acme.example`)
+    .action(
+      answering<{ organisation?: string }>(context, ({ organisation }, email = '') =>
+        withDeps(context, async deps => {
+          const user = await requireUser(context, deps, email, organisation);
+          await removeUser(deps.database.executor, user);
+          return {
+            json: { id: formatId('usr', user.id), removed: true },
+            text: `Removed ${user.name}; the user's tokens are no longer valid.`,
+          };
+        }),
+      ),
+    );
+}

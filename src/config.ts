@@ -1,0 +1,158 @@
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { type Static, Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
+
+const integer = (minimum: number, maximum: number, fallback: number) =>
+  Type.Integer({ minimum, maximum, default: fallback });
+
+/** The environment variables and their defaults: DESIGN's configuration contract. */
+const Environment = Type.Object({
+  DATABASE_URL: Type.Optional(Type.String({ pattern: '^postgres(ql)?://', title: 'a postgres:// address' })),
+  PULLSCORE_HOME: Type.String({ default: '.pullscore' }),
+  HOST: Type.String({ default: '127.0.0.1' }),
+  PORT: integer(0, 65_535, 3000),
+  PUBLIC_URL: Type.Optional(Type.String({ pattern: '^https?://[^/?#]+', title: 'an http:// or https:// address' })),
+  TRUST_PROXY: Type.Optional(Type.String()),
+  GITHUB_API_URL: Type.String({
+    default: 'https://api.github.com',
+    pattern: '^https?://[^/?#]+',
+    title: 'an http:// or https:// address',
+  }),
+  GITHUB_TOKEN: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]+$', title: 'a token without spaces' })),
+  GITHUB_APP_ID: Type.Optional(Type.String({ pattern: '^[0-9A-Za-z.]+$', title: "the App's id or client id" })),
+  GITHUB_APP_PRIVATE_KEY: Type.Optional(Type.String({ pattern: 'PRIVATE KEY', title: 'a PEM private key' })),
+  GITHUB_WEBHOOK_SECRET: Type.Optional(Type.String()),
+  WORKER: Type.Boolean({ default: true }),
+  RATE_LIMIT: integer(0, 1_000_000, 600),
+  RECONCILE_INTERVAL: integer(0, 31_536_000, 900),
+  LOG_LEVEL: Type.Union(
+    (['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const).map(level => Type.Literal(level)),
+    { default: 'info' },
+  ),
+});
+type Environment = Static<typeof Environment>;
+const environmentCheck = TypeCompiler.Compile(Environment);
+
+export interface Config {
+  /** Undefined: the embedded server in `home`. */
+  readonly databaseUrl: string | undefined;
+  /** Absolute. */
+  readonly home: string;
+  readonly host: string;
+  readonly port: number;
+  /** Without a trailing slash. */
+  readonly publicUrl: string | undefined;
+  /** Addresses and networks of proxies whose forwarded headers count. */
+  readonly trustProxy: readonly string[] | undefined;
+  readonly github: {
+    /** Without a trailing slash. */
+    readonly apiUrl: string;
+    readonly token: string | undefined;
+    readonly app: { readonly id: string; readonly privateKey: string } | undefined;
+  };
+  /** Any of them signs a valid delivery; empty: webhooks are refused. */
+  readonly webhookSecrets: readonly string[];
+  readonly worker: boolean;
+  /** Requests a minute for each token; 0 is off. */
+  readonly rateLimit: number;
+  /** Seconds; 0 is off. */
+  readonly reconcileInterval: number;
+  readonly logLevel: string;
+}
+
+/** Everything that is wrong with the environment, at once. */
+export class ConfigError extends Error {
+  constructor(problems: readonly string[]) {
+    super(`The configuration is not usable: ${problems.join('; ')}.`);
+    this.name = 'ConfigError';
+  }
+}
+
+export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, schema] of Object.entries(Environment.properties)) {
+    const text = env[name]?.trim();
+    // An empty variable is an unset one: compose files pass them so.
+    values[name] = text === undefined || text === '' ? schema.default : parse(schema.type, text);
+    if (values[name] === undefined) delete values[name];
+  }
+  for (const error of environmentCheck.Errors(values)) {
+    const name = error.path.slice(1);
+    const problem = `${name} must be ${expectation(error.schema)}`;
+    if (!problems.includes(problem)) problems.push(problem);
+  }
+  const environment = values as Environment;
+
+  const trustProxy = list(environment.TRUST_PROXY);
+  for (const proxy of trustProxy ?? []) {
+    if (!isProxy(proxy)) {
+      problems.push(
+        `TRUST_PROXY names "${proxy}", which is no IP address, network (10.0.0.0/8), loopback, linklocal or uniquelocal`,
+      );
+    }
+  }
+  if (environment.DATABASE_URL !== undefined && !URL.canParse(environment.DATABASE_URL)) {
+    problems.push('DATABASE_URL is no address: percent-encode special characters in its password');
+  }
+  if ((environment.GITHUB_APP_ID === undefined) !== (environment.GITHUB_APP_PRIVATE_KEY === undefined)) {
+    problems.push('GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither');
+  }
+  if (environment.GITHUB_TOKEN !== undefined && environment.GITHUB_APP_ID !== undefined) {
+    problems.push('GITHUB_TOKEN and GITHUB_APP_ID exclude each other: unset one');
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+
+  return Object.freeze({
+    databaseUrl: environment.DATABASE_URL,
+    home: resolve(environment.PULLSCORE_HOME),
+    host: environment.HOST,
+    port: environment.PORT,
+    publicUrl: environment.PUBLIC_URL?.replace(/\/+$/, ''),
+    trustProxy,
+    github: Object.freeze({
+      apiUrl: environment.GITHUB_API_URL.replace(/\/+$/, ''),
+      token: environment.GITHUB_TOKEN,
+      app:
+        environment.GITHUB_APP_ID === undefined || environment.GITHUB_APP_PRIVATE_KEY === undefined
+          ? undefined
+          : Object.freeze({
+              id: environment.GITHUB_APP_ID,
+              // A PEM key in one line of an .env file has its line breaks written as \n.
+              privateKey: environment.GITHUB_APP_PRIVATE_KEY.replaceAll('\\n', '\n'),
+            }),
+    }),
+    webhookSecrets: Object.freeze(list(environment.GITHUB_WEBHOOK_SECRET) ?? []),
+    worker: environment.WORKER,
+    rateLimit: environment.RATE_LIMIT,
+    reconcileInterval: environment.RECONCILE_INTERVAL,
+    logLevel: environment.LOG_LEVEL,
+  });
+}
+
+function parse(type: string | undefined, text: string): unknown {
+  if (type === 'integer') return /^\d+$/.test(text) ? Number(text) : text;
+  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text;
+  return text;
+}
+
+function expectation(schema: { [key: string]: unknown }): string {
+  if (schema.type === 'integer') return `a whole number from ${schema.minimum} to ${schema.maximum}`;
+  if (schema.type === 'boolean') return 'true or false';
+  if (Array.isArray(schema.anyOf)) return `one of ${schema.anyOf.map(option => option.const).join(', ')}`;
+  return String(schema.title);
+}
+
+function list(text: string | undefined): readonly string[] | undefined {
+  const items = text?.split(',').flatMap(item => item.trim() || []);
+  return items === undefined || items.length === 0 ? undefined : Object.freeze(items);
+}
+
+function isProxy(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', length, ...rest] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (version === 4 ? 32 : 128));
+}

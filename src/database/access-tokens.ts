@@ -1,0 +1,104 @@
+import { and, eq, isNull, sql } from 'drizzle-orm';
+import { newId } from '../ids.ts';
+import type { Database, Executor } from './client.ts';
+import { accessTokens, organisations, users } from './schema.ts';
+
+export type AccessToken = typeof accessTokens.$inferSelect;
+
+/** What a valid token allows, and whom. */
+export interface Caller {
+  readonly tokenId: string;
+  readonly organisationId: string;
+  readonly userId: string;
+  readonly scopes: readonly string[];
+  /** Its last use was written more than ten minutes ago, or never. */
+  readonly useIsUnwritten: boolean;
+}
+
+export async function addAccessToken(
+  executor: Executor,
+  values: {
+    organisationId: string;
+    userId: string;
+    name: string;
+    tokenHash: string;
+    scopes: string[];
+    expiresAt: Date | null;
+  },
+): Promise<AccessToken> {
+  const [added] = await executor
+    .insert(accessTokens)
+    .values({ id: newId(), ...values })
+    .returning();
+  if (added === undefined) throw new Error('the token was not stored');
+  return added;
+}
+
+export function listAccessTokens(executor: Executor) {
+  return executor
+    .select({
+      id: accessTokens.id,
+      name: accessTokens.name,
+      email: users.email,
+      organisation: organisations.login,
+      scopes: accessTokens.scopes,
+      createdAt: accessTokens.createdAt,
+      expiresAt: accessTokens.expiresAt,
+      revokedAt: accessTokens.revokedAt,
+      lastUsedAt: accessTokens.lastUsedAt,
+    })
+    .from(accessTokens)
+    .innerJoin(users, and(eq(users.organisationId, accessTokens.organisationId), eq(users.id, accessTokens.userId)))
+    .innerJoin(organisations, eq(organisations.id, accessTokens.organisationId))
+    .orderBy(accessTokens.createdAt, accessTokens.id);
+}
+
+/** False where no token has that id; revoking twice keeps the first moment. */
+export async function revokeAccessToken(executor: Executor, id: string): Promise<boolean> {
+  const revoked = await executor
+    .update(accessTokens)
+    .set({ revokedAt: sql`coalesce(${accessTokens.revokedAt}, now())` })
+    .where(eq(accessTokens.id, id))
+    .returning({ id: accessTokens.id });
+  return revoked.length > 0;
+}
+
+const valid = {
+  name: 'valid_access_tokens',
+  text: `select token_hash, id, organisation_id, user_id, array_to_string(scopes, ' '),
+      last_used_at is null or last_used_at < now() - interval '10 minutes'
+    from access_tokens
+    where token_hash = any($1) and revoked_at is null and (expires_at is null or expires_at > now())`,
+};
+
+/** Those of the hashes that belong to valid tokens. */
+export async function findCallers(database: Database, hashes: readonly string[]): Promise<Map<string, Caller>> {
+  const rows = await database.read<[string, string, string, string, string, string]>(valid, [hashes]);
+  return new Map(
+    rows.map(([hash, tokenId, organisationId, userId, scopes, useIsUnwritten]) => [
+      hash,
+      {
+        tokenId,
+        organisationId,
+        userId,
+        scopes: scopes.split(' '),
+        useIsUnwritten: useIsUnwritten === 't',
+      },
+    ]),
+  );
+}
+
+export async function writeTokenUse(executor: Executor, caller: Caller): Promise<void> {
+  await executor
+    .update(accessTokens)
+    .set({ lastUsedAt: sql`now()` })
+    .where(
+      and(
+        eq(accessTokens.organisationId, caller.organisationId),
+        eq(accessTokens.id, caller.tokenId),
+        isNull(accessTokens.revokedAt),
+        // Of many requests that saw the old moment only the first one writes.
+        sql`(${accessTokens.lastUsedAt} is null or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`,
+      ),
+    );
+}

@@ -1,0 +1,146 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
+
+/** What query functions take first: the database, or a transaction in it. */
+export type Executor = NodePgDatabase;
+
+/** A statement is prepared once a connection, by its name. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Columns as PostgreSQL writes them in text, not parsed: most go into a reply as they are. */
+export type TextRow = readonly (string | null)[];
+
+export interface Database {
+  readonly url: string;
+  readonly executor: Executor;
+  /**
+   * One short read that serves a request. Reads share a pipelined connection: statements go out without waiting for
+   * the replies before them, which serves half as many requests again as a pool does; a slow one would hold up the
+   * rest.
+   */
+  read<Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
+  /**
+   * Runs `work` in a transaction. It is run again, in a new one, where PostgreSQL asks for that (serialisation failure,
+   * deadlock, a row that appeared meanwhile) and where the connection was lost, even during the commit: `work` must
+   * have the same effect when it is repeated.
+   */
+  transaction<Result>(work: (executor: Executor) => Promise<Result>): Promise<Result>;
+  close(): Promise<void>;
+}
+
+/** How often a transaction is tried in all. */
+const transactionAttempts = 4;
+
+/** Milliseconds after which a hung server or a half-open connection is given up. */
+const queryTimeout = 5_000;
+
+export function connectDatabase(url: string, log: Logger): Database {
+  const options = {
+    connectionString: url,
+    application_name: 'pullscore',
+    connectionTimeoutMillis: 2_000,
+    keepAlive: true,
+    query_timeout: queryTimeout,
+    statement_timeout: queryTimeout - 500,
+    idle_in_transaction_session_timeout: 10_000,
+  };
+  const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000 });
+  // Without a listener the loss of an idle connection would end the process.
+  pool.on('error', error => log.warn({ err: error }, 'an idle database connection was lost'));
+  const reader = createReader({ ...options, pipeline: true, options: '-c default_transaction_read_only=on' }, log);
+
+  const attempt = async <Result>(work: (executor: Executor) => Promise<Result>): Promise<Result> => {
+    const client = await pool.connect();
+    let broken = true;
+    try {
+      await client.query('begin');
+      const result = await work(drizzle({ client }));
+      await client.query('commit');
+      broken = false;
+      return result;
+    } catch (error) {
+      if (!isConnectionFailure(error)) {
+        await client.query('rollback');
+        broken = false;
+      }
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  };
+
+  return {
+    url,
+    executor: drizzle({ client: pool }),
+    read: reader.read,
+    async transaction(work) {
+      for (let tried = 1; ; tried += 1) {
+        try {
+          return await attempt(work);
+        } catch (error) {
+          const again = isRepeatable(error) || (isConnectionFailure(error) && !isTimeout(error));
+          if (!again || tried === transactionAttempts) throw error;
+          log.debug({ err: error, tried }, 'a transaction is run again');
+          await delay(tried * 20 + Math.random() * 20);
+        }
+      }
+    },
+    async close() {
+      await Promise.all([reader.close(), pool.end()]);
+    },
+  };
+}
+
+function createReader(options: pg.ClientConfig, log: Logger) {
+  const asText = { getTypeParser: () => (value: string) => value };
+  let connection: Promise<pg.Client> | undefined;
+
+  const connect = (): Promise<pg.Client> => {
+    const client = new pg.Client(options);
+    const connecting = client.connect().then(() => client);
+    const drop = () => {
+      if (connection === connecting) connection = undefined;
+    };
+    client.on('error', error => {
+      log.warn({ err: error }, 'the reading database connection was lost');
+      drop();
+    });
+    client.on('end', drop);
+    connecting.catch(drop);
+    return connecting;
+  };
+
+  const query = async <Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]> => {
+    connection ??= connect();
+    const client = await connection;
+    const result = await client.query({ ...statement, values: [...values], rowMode: 'array', types: asText });
+    const rows: unknown[] = result.rows;
+    return rows as Row[];
+  };
+
+  return {
+    async read<Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+      try {
+        return await query<Row>(statement, values);
+      } catch (error) {
+        // A read has no effect, so a connection lost on the way costs one more try.
+        if (!isConnectionFailure(error) || isTimeout(error)) throw error;
+        return await query<Row>(statement, values);
+      }
+    },
+    async close() {
+      const closing = connection;
+      connection = undefined;
+      await closing?.then(
+        client => client.end(),
+        () => undefined,
+      );
+    },
+  };
+}

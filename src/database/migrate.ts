@@ -1,0 +1,76 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import pg from 'pg';
+import { ServiceError } from '../errors.ts';
+import type { Database } from './client.ts';
+
+/** The same two levels up from the sources and from the build. */
+const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
+
+/** Any number will do, as long as every release uses the same: `pullscore` in letters' places, modulo 2^31. */
+const advisoryLock = 1_886_743_660;
+
+/**
+ * Brings the schema up to date, once, however many replicas start together: the others wait for the lock and find
+ * nothing left to do.
+ *
+ * @returns how many migrations were applied
+ */
+export async function migrateDatabase(url: string): Promise<number> {
+  const client = new pg.Client({ connectionString: url, application_name: 'pullscore migrate' });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ version: number }>(
+      `select current_setting('server_version_num')::int as version`,
+    );
+    const version = rows[0]?.version ?? 0;
+    if (version < 150_000) {
+      throw new ServiceError(
+        'database_unavailable',
+        `PostgreSQL ${Math.floor(version / 10_000)} is too old: pullscore needs version 15 or newer.`,
+      );
+    }
+    await client.query('select pg_advisory_lock($1)', [advisoryLock]);
+    const before = await appliedMigrations(client);
+    await migrate(drizzle({ client }), { migrationsFolder });
+    return (await appliedMigrations(client)) - before;
+  } finally {
+    await client.end();
+  }
+}
+
+async function appliedMigrations(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ present: boolean }>(
+    `select to_regclass('drizzle.__drizzle_migrations') is not null as present`,
+  );
+  if (rows[0]?.present !== true) return 0;
+  const counted = await client.query<{ count: number }>(
+    'select count(*)::int as count from drizzle.__drizzle_migrations',
+  );
+  return counted.rows[0]?.count ?? 0;
+}
+
+/** Milliseconds by which drizzle orders migrations: the newest one's. */
+function newestMigration(): number {
+  const journal = `${migrationsFolder}/meta/_journal.json`;
+  if (!existsSync(journal)) throw new Error(`${journal} is missing: the installation is incomplete`);
+  const { entries } = JSON.parse(readFileSync(journal, 'utf8')) as { entries: { when: number }[] };
+  return Math.max(...entries.map(entry => entry.when));
+}
+
+/** Whether every migration of this release has been applied; a newer release's are no obstacle. */
+export async function isMigrated(database: Database): Promise<boolean> {
+  const [present] = await database.read(
+    { name: 'migrations_present', text: `select to_regclass('drizzle.__drizzle_migrations') is not null` },
+    [],
+  );
+  if (present?.[0] !== 't') return false;
+  const [newest] = await database.read(
+    { name: 'newest_migration', text: 'select max(created_at) from drizzle.__drizzle_migrations' },
+    [],
+  );
+  return Number(newest?.[0] ?? 0) >= newestMigration();
+}

@@ -1,0 +1,144 @@
+import { and, eq, sql } from 'drizzle-orm';
+import type { Database, Executor } from './client.ts';
+import { lockRulesetVersion } from './organisations.ts';
+import { deletedPullRequests, pullRequests, tickets } from './schema.ts';
+
+export type StoredPullRequest = typeof pullRequests.$inferSelect;
+
+/** The specification's fields in its order; numbers, JSON and Unix seconds as text. */
+export type PullRequestRow = [
+  id: string,
+  externalId: string,
+  number: string,
+  url: string,
+  state: string,
+  title: string,
+  body: string,
+  additions: string,
+  deletions: string,
+  commits: string,
+  changedFiles: string,
+  score: string,
+  scoreBreakdown: string,
+  createdAt: string,
+  memberId: string,
+];
+
+const columns = `id, github_id, number, url, state, title, body, additions, deletions, commits, changed_files, score,
+  score_breakdown, extract(epoch from created_at)::bigint, member_id`;
+
+const page = (name: string, filter: string, direction: 'next' | 'previous') => ({
+  name: `${name}_${direction}`,
+  text: `select ${columns} from pull_requests
+    where ${filter} and (created_at, id) ${direction === 'next' ? '<' : '>'} (to_timestamp($2), $3)
+    order by created_at ${direction === 'next' ? 'desc' : 'asc'}, id ${direction === 'next' ? 'desc' : 'asc'}
+    limit $4`,
+});
+
+const ofOrganisation = {
+  next: page('pull_requests', 'organisation_id = $1', 'next'),
+  previous: page('pull_requests', 'organisation_id = $1', 'previous'),
+};
+const ofMember = {
+  next: page('pull_requests_of_member', 'organisation_id = $1 and member_id = $5', 'next'),
+  previous: page('pull_requests_of_member', 'organisation_id = $1 and member_id = $5', 'previous'),
+};
+const ofId = {
+  name: 'pull_request_of_id',
+  text: `select ${columns} from pull_requests where organisation_id = $1 and id = $2`,
+};
+
+/** Probes one index entry an organisation; asked only where the caller's own has no such pull request. */
+const anywhere = {
+  name: 'pull_request_anywhere',
+  text: `select exists (select from organisations join pull_requests on organisation_id = organisations.id
+    where pull_requests.id = $1)`,
+};
+
+/** `createdAt` in Unix seconds, or the text `infinity`. */
+export type PullRequestPosition = { createdAt: number | 'infinity'; id: string };
+
+/** Comes before every pull request: one statement serves the first page and all others. */
+export const beforeAllPullRequests: PullRequestPosition = {
+  createdAt: 'infinity',
+  id: 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+};
+
+/** Latest first; towards the previous page in reverse. */
+export function readPullRequestPage(
+  database: Database,
+  of: { organisationId: string; memberId?: string },
+  direction: 'next' | 'previous',
+  from: PullRequestPosition,
+  limit: number,
+): Promise<PullRequestRow[]> {
+  const values = [of.organisationId, from.createdAt, from.id, limit];
+  return of.memberId === undefined
+    ? database.read(ofOrganisation[direction], values)
+    : database.read(ofMember[direction], [...values, of.memberId]);
+}
+
+export async function findPullRequestRow(database: Database, organisationId: string, id: string) {
+  const [row] = await database.read<PullRequestRow>(ofId, [organisationId, id]);
+  return row;
+}
+
+export async function pullRequestExistsAnywhere(database: Database, id: string): Promise<boolean> {
+  const [row] = await database.read(anywhere, [id]);
+  return row?.[0] === 't';
+}
+
+export async function findPullRequest(
+  executor: Executor,
+  organisationId: string,
+  id: string,
+): Promise<StoredPullRequest | undefined> {
+  const [pullRequest] = await executor
+    .select()
+    .from(pullRequests)
+    .where(and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.id, id)));
+  return pullRequest;
+}
+
+/** Later calls return higher numbers, on all replicas. */
+export async function drawTicket(executor: Executor): Promise<number> {
+  const { rows } = await executor.execute<{ ticket: string }>(sql`select nextval(${tickets.seqName}) as ticket`);
+  return Number(rows[0]?.ticket);
+}
+
+/**
+ * Deletes the pull request and leaves a tombstone, which keeps away every fetch that began before and every one that
+ * finds nothing newer. Runs in a transaction.
+ *
+ * @param ticket drawn for this deletion: by it a repeated transaction knows its own tombstone
+ * @returns false where it does not exist
+ */
+export async function deletePullRequest(
+  executor: Executor,
+  organisationId: string,
+  id: string,
+  ticket: number,
+): Promise<boolean> {
+  // A save in progress holds this lock shared: it ends first, and what it saved is deleted; the next one sees the
+  // tombstone.
+  await lockRulesetVersion(executor, organisationId, 'update');
+  const [deleted] = await executor
+    .delete(pullRequests)
+    .where(and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.id, id)))
+    .returning({ githubId: pullRequests.githubId, sourceUpdatedAt: pullRequests.sourceUpdatedAt });
+  if (deleted === undefined) {
+    const [own] = await executor
+      .select({ ticket: deletedPullRequests.ticket })
+      .from(deletedPullRequests)
+      .where(and(eq(deletedPullRequests.organisationId, organisationId), eq(deletedPullRequests.ticket, ticket)));
+    return own !== undefined;
+  }
+  await executor
+    .insert(deletedPullRequests)
+    .values({ organisationId, ...deleted, ticket })
+    .onConflictDoUpdate({
+      target: [deletedPullRequests.organisationId, deletedPullRequests.githubId],
+      set: { sourceUpdatedAt: deleted.sourceUpdatedAt, ticket, deletedAt: sql`now()` },
+    });
+  return true;
+}

@@ -1,0 +1,105 @@
+import { isDeepStrictEqual } from 'node:util';
+import { and, eq, notInArray, sql } from 'drizzle-orm';
+import { newId } from '../ids.ts';
+import type { RuleDefinition } from '../scoring/ruleset.ts';
+import type { Database, Executor } from './client.ts';
+import { lockRulesetVersion } from './organisations.ts';
+import { organisations, rulesets, rules as rulesTable } from './schema.ts';
+
+/** Enabled is `t` or `f`, logic JSON, the last in Unix seconds: all as text. */
+export type RuleRow = [
+  id: string,
+  name: string,
+  description: string,
+  isEnabled: string,
+  logic: string,
+  createdAt: string,
+];
+
+const latestFirst = {
+  name: 'rules',
+  text: `select id, name, description, is_enabled, logic, extract(epoch from created_at)::bigint from rules
+    where organisation_id = $1 order by created_at desc, position desc`,
+};
+
+export function readRules(database: Database, organisationId: string): Promise<RuleRow[]> {
+  return database.read(latestFirst, [organisationId]);
+}
+
+/** The rules in force, in the file's order. */
+export function listRules(executor: Executor, organisationId: string): Promise<RuleDefinition[]> {
+  return executor
+    .select({
+      name: rulesTable.name,
+      description: rulesTable.description,
+      is_enabled: rulesTable.isEnabled,
+      logic: rulesTable.logic,
+    })
+    .from(rulesTable)
+    .where(eq(rulesTable.organisationId, organisationId))
+    .orderBy(rulesTable.position);
+}
+
+/** The rules of one version; none for version 0, before the first was applied. */
+export async function getRuleset(
+  executor: Executor,
+  organisationId: string,
+  version: number,
+): Promise<RuleDefinition[]> {
+  if (version === 0) return [];
+  const [ruleset] = await executor
+    .select({ rules: rulesets.rules })
+    .from(rulesets)
+    .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
+  if (ruleset === undefined) throw new Error(`ruleset ${version} of organisation ${organisationId} is gone`);
+  return ruleset.rules;
+}
+
+/**
+ * Makes the rules the organisation's next ruleset, which puts every score out of date. A rule that was there under the
+ * same name keeps its id and moment of creation. Nothing happens where they are in force already. Runs in a
+ * transaction.
+ */
+export async function applyRuleset(
+  executor: Executor,
+  organisationId: string,
+  rules: readonly RuleDefinition[],
+): Promise<{ version: number; changed: boolean }> {
+  const current = await lockRulesetVersion(executor, organisationId, 'update');
+  if (current > 0 && isDeepStrictEqual(await getRuleset(executor, organisationId, current), rules)) {
+    return { version: current, changed: false };
+  }
+  const version = current + 1;
+  await executor.insert(rulesets).values({ organisationId, version, rules: [...rules] });
+  const names = rules.map(rule => rule.name);
+  await executor
+    .delete(rulesTable)
+    .where(and(eq(rulesTable.organisationId, organisationId), notInArray(rulesTable.name, names)));
+  if (rules.length > 0) {
+    await executor
+      .insert(rulesTable)
+      .values(
+        rules.map((rule, position) => ({
+          organisationId,
+          id: newId(),
+          name: rule.name,
+          description: rule.description,
+          isEnabled: rule.is_enabled,
+          logic: [...rule.logic],
+          position,
+        })),
+      )
+      .onConflictDoUpdate({
+        target: [rulesTable.organisationId, rulesTable.name],
+        set: {
+          description: sql`excluded.description`,
+          isEnabled: sql`excluded.is_enabled`,
+          logic: sql`excluded.logic`,
+          position: sql`excluded.position`,
+        },
+      });
+  }
+  await executor.update(organisations).set({ rulesetVersion: version }).where(eq(organisations.id, organisationId));
+  await executor.execute(sql`select pg_notify('pullscore', 'rescore')`);
+  return { version, changed: true };
+}

@@ -1,0 +1,343 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  bigserial,
+  boolean,
+  check,
+  customType,
+  foreignKey,
+  index,
+  integer,
+  json,
+  jsonb,
+  pgSequence,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import type { PullRequestState } from '../scoring/facts.ts';
+import type { RuleDefinition, RuleLogic } from '../scoring/ruleset.ts';
+
+/*
+ * Indexes are ascending also where reads go from the latest backwards: PostgreSQL scans them either way.
+ *
+ * Every table that belongs to an organisation has a primary key that starts with organisation_id, and its foreign keys
+ * carry it: no row can point into another organisation, and the tables can be distributed by organisation.
+ */
+
+/** GitHub's numeric ids pass 2^31 but not 2^53. */
+const githubId = (name: string) => bigint(name, { mode: 'number' });
+
+/** A time of GitHub's: whole Unix seconds outside, timestamptz within. */
+const seconds = customType<{ data: number; driverData: Date | string }>({
+  dataType: () => 'timestamp (0) with time zone',
+  toDriver: value => new Date(value * 1000).toISOString(),
+  fromDriver: value => new Date(value).getTime() / 1000,
+});
+
+const moment = (name: string) => timestamp(name, { withTimezone: true });
+const now = (name: string) => moment(name).notNull().defaultNow();
+
+const organisationId = () =>
+  uuid('organisation_id')
+    .notNull()
+    .references(() => organisations.id, { onDelete: 'cascade' });
+
+/** Orders fetches, deletions and sync requests against each other, on all replicas. */
+export const tickets = pgSequence('tickets');
+
+export const organisations = pgTable(
+  'organisations',
+  {
+    id: uuid('id').primaryKey(),
+    /** Unknown until GitHub first names it; from then on it, not the login, identifies the organisation. */
+    githubId: githubId('github_id').unique(),
+    login: text('login').notNull(),
+    name: text('name').notNull(),
+    photoUrl: text('photo_url').notNull(),
+    webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
+    /** The version of `rulesets` in force; 0 before the first. A score of a lower version is out of date. */
+    rulesetVersion: integer('ruleset_version').notNull().default(0),
+    createdAt: now('created_at'),
+  },
+  table => [uniqueIndex('organisations_login').on(sql`lower(${table.login})`)],
+);
+
+export const users = pgTable(
+  'users',
+  {
+    organisationId: organisationId(),
+    id: uuid('id').notNull(),
+    name: text('name').notNull(),
+    email: text('email').notNull(),
+    photoUrl: text('photo_url').notNull(),
+    createdAt: now('created_at'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.id] }),
+    uniqueIndex('users_email').on(table.organisationId, sql`lower(${table.email})`),
+    index('users_by_name').on(table.organisationId, sql`${table.name} collate "und-x-icu"`, table.id),
+  ],
+);
+
+export const accessTokens = pgTable(
+  'access_tokens',
+  {
+    organisationId: organisationId(),
+    id: uuid('id').notNull(),
+    userId: uuid('user_id').notNull(),
+    name: text('name').notNull(),
+    /** SHA-256 of the token in hexadecimal; the token itself is never stored. */
+    tokenHash: text('token_hash').notNull(),
+    scopes: text('scopes').array().notNull(),
+    createdAt: now('created_at'),
+    expiresAt: moment('expires_at'),
+    revokedAt: moment('revoked_at'),
+    lastUsedAt: moment('last_used_at'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.id] }),
+    foreignKey({
+      columns: [table.organisationId, table.userId],
+      foreignColumns: [users.organisationId, users.id],
+    }).onDelete('cascade'),
+    index('access_tokens_token_hash').on(table.tokenHash),
+  ],
+);
+
+export const members = pgTable(
+  'members',
+  {
+    organisationId: organisationId(),
+    id: uuid('id').notNull(),
+    githubId: githubId('github_id').notNull(),
+    login: text('login').notNull(),
+    name: text('name').notNull(),
+    photoUrl: text('photo_url').notNull(),
+    createdAt: now('created_at'),
+    /** Set once GitHub no longer lists the person; their pull requests stay. */
+    leftAt: moment('left_at'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.id] }),
+    unique('members_github_id').on(table.organisationId, table.githubId),
+    index('members_by_creation').on(table.organisationId, table.createdAt, table.id),
+  ],
+);
+
+export const repositories = pgTable(
+  'repositories',
+  {
+    organisationId: organisationId(),
+    id: uuid('id').notNull(),
+    githubId: githubId('github_id').notNull(),
+    nodeId: text('node_id').notNull(),
+    /** `owner/name` */
+    name: text('name').notNull(),
+    createdAt: now('created_at'),
+    reconciledAt: moment('reconciled_at'),
+    /** Where an interrupted import goes on: GitHub's cursor after the last page that was saved. */
+    importCursor: text('import_cursor'),
+    importedAt: moment('imported_at'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.id] }),
+    unique('repositories_github_id').on(table.organisationId, table.githubId),
+  ],
+);
+
+export const pullRequests = pgTable(
+  'pull_requests',
+  {
+    organisationId: organisationId(),
+    id: uuid('id').notNull(),
+    repositoryId: uuid('repository_id').notNull(),
+    memberId: uuid('member_id').notNull(),
+    githubId: githubId('github_id').notNull(),
+    nodeId: text('node_id').notNull(),
+    url: text('url').notNull(),
+
+    number: integer('number').notNull(),
+    title: text('title').notNull(),
+    body: text('body').notNull(),
+    state: text('state').$type<PullRequestState>().notNull(),
+    draft: boolean('draft').notNull(),
+    author: text('author').notNull(),
+    authorAssociation: text('author_association').notNull(),
+    authorIsBot: boolean('author_is_bot').notNull(),
+    base: text('base').notNull(),
+    head: text('head').notNull(),
+    fromFork: boolean('from_fork').notNull(),
+    milestone: text('milestone'),
+    additions: integer('additions').notNull(),
+    deletions: integer('deletions').notNull(),
+    changedFiles: integer('changed_files').notNull(),
+    commits: integer('commits').notNull(),
+    comments: integer('comments').notNull(),
+    reviews: integer('reviews').notNull(),
+    approvals: integer('approvals').notNull(),
+    changesRequested: integer('changes_requested').notNull(),
+    linkedIssues: integer('linked_issues').notNull(),
+    createdAt: seconds('created_at').notNull(),
+    sourceUpdatedAt: seconds('source_updated_at').notNull(),
+    mergedAt: seconds('merged_at'),
+    closedAt: seconds('closed_at'),
+    firstReviewAt: seconds('first_review_at'),
+    labels: text('labels').array().notNull(),
+    assignees: text('assignees').array().notNull(),
+    files: text('files').array().notNull(),
+
+    score: integer('score').notNull(),
+    /** `json`, not `jsonb`: it is served as it was written. */
+    scoreBreakdown: json('score_breakdown').notNull(),
+    rulesetVersion: integer('ruleset_version').notNull(),
+    /** Drawn before the fetch that these columns came from. */
+    fetchTicket: bigint('fetch_ticket', { mode: 'number' }).notNull(),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.id] }),
+    unique('pull_requests_github_id').on(table.organisationId, table.githubId),
+    foreignKey({
+      columns: [table.organisationId, table.repositoryId],
+      foreignColumns: [repositories.organisationId, repositories.id],
+    }),
+    foreignKey({
+      columns: [table.organisationId, table.memberId],
+      foreignColumns: [members.organisationId, members.id],
+    }),
+    check('pull_requests_state', sql`${table.state} in ('closed', 'draft', 'merged', 'open')`),
+    index('pull_requests_by_creation').on(table.organisationId, table.createdAt, table.id),
+    index('pull_requests_of_member').on(table.organisationId, table.memberId, table.createdAt, table.id),
+    index('pull_requests_by_ruleset_version').on(table.organisationId, table.rulesetVersion),
+    index('pull_requests_of_repository').on(table.organisationId, table.repositoryId),
+  ],
+);
+
+/** What was deleted here and must not come back before it changes on GitHub. */
+export const deletedPullRequests = pgTable(
+  'deleted_pull_requests',
+  {
+    organisationId: organisationId(),
+    githubId: githubId('github_id').notNull(),
+    sourceUpdatedAt: seconds('source_updated_at').notNull(),
+    /** Drawn within the deletion: a fetch with a lower ticket began before it. */
+    ticket: bigint('ticket', { mode: 'number' }).notNull(),
+    deletedAt: now('deleted_at'),
+  },
+  table => [primaryKey({ columns: [table.organisationId, table.githubId] })],
+);
+
+export const rules = pgTable(
+  'rules',
+  {
+    organisationId: organisationId(),
+    id: uuid('id').notNull(),
+    name: text('name').notNull(),
+    description: text('description').notNull(),
+    isEnabled: boolean('is_enabled').notNull(),
+    /** Place in the file, from 0. */
+    position: integer('position').notNull(),
+    logic: jsonb('logic').$type<RuleLogic[]>().notNull(),
+    createdAt: now('created_at'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.id] }),
+    unique('rules_name').on(table.organisationId, table.name),
+  ],
+);
+
+/** Each applied version, whole. */
+export const rulesets = pgTable(
+  'rulesets',
+  {
+    organisationId: organisationId(),
+    version: integer('version').notNull(),
+    rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
+    appliedAt: now('applied_at'),
+  },
+  table => [primaryKey({ columns: [table.organisationId, table.version] })],
+);
+
+/** Append-only. */
+export const scoreChanges = pgTable(
+  'score_changes',
+  {
+    organisationId: organisationId(),
+    id: bigserial('id', { mode: 'number' }).notNull(),
+    pullRequestId: uuid('pull_request_id').notNull(),
+    changedAt: now('changed_at'),
+    /** Null when the pull request was first seen. */
+    fromScore: integer('from_score'),
+    toScore: integer('to_score').notNull(),
+    cause: text('cause').$type<'pull_request' | 'ruleset'>().notNull(),
+    rulesetVersion: integer('ruleset_version').notNull(),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.id] }),
+    foreignKey({
+      columns: [table.organisationId, table.pullRequestId],
+      foreignColumns: [pullRequests.organisationId, pullRequests.id],
+    }).onDelete('cascade'),
+    check('score_changes_cause', sql`${table.cause} in ('pull_request', 'ruleset')`),
+    index('score_changes_of_pull_request').on(table.organisationId, table.pullRequestId),
+  ],
+);
+
+export const webhookDeliveries = pgTable(
+  'webhook_deliveries',
+  {
+    organisationId: organisationId(),
+    /** `X-GitHub-Delivery`: a redelivery has the same one. */
+    guid: text('guid').notNull(),
+    event: text('event').notNull(),
+    action: text('action').notNull(),
+    state: text('state').$type<'pending' | 'applied'>().notNull(),
+    pullRequestGithubId: githubId('pull_request_github_id'),
+    /** The sync request's; applied once a sync that covers it is done. */
+    ticket: bigint('ticket', { mode: 'number' }).notNull(),
+    receivedAt: now('received_at'),
+    appliedAt: moment('applied_at'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.guid] }),
+    check('webhook_deliveries_state', sql`${table.state} in ('pending', 'applied')`),
+    index('webhook_deliveries_pending')
+      .on(table.organisationId, table.pullRequestGithubId)
+      .where(sql`${table.state} = 'pending'`),
+    index('webhook_deliveries_by_receipt').on(table.organisationId, table.receivedAt),
+  ],
+);
+
+/** A row says: this pull request must be fetched. Many updates of one pull request fold into one row. */
+export const syncRequests = pgTable(
+  'sync_requests',
+  {
+    organisationId: organisationId(),
+    githubId: githubId('github_id').notNull(),
+    nodeId: text('node_id').notNull(),
+    /** Drawn anew by each update: the row is done only by a fetch that began after it. */
+    ticket: bigint('ticket', { mode: 'number' }).notNull(),
+    requestedAt: now('requested_at'),
+    /** Not before this moment: in the future while a replica is at it (its lease) and while a failure is waited out. */
+    dueAt: now('due_at'),
+    attempts: integer('attempts').notNull().default(0),
+    lastError: text('last_error'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.githubId] }),
+    index('sync_requests_by_due').on(table.organisationId, table.dueAt),
+  ],
+);
+
+/** Set when GitHub asks for patience; no replica calls with that credential before. */
+export const githubLimits = pgTable('github_limits', {
+  /** `token`, or `app:` and the organisation's id. */
+  credential: text('credential').primaryKey(),
+  blockedUntil: moment('blocked_until').notNull(),
+  /** In a row without an answer from GitHub about when to come back. */
+  refusals: integer('refusals').notNull().default(0),
+});

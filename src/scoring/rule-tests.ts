@@ -1,0 +1,147 @@
+/** The tests of a rules file: a pull request's facts and the score that they must give. */
+import { type FactName, type Facts, factTypes, type PullRequestState } from './facts.ts';
+import type { Value } from './functions.ts';
+import { suggestion } from './nearest-name.ts';
+import { type BreakdownEntry, compileRuleset, type RuleDefinition } from './ruleset.ts';
+import type { YamlNode } from './yaml-reader.ts';
+
+export interface RuleTest {
+  name: string;
+  facts: Facts;
+  /** The expected score. */
+  score: number;
+}
+
+export interface RuleTestResult {
+  name: string;
+  passed: boolean;
+  expected: number;
+  actual: number;
+  breakdown: BreakdownEntry[];
+}
+
+const states: readonly string[] = ['closed', 'draft', 'merged', 'open'] satisfies PullRequestState[];
+const factNames = Object.keys(factTypes);
+const isFactName = (name: string): name is FactName => Object.hasOwn(factTypes, name);
+const plainNumber = /^[-+]?\d+(?:\.\d+)?$/;
+const day = /^\d{4}-\d{2}-\d{2}$/;
+
+type Given = { [Name in FactName]?: Value | null };
+
+function readNumber(name: FactName, text: string): number | undefined {
+  if (plainNumber.test(text)) return Number(text);
+  const time = name.endsWith('_at') && day.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  return Number.isNaN(time) ? undefined : time / 1000;
+}
+
+/** The value of a fact as a test gives it, or what is wrong with it. */
+function readFact(name: FactName, node: YamlNode): { value: Value | null } | { problem: string } {
+  const type = factTypes[name];
+  if (type === 'list') {
+    if (node.kind !== 'list') return { problem: 'must be a list, such as [one, two]' };
+    const items = node.items.map(item => (item.kind === 'text' ? item.text : undefined));
+    return items.every(item => item !== undefined) ? { value: items } : { problem: 'must be a list of texts' };
+  }
+  if (node.kind !== 'text') return { problem: 'must be a single value' };
+  const { text, isQuoted } = node;
+  if (!isQuoted && (text === '' || text === '~' || text === 'null')) return { value: null };
+  if (type === 'boolean') {
+    return text === 'true' || text === 'false' ? { value: text === 'true' } : { problem: 'must be true or false' };
+  }
+  if (type === 'number') {
+    const value = readNumber(name, text);
+    const example = name.endsWith('_at') ? 'a Unix time in seconds or a day, such as 2026-01-31' : 'a number';
+    return value === undefined ? { problem: `must be ${example}` } : { value };
+  }
+  if (name === 'state' && !states.includes(text)) return { problem: `must be one of ${states.join(', ')}` };
+  return { value: text };
+}
+
+const hours = (from: number | null, to: number | null) => (from === null || to === null ? null : (to - from) / 3600);
+
+/** A pull request without anything but what is given; what follows from the given is worked out. */
+function complete(given: Given): Facts {
+  const number = (name: FactName) => (typeof given[name] === 'number' ? given[name] : 0);
+  const time = (name: FactName) => (typeof given[name] === 'number' ? given[name] : null);
+  const files = given.files as readonly string[] | undefined;
+  const state = given.merged === true ? 'merged' : given.draft === true ? 'draft' : 'open';
+  const defaults: Facts = {
+    number: 0,
+    additions: 0,
+    deletions: 0,
+    size: number('additions') + number('deletions'),
+    changed_files: files?.length ?? 0,
+    commits: 0,
+    comments: 0,
+    reviews: 0,
+    approvals: 0,
+    changes_requested: 0,
+    linked_issues: 0,
+    created_at: 0,
+    updated_at: number('created_at'),
+    merged_at: null,
+    closed_at: time('merged_at'),
+    hours_to_first_review: null,
+    hours_to_merge: hours(time('created_at'), time('merged_at')),
+    hours_to_close: hours(time('created_at'), time('closed_at') ?? time('merged_at')),
+    title: '',
+    body: '',
+    state,
+    author: '',
+    author_association: '',
+    base: '',
+    head: '',
+    repository: '',
+    milestone: null,
+    draft: given.state === 'draft',
+    merged: (given.state ?? state) === 'merged',
+    from_fork: false,
+    author_is_bot: false,
+    labels: [],
+    assignees: [],
+    files: [],
+  };
+  return { ...defaults, ...(given as Partial<Facts>) };
+}
+
+/** Reads a test's facts; undefined where one of them was reported. */
+export function readTestFacts(
+  node: YamlNode,
+  place: string,
+  report: (line: number, message: string) => void,
+): Facts | undefined {
+  if (node.kind !== 'map') {
+    report(node.line, `${place}: it must be a map of facts, such as { additions: 10 }`);
+    return undefined;
+  }
+  const given: Given = {};
+  let isSound = true;
+  for (const [name, value] of node.entries) {
+    if (!isFactName(name)) {
+      report(value.line, `${place}: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, factNames)}`);
+      isSound = false;
+      continue;
+    }
+    const read = readFact(name, value);
+    if ('problem' in read) {
+      report(value.line, `${place}, ${name}: it ${read.problem}`);
+      isSound = false;
+    } else given[name] = read.value;
+  }
+  return isSound ? complete(given) : undefined;
+}
+
+/** Scores each test's pull request under the rules. */
+export function runRuleTests(rules: readonly RuleDefinition[], tests: readonly RuleTest[]): RuleTestResult[] {
+  const { score } = compileRuleset(rules);
+  return tests.map(({ name, facts, score: expected }) => {
+    const { score: actual, breakdown } = score(facts);
+    return {
+      name,
+      passed: actual === expected,
+      expected,
+      actual,
+      breakdown: JSON.parse(breakdown) as BreakdownEntry[],
+    };
+  });
+}

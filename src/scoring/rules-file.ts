@@ -1,0 +1,188 @@
+/** A rules file: YAML text to checked rules and tests, with every problem and its line. */
+import { nearestName, suggestion } from './nearest-name.ts';
+import type { RuleTest } from './rule-tests.ts';
+import { readTestFacts } from './rule-tests.ts';
+import {
+  checkRule,
+  isRuleAction,
+  type RuleDefinition,
+  type RuleLogic,
+  type RuleProblem,
+  ruleLimits,
+} from './ruleset.ts';
+import { characterCount } from './text.ts';
+import { type FileProblem, readYaml, type YamlNode } from './yaml-reader.ts';
+
+export interface RulesFile {
+  /** In the file's order; without those that have problems. */
+  rules: RuleDefinition[];
+  tests: RuleTest[];
+  problems: FileProblem[];
+}
+
+type Report = (line: number, message: string) => void;
+type Entries = ReadonlyMap<string, YamlNode>;
+
+const kindNames = { text: 'a text', list: 'a list', map: 'a map of keys' } as const;
+
+/** The keys of a map, unknown ones reported; nothing where it is no map. */
+function readMap(node: YamlNode, known: readonly string[], place: string, report: Report): Entries {
+  if (node.kind !== 'map') {
+    report(
+      node.line,
+      `${place} must be a map with ${known.map(key => `\`${key}\``).join(', ')}, not ${kindNames[node.kind]}`,
+    );
+    return new Map();
+  }
+  for (const [key, value] of node.entries) {
+    if (known.includes(key)) continue;
+    const hint = suggestion(key, known) || `; known are ${known.map(name => `\`${name}\``).join(', ')}`;
+    report(value.line, `${place} has an unknown key \`${key.slice(0, 60)}\`${hint}`);
+  }
+  return node.entries;
+}
+
+function readList(node: YamlNode | undefined, place: string, report: Report): readonly YamlNode[] {
+  if (node === undefined) return [];
+  if (node.kind === 'list') return node.items;
+  if (node.kind === 'text' && node.text === '' && !node.isQuoted) return [];
+  report(node.line, `${place} must be a list, each item beginning with \`-\`, not ${kindNames[node.kind]}`);
+  return [];
+}
+
+/** A scalar's text without white space around it, or undefined, reported, where it is missing or no scalar. */
+function readText(entries: Entries, key: string, place: string, line: number, report: Report): string | undefined {
+  const node = entries.get(key);
+  if (node === undefined) {
+    report(line, `${place} has no \`${key}\`; write one`);
+    return undefined;
+  }
+  if (node.kind === 'text') return node.text.trim();
+  report(node.line, `${place}, ${key}: it must be a text, not ${kindNames[node.kind]}; put it in quotes`);
+  return undefined;
+}
+
+function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | undefined {
+  const entries = readMap(node, ['expression', 'effect'], place, report);
+  if (node.kind !== 'map') return undefined;
+  const expression = readText(entries, 'expression', place, node.line, report);
+  const effectNode = entries.get('effect');
+  if (effectNode === undefined) {
+    report(node.line, `${place} has no \`effect\`; write one, such as { action: ADD, value: "5" }`);
+    return undefined;
+  }
+  const effect = readMap(effectNode, ['action', 'value'], `${place}, effect`, report);
+  if (effectNode.kind !== 'map') return undefined;
+  const action = readText(effect, 'action', `${place}, effect`, effectNode.line, report);
+  const value = readText(effect, 'value', `${place}, effect`, effectNode.line, report);
+  if (action === undefined || expression === undefined || value === undefined) return undefined;
+  if (isRuleAction(action)) return { expression, effect: { action, value } };
+  const nearest = nearestName(action, ['ADD', 'SUBTRACT']);
+  const hint = nearest === undefined ? 'write ADD or SUBTRACT' : `did you mean \`${nearest}\`?`;
+  report(effectNode.line, `${place}, action: \`${action.slice(0, 60)}\` is not an action; ${hint}`);
+  return undefined;
+}
+
+/** The line of the part that a problem is about. */
+function lineOf({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'map' }): number {
+  const logic = rule.entries.get('logic');
+  const node = logic?.kind === 'list' && entry !== null ? logic.items[entry - 1] : logic;
+  if (node?.kind !== 'map') return node?.line ?? rule.line;
+  const effect = node.entries.get('effect');
+  const found = part === 'value' && effect?.kind === 'map' ? effect.entries.get('value') : node.entries.get(part);
+  return found?.line ?? node.line;
+}
+
+function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): RuleDefinition | undefined {
+  let isSound = true;
+  const fail: Report = (line, message) => {
+    isSound = false;
+    report(line, message);
+  };
+  const numbered = `Rule ${position}`;
+  const known = ['name', 'description', 'enabled', 'logic'];
+  if (node.kind !== 'map') {
+    readMap(node, known, numbered, fail);
+    return undefined;
+  }
+  const name = readText(node.entries, 'name', numbered, node.line, fail) ?? '';
+  const place = name === '' ? numbered : `Rule ${JSON.stringify(name.slice(0, 80))}`;
+  if (node.entries.has('name') && name === '') fail(node.line, `${numbered} has an empty name; write one`);
+  if (characterCount(name) > ruleLimits.nameCharacters || /\p{Cc}/u.test(name)) {
+    fail(node.line, `${place} must have a name of one line and at most ${ruleLimits.nameCharacters} characters`);
+  }
+  if (name !== '' && taken.has(name)) fail(node.line, `${place} stands in the file twice; give each rule its own name`);
+  taken.add(name);
+  readMap(node, known, place, fail);
+  const description = node.entries.has('description')
+    ? (readText(node.entries, 'description', place, node.line, fail) ?? '')
+    : '';
+  if (characterCount(description) > ruleLimits.descriptionCharacters) {
+    fail(
+      node.line,
+      `${place} has a description of more than ${ruleLimits.descriptionCharacters} characters; shorten it`,
+    );
+  }
+  const enabled = node.entries.has('enabled') ? readText(node.entries, 'enabled', place, node.line, fail) : 'true';
+  if (enabled !== undefined && enabled !== 'true' && enabled !== 'false') {
+    fail(node.line, `${place}, enabled: \`${enabled.slice(0, 60)}\` is neither true nor false`);
+  }
+  const items = readList(node.entries.get('logic'), `${place}, logic`, fail);
+  const logic = items
+    .slice(0, ruleLimits.entries + 1)
+    .map((item, index) => readEntry(item, `${place}, entry ${index + 1}`, fail));
+  const rule = {
+    name,
+    description,
+    is_enabled: enabled !== 'false',
+    logic: logic.filter(entry => entry !== undefined),
+  };
+  // Entries are numbered as in the file, so the rest is checked only once their form is right.
+  if (isSound) for (const problem of checkRule(rule).problems) fail(lineOf(problem, node), problem.message);
+  return isSound ? rule : undefined;
+}
+
+function readTest(node: YamlNode, position: number, report: Report): RuleTest | undefined {
+  let isSound = true;
+  const fail: Report = (line, message) => {
+    isSound = false;
+    report(line, message);
+  };
+  const entries = readMap(node, ['name', 'pull_request', 'score'], `Test ${position}`, fail);
+  if (node.kind !== 'map') return undefined;
+  const name = readText(entries, 'name', `Test ${position}`, node.line, fail) ?? '';
+  const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
+  const score = readText(entries, 'score', place, node.line, fail);
+  if (score !== undefined && !/^[-+]?\d{1,10}$/.test(score)) {
+    fail(node.line, `${place}, score: \`${score.slice(0, 60)}\` is not a whole number`);
+  }
+  const given = entries.get('pull_request');
+  if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);
+  const facts = given === undefined ? undefined : readTestFacts(given, `${place}, pull_request`, fail);
+  return isSound && facts !== undefined ? { name, facts, score: Number(score) } : undefined;
+}
+
+/** Parses and checks a rules file. Its tests are run with `runRuleTests` once there are no problems. */
+export function parseRulesFile(text: string): RulesFile {
+  const problems: FileProblem[] = [];
+  const report: Report = (line, message) => problems.push({ line, message });
+  const root = readYaml(text);
+  if ('message' in root) return { rules: [], tests: [], problems: [root] };
+  const entries = readMap(root, ['rules', 'tests'], 'The file', report);
+  if (root.kind === 'map' && !entries.has('rules')) {
+    report(root.line, 'The file has no `rules`; write them, or `rules: []` for none');
+  }
+  const ruleNodes = readList(entries.get('rules'), '`rules`', report);
+  const extra = ruleNodes[ruleLimits.rules];
+  if (extra !== undefined) report(extra.line, `The file has ${ruleNodes.length} rules, more than ${ruleLimits.rules}`);
+  const taken = new Set<string>();
+  const rules = ruleNodes
+    .slice(0, ruleLimits.rules)
+    .map((node, index) => readRule(node, index + 1, taken, report))
+    .filter(rule => rule !== undefined);
+  const tests = readList(entries.get('tests'), '`tests`', report)
+    .map((node, index) => readTest(node, index + 1, report))
+    .filter(test => test !== undefined);
+  problems.sort((one, two) => one.line - two.line);
+  return { rules, tests, problems };
+}

@@ -1,0 +1,126 @@
+import pg from 'pg';
+import { forgetOldDeliveries } from '../database/webhook-deliveries.ts';
+import type { Deps } from '../deps.ts';
+import { createRequestWorker } from './requests.ts';
+import { rescoreBatch } from './rescore.ts';
+
+/** Where nothing wakes a loop, it looks by itself: after a wait that ran out, or a notification that was lost. */
+const pollMilliseconds = 1_000;
+
+/** What keeps the stored state level with what it should be, in `serve` and in `worker`. */
+export interface Loops {
+  /** Resolves when the batches under way are done. */
+  stop(): Promise<void>;
+}
+
+export function startLoops(deps: Deps): Loops {
+  const sync = startLoop(deps, 'sync', createRequestWorker(deps));
+  const rescore = startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0);
+  const listener = listen(deps, channel => (channel === 'rescore' ? rescore : sync).wake());
+  const pruning = setInterval(
+    () => forgetOldDeliveries(deps.database.executor).catch((error: unknown) => deps.log.warn({ err: error })),
+    3_600_000,
+  );
+  return {
+    async stop() {
+      clearInterval(pruning);
+      await Promise.all([listener.stop(), sync.stop(), rescore.stop()]);
+    },
+  };
+}
+
+interface Loop {
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+/** @param work does one batch and tells whether there may be another */
+function startLoop({ log }: Deps, name: string, work: () => Promise<boolean>): Loop {
+  let stopped = false;
+  let woken = false;
+  let rouse: () => void = () => undefined;
+
+  const rest = () =>
+    new Promise<void>(resolve => {
+      const timer = setTimeout(resolve, pollMilliseconds);
+      rouse = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      if (woken || stopped) rouse();
+    });
+
+  const run = async () => {
+    let failures = 0;
+    while (!stopped) {
+      woken = false;
+      let more = false;
+      try {
+        more = await work();
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        // An outage would fill the log: its first failure tells it, then one in about a minute.
+        if (failures % 60 === 1) log.error({ err: error, loop: name, failures }, 'a loop failed and tries again');
+      }
+      if (!more) await rest();
+    }
+  };
+  const running = run();
+
+  return {
+    wake() {
+      woken = true;
+      rouse();
+    },
+    async stop() {
+      stopped = true;
+      rouse();
+      await running;
+    },
+  };
+}
+
+/** Hears of new work at once; without a connection the loops' own poll finds it. */
+function listen({ database, log }: Deps, wake: (payload: string) => void) {
+  let client: pg.Client | undefined;
+  let stopped = false;
+  let retry: NodeJS.Timeout | undefined;
+
+  const connect = async () => {
+    const fresh = new pg.Client({
+      connectionString: database.url,
+      application_name: 'pullscore listener',
+      connectionTimeoutMillis: 2_000,
+      keepAlive: true,
+    });
+    client = fresh;
+    let lost = false;
+    const reconnect = () => {
+      if (lost || stopped) return;
+      lost = true;
+      fresh.end().catch(() => undefined);
+      retry = setTimeout(connect, pollMilliseconds);
+    };
+    fresh.on('error', reconnect);
+    fresh.on('end', reconnect);
+    fresh.on('notification', ({ payload }) => wake(payload ?? ''));
+    try {
+      await fresh.connect();
+      await fresh.query('listen pullscore');
+    } catch (error) {
+      log.debug({ err: error }, 'not listening for notifications');
+      reconnect();
+    }
+  };
+  const connected = connect();
+
+  return {
+    async stop() {
+      stopped = true;
+      clearTimeout(retry);
+      await connected;
+      await client?.end().catch(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import { markOthersLeft, saveMembers } from '../database/members.ts';
+import type { Organisation } from '../database/organisations.ts';
+import type { Deps } from '../deps.ts';
+import type { GithubMember } from '../github/organisation.ts';
+import { callGithub } from './github-limits.ts';
+
+/**
+ * Makes the members those whom GitHub lists now. Nothing changes unless the whole list came.
+ *
+ * @returns how many there are, and how many of those known before have left
+ */
+export async function syncMembers(deps: Deps, organisation: Organisation): Promise<{ members: number; left: number }> {
+  const listed: GithubMember[] = [];
+  for (let after: string | null = null; ; ) {
+    const page = await callGithub(deps, organisation, () => deps.github.pageMembers(organisation.login, after));
+    listed.push(...page.items);
+    if (!page.hasNextPage) break;
+    after = page.endCursor;
+  }
+  return deps.database.transaction(async executor => {
+    await saveMembers(executor, organisation.id, listed);
+    const left = await markOthersLeft(
+      executor,
+      organisation.id,
+      listed.map(member => member.githubId),
+    );
+    return { members: listed.length, left };
+  });
+}

@@ -1,0 +1,192 @@
+import type { Executor } from '../database/client.ts';
+import {
+  findTombstones,
+  lockPullRequests,
+  removeTombstones,
+  savePullRequests,
+} from '../database/fetched-pull-requests.ts';
+import { findMembers, type MemberProfile, saveMembers } from '../database/members.ts';
+import { getOrganisation, lockRulesetVersion, type Organisation } from '../database/organisations.ts';
+import { drawTicket, findPullRequest } from '../database/pull-requests.ts';
+import { saveRepositories } from '../database/repositories.ts';
+import type { Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
+import type { FetchedPullRequest } from '../github/pull-request.ts';
+import { factsOf } from '../scoring/facts.ts';
+import { callGithub } from './github-limits.ts';
+import { loadRuleset } from './rulesets.ts';
+
+/** What became of a fetched pull request. */
+export type SyncOutcome =
+  | 'saved'
+  /** A later fetch has been saved already. */
+  | 'outdated'
+  /** It was deleted here and has not changed on GitHub since. */
+  | 'deleted'
+  /** Its author is no member, or its repository another owner's. */
+  | 'untracked';
+
+export interface Synced<Reply> {
+  reply: Reply;
+  /** By GitHub id. */
+  outcomes: Map<number, SyncOutcome>;
+}
+
+/**
+ * The one way in: fetches pull requests from GitHub, scores them and saves them. Whatever order fetches end in, what
+ * is stored is what the latest of them found.
+ *
+ * @param fetch one request to GitHub; its reply is handed through
+ */
+export async function syncPullRequests<Reply extends { readonly pullRequests: readonly FetchedPullRequest[] }>(
+  deps: Deps,
+  organisation: Organisation,
+  fetch: () => Promise<Reply>,
+): Promise<Synced<Reply>> {
+  const { database } = deps;
+  // Before the fetch: of two finds of the same second, the one that was begun later counts.
+  const ticket = await drawTicket(database.executor);
+  const reply = await callGithub(deps, organisation, fetch);
+  const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
+  return { reply, outcomes };
+}
+
+/** Fetches one stored pull request again. */
+export async function refreshPullRequest(deps: Deps, organisationId: string, id: string): Promise<void> {
+  const { database, github } = deps;
+  const [stored, organisation] = await Promise.all([
+    findPullRequest(database.executor, organisationId, id),
+    getOrganisation(database.executor, organisationId),
+  ]);
+  if (stored === undefined) throw new ServiceError('not_found', 'There is no pull request with this id.');
+  const { reply, outcomes } = await syncPullRequests(deps, organisation, async () => {
+    const result = (await github.fetchPullRequests(organisation.login, [stored.nodeId])).get(stored.nodeId);
+    return { result, pullRequests: result?.status === 'found' ? [result.pullRequest] : [] };
+  });
+  if (reply.result?.status === 'failed') throw reply.result.error;
+  if (reply.result?.status !== 'found') {
+    throw new ServiceError(
+      'not_found',
+      'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.',
+    );
+  }
+  if (outcomes.get(stored.githubId) === 'deleted') {
+    throw new ServiceError('not_found', 'The pull request was deleted meanwhile.');
+  }
+}
+
+function save(
+  { database, log }: Deps,
+  organisation: Organisation,
+  fetched: readonly FetchedPullRequest[],
+  ticket: number,
+): Promise<Map<number, SyncOutcome>> {
+  const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
+  const own = fetched.filter(({ repositoryOwner }) => belongsTo(repositoryOwner, organisation));
+  if (own.length === 0) return Promise.resolve(outcomes);
+
+  return database.transaction(async executor => {
+    const rulesetVersion = await lockRulesetVersion(executor, organisation.id, 'share');
+    const ruleset = await loadRuleset(log, executor, organisation.id, rulesetVersion);
+    const githubIds = own.map(({ githubId }) => githubId);
+    const known = await lockPullRequests(executor, organisation.id, githubIds);
+    const tombstones = await findTombstones(executor, organisation.id, githubIds);
+    const current = own.filter(({ githubId, sourceUpdatedAt }) => {
+      const tombstone = tombstones.get(githubId);
+      const returns =
+        tombstone === undefined || (tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
+      if (!returns) outcomes.set(githubId, 'deleted');
+      return returns;
+    });
+
+    const authorIds = await saveAuthors(executor, organisation.id, current);
+    const tracked = current.flatMap(pullRequest => {
+      const { githubId, authorGithubId } = pullRequest;
+      // A pull request that is stored stays, also when its author has left or their account is gone.
+      const memberId =
+        (authorGithubId === null ? undefined : authorIds.get(authorGithubId)) ?? known.get(githubId)?.memberId;
+      return memberId === undefined ? [] : [{ pullRequest, memberId }];
+    });
+    const repositoryIds = await saveRepositories(
+      executor,
+      organisation.id,
+      tracked.map(({ pullRequest }) => ({
+        githubId: pullRequest.repositoryGithubId,
+        nodeId: pullRequest.repositoryNodeId,
+        name: pullRequest.repository,
+      })),
+    );
+
+    const values = tracked.flatMap(({ pullRequest, memberId }) => {
+      const repositoryId = repositoryIds.get(pullRequest.repositoryGithubId);
+      if (repositoryId === undefined) return [];
+      const { score, breakdown } = ruleset.score(factsOf(pullRequest));
+      return [
+        {
+          ...pullRequest,
+          repositoryId,
+          memberId,
+          score,
+          scoreBreakdown: breakdown,
+          rulesetVersion,
+          fetchTicket: ticket,
+        },
+      ];
+    });
+    const saved = await savePullRequests(executor, organisation.id, values, known);
+    await removeTombstones(
+      executor,
+      organisation.id,
+      [...saved].filter(githubId => tombstones.has(githubId)),
+    );
+    for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
+    return outcomes;
+  });
+}
+
+/** By id where it is known, since a login can be given up and taken by others. */
+const belongsTo = (owner: FetchedPullRequest['repositoryOwner'], organisation: Organisation): boolean =>
+  organisation.githubId === null
+    ? owner.login.toLowerCase() === organisation.login.toLowerCase()
+    : owner.githubId === organisation.githubId;
+
+/**
+ * Makes members of the authors whom GitHub marks as such, and follows their renames.
+ *
+ * @returns the ids of authors who are members, by GitHub id
+ */
+async function saveAuthors(
+  executor: Executor,
+  organisationId: string,
+  fetched: readonly FetchedPullRequest[],
+): Promise<Map<number, string>> {
+  const profiles = new Map<number, MemberProfile & { marked: boolean }>();
+  for (const { author, authorName, authorPhotoUrl, authorGithubId, authorAssociation } of fetched) {
+    if (authorGithubId === null) continue;
+    profiles.set(authorGithubId, {
+      githubId: authorGithubId,
+      login: author,
+      name: authorName,
+      photoUrl: authorPhotoUrl,
+      marked: ['MEMBER', 'OWNER'].includes(authorAssociation) || (profiles.get(authorGithubId)?.marked ?? false),
+    });
+  }
+  const known = await findMembers(executor, organisationId, [...profiles.keys()]);
+  const ids = new Map<number, string>();
+  const changed: MemberProfile[] = [];
+  for (const { marked, ...profile } of profiles.values()) {
+    const member = known.get(profile.githubId);
+    const isMember = marked || (member !== undefined && member.leftAt === null);
+    if (!isMember) continue;
+    if (member !== undefined) ids.set(profile.githubId, member.id);
+    const same =
+      member !== undefined &&
+      member.leftAt === null &&
+      member.login === profile.login &&
+      member.name === profile.name &&
+      member.photoUrl === profile.photoUrl;
+    if (!same) changed.push(profile);
+  }
+  for (const [githubId, id] of await saveMembers(executor, organisationId, changed)) ids.set(githubId, id);
+  return ids;
+}

@@ -1,0 +1,147 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
+import type { Executor } from '../database/client.ts';
+import { findMembers, markLeft, saveMembers } from '../database/members.ts';
+import type { Organisation } from '../database/organisations.ts';
+import { findGithubOrganisation, saveGithubIdentity } from '../database/organisations.ts';
+import { saveRepositories } from '../database/repositories.ts';
+import { type DeliveryOutcome, takeAppliedDelivery, takePullRequestDelivery } from '../database/webhook-deliveries.ts';
+import type { Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
+
+/*
+ * The parts of GitHub's payloads that matter here; see
+ * https://docs.github.com/en/webhooks/webhook-events-and-payloads. A pull request's own state is never taken from a
+ * payload: deliveries come late, twice and out of order, so that they only say what must be fetched.
+ */
+
+const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+const NodeId = Type.String({ pattern: '^[\\w=+/-]{1,200}$' });
+const Login = Type.String({ pattern: '^[\\w.\\[\\]-]{1,100}$' });
+const Owner = Type.Object({ id: Id, login: Login });
+
+/** Read before it is known whether there is anything to do. */
+const Origin = Type.Object({
+  action: Type.Optional(Type.String({ pattern: '^[a-z_]{1,100}$' })),
+  organization: Type.Optional(Owner),
+  repository: Type.Optional(Type.Object({ owner: Owner })),
+});
+const PullRequestPayload = Type.Object({ pull_request: Type.Object({ id: Id, node_id: NodeId }) });
+const MemberPayload = Type.Object({
+  membership: Type.Object({
+    user: Type.Object({ id: Id, login: Login, avatar_url: Type.String({ pattern: '^https?://[^\\u0000]{1,2000}$' }) }),
+  }),
+});
+const RepositoryPayload = Type.Object({
+  repository: Type.Object({
+    id: Id,
+    node_id: NodeId,
+    full_name: Type.String({ pattern: '^[\\w.-]+/[\\w.-]{1,200}$' }),
+  }),
+});
+const checks = {
+  origin: TypeCompiler.Compile(Origin),
+  pullRequest: TypeCompiler.Compile(PullRequestPayload),
+  member: TypeCompiler.Compile(MemberPayload),
+  repository: TypeCompiler.Compile(RepositoryPayload),
+};
+
+const pullRequestEvents = new Set([
+  'pull_request',
+  'pull_request_review',
+  'pull_request_review_comment',
+  'pull_request_review_thread',
+]);
+
+export interface Delivery {
+  event: string;
+  /** `X-GitHub-Delivery` */
+  guid: string;
+  payload: object;
+}
+
+/** What was done, or why nothing was. */
+export interface Receipt {
+  taken: boolean;
+  message: string;
+}
+
+const reasons: Record<DeliveryOutcome, string> = {
+  taken: 'Taken.',
+  applied_before: 'Ignored: this delivery has been applied already.',
+  unknown_organisation: 'Ignored: this organisation is not one that is tracked here.',
+  webhooks_disabled: 'Ignored: webhooks are disabled for this organisation.',
+};
+const receipt = (outcome: DeliveryOutcome): Receipt => ({ taken: outcome === 'taken', message: reasons[outcome] });
+
+/** Does what a verified delivery asks for; it is durable when this returns. */
+export async function receive(deps: Deps, { event, guid, payload }: Delivery): Promise<Receipt> {
+  if (event === 'ping') return { taken: false, message: 'Pong: deliveries arrive and their signature matches.' };
+  const { action = '', organization, repository } = expect(checks.origin, payload);
+  const owner = organization ?? repository?.owner;
+  const origin = owner && { githubId: owner.id, login: owner.login };
+
+  if (pullRequestEvents.has(event)) {
+    const { pull_request: pullRequest } = expect(checks.pullRequest, payload);
+    if (origin === undefined) throw malformed();
+    const outcome = await takePullRequestDelivery(deps.database.executor, {
+      guid,
+      event,
+      action,
+      organisation: origin,
+      pullRequest: { githubId: pullRequest.id, nodeId: pullRequest.node_id },
+    });
+    return receipt(outcome);
+  }
+
+  const apply = effectOf(event, action, payload);
+  if (apply === undefined || origin === undefined) {
+    return { taken: false, message: `Ignored: nothing depends on ${[event, action].filter(Boolean).join(' ')}.` };
+  }
+  const outcome = await deps.database.transaction(async executor => {
+    const organisation = await findGithubOrganisation(executor, origin);
+    if (organisation === undefined) return 'unknown_organisation';
+    const taken = await takeAppliedDelivery(executor, { guid, event, action }, organisation);
+    if (taken === 'taken') await apply(executor, organisation, origin);
+    return taken;
+  });
+  return receipt(outcome);
+}
+
+type Effect = (
+  executor: Executor,
+  organisation: Organisation,
+  origin: { githubId: number; login: string },
+) => Promise<unknown>;
+
+/** What the small events bring about at once; undefined where it is nothing. */
+function effectOf(event: string, action: string, payload: object): Effect | undefined {
+  if (event === 'organization') {
+    if (action === 'renamed') return (executor, { id }, origin) => saveGithubIdentity(executor, id, origin);
+    if (action !== 'member_added' && action !== 'member_removed') return undefined;
+    const { user } = expect(checks.member, payload).membership;
+    if (action === 'member_removed') return (executor, { id }) => markLeft(executor, id, user.id);
+    // A payload has no name: the login stands for it until the member is next seen.
+    return async (executor, { id }) => {
+      const known = (await findMembers(executor, id, [user.id])).get(user.id);
+      const name = known?.name ?? user.login;
+      await saveMembers(executor, id, [{ githubId: user.id, login: user.login, name, photoUrl: user.avatar_url }]);
+    };
+  }
+  if (event === 'repository' && (action === 'renamed' || action === 'transferred')) {
+    const { repository } = expect(checks.repository, payload);
+    return (executor, { id }) =>
+      saveRepositories(executor, id, [
+        { githubId: repository.id, nodeId: repository.node_id, name: repository.full_name },
+      ]);
+  }
+  return undefined;
+}
+
+const malformed = () =>
+  new ServiceError('bad_request', "The payload is not one of GitHub's: parts that every delivery has are missing.");
+
+function expect<Schema extends TSchema>(check: TypeCheck<Schema>, payload: object): Static<Schema> {
+  if (!check.Check(payload)) throw malformed();
+  return payload;
+}

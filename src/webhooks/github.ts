@@ -1,0 +1,110 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
+import { parse } from 'secure-json-parse';
+import { ServiceError } from '../errors.ts';
+import { receive } from './events.ts';
+
+/** GitHub sends no larger payloads. */
+const largestPayload = 25 * 1024 * 1024;
+
+/** Bytes of payloads in memory at once; parsing multiplies them. */
+const mostPayloadBytes = 3 * largestPayload;
+
+/** GitHub's own payloads are less than ten levels deep. */
+const deepestPayload = 100;
+
+/** `POST /webhooks/github`: verify, record, acknowledge. What a delivery brings about is done behind the reply. */
+export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
+  const { deps } = app;
+  const secrets = deps.config.webhookSecrets;
+  let payloadBytes = 0;
+  const reserved = new WeakMap<FastifyRequest, number>();
+
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+
+  app.addHook('onRequest', async request => {
+    if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+      throw new ServiceError(
+        'unsupported_media_type',
+        'The content type must be application/json: choose it in the webhook settings on GitHub.',
+      );
+    }
+    if (secrets.length === 0) {
+      throw new ServiceError(
+        'webhooks_not_configured',
+        'Webhooks are not configured: set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
+      );
+    }
+    const announced = Number(request.headers['content-length'] ?? largestPayload);
+    if (announced > largestPayload) throw new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
+    if (payloadBytes + announced > mostPayloadBytes) {
+      throw new ServiceError('overloaded', 'Too many large payloads at once. Deliver it again shortly.', {
+        retryAfter: 5,
+      });
+    }
+    payloadBytes += announced;
+    reserved.set(request, announced);
+  });
+  const release = async (request: FastifyRequest) => {
+    payloadBytes -= reserved.get(request) ?? 0;
+    reserved.delete(request);
+  };
+  app.addHook('onResponse', release);
+  app.addHook('onRequestAbort', release);
+
+  app.post(
+    '/github',
+    { bodyLimit: largestPayload, schema: { hide: true } },
+    async (request: FastifyRequest<{ Body: unknown }>, reply) => {
+      const { body } = request;
+      if (!Buffer.isBuffer(body)) throw new ServiceError('bad_request', 'The payload is missing.');
+      if (!isSigned(body, request.headers['x-hub-signature-256'], secrets)) {
+        throw new ServiceError(
+          'unauthenticated',
+          'The signature does not match: GITHUB_WEBHOOK_SECRET must be the secret of the webhook on GitHub.',
+        );
+      }
+      const event = header(request, 'x-github-event', /^[a-z_]{1,100}$/);
+      const guid = header(request, 'x-github-delivery', /^[\w-]{1,100}$/);
+      const { taken, message } = await receive(deps, { event, guid, payload: parsePayload(body) });
+      return reply.code(taken ? 202 : 200).send({ message });
+    },
+  );
+};
+
+/** Over the bytes as they came: parsing and writing them again gives others. Every secret takes the same time. */
+function isSigned(body: Buffer, signature: string | string[] | undefined, secrets: readonly string[]): boolean {
+  if (typeof signature !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(signature)) return false;
+  const given = Buffer.from(signature.slice('sha256='.length), 'hex');
+  return secrets
+    .map(secret => timingSafeEqual(createHmac('sha256', secret).update(body).digest(), given))
+    .includes(true);
+}
+
+function header(request: FastifyRequest, name: string, shape: RegExp): string {
+  const value = request.headers[name];
+  if (typeof value !== 'string' || !shape.test(value)) {
+    throw new ServiceError('bad_request', `The header ${name} is missing or malformed.`);
+  }
+  return value;
+}
+
+function parsePayload(body: Buffer): object {
+  let payload: unknown;
+  try {
+    payload = parse(body.toString('utf8'), undefined, { protoAction: 'error', constructorAction: 'ignore' });
+  } catch (error) {
+    throw new ServiceError('bad_request', 'The payload is not JSON, or has a forbidden key.', { cause: error });
+  }
+  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
+    throw new ServiceError('bad_request', 'The payload is not an object.');
+  }
+  let level: object[] = [payload];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > deepestPayload) throw new ServiceError('bad_request', 'The payload is nested too deeply.');
+    level = level.flatMap(node => Object.values(node).filter(value => typeof value === 'object' && value !== null));
+  }
+  return payload;
+}

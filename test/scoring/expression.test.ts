@@ -1,0 +1,370 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { compileExpression } from '../../src/scoring/compile.ts';
+import { parseExpression } from '../../src/scoring/expression.ts';
+import type { Value } from '../../src/scoring/functions.ts';
+import { ExpressionError } from '../../src/scoring/tokens.ts';
+import { factsWith } from './generate.ts';
+
+function problem(source: string, expected: 'boolean' | 'number' = 'boolean'): string {
+  try {
+    parseExpression(source, expected);
+  } catch (error) {
+    if (error instanceof ExpressionError) return error.message;
+    throw error;
+  }
+  return 'accepted';
+}
+
+function valueOf(source: string, facts: Parameters<typeof factsWith>[0] = {}): Value | null {
+  const type = problem(source, 'boolean') === 'accepted' ? 'boolean' : 'number';
+  return compileExpression(parseExpression(source, type))(factsWith(facts));
+}
+
+describe('names reach nothing but facts and functions of the language', () => {
+  test.each([
+    'constructor',
+    '__proto__',
+    'toString',
+    'valueOf()',
+    'hasOwnProperty("size")',
+    '__defineGetter__("a", 1)',
+    'this',
+    'this(1)',
+    'globalThis',
+    'process',
+    'eval("1")',
+    'Function("return 1")()',
+    'facts',
+    'k0',
+    'result',
+    'round',
+    'arguments',
+  ])('%s is refused', source => {
+    expect(problem(source)).not.toBe('accepted');
+  });
+
+  test.each([
+    ['a["con" + "structor"]', '`[` after `a` is member access'],
+    ['title.length > 1', '`.` is not part of the rule language'],
+    ['contains.bind(title)', '`.` is not part'],
+    ['title?.length', '`?.` is not part'],
+    ['(title)(1)', "`(` can't follow `)`"],
+    ['min(1, 2)(3)', "`(` can't follow `)`"],
+    ['"a"[0]', '`[` after `"a"` is member access'],
+  ])('%s is refused by name', (source, message) => {
+    expect(problem(source)).toContain(message);
+  });
+});
+
+describe('what jsep lets pass is refused', () => {
+  test.each([
+    ['', 'it is empty'],
+    [' \n ', 'it is empty'],
+    ['()', '`)` follows `(`'],
+    ['a b', 'an operator or a comma is missing between `a` and `b`'],
+    ['a; b', '`;` is not part'],
+    ['merged, draft', '`,` stands outside a call and a list'],
+    ['(merged, draft)', '`,` stands outside a call and a list'],
+    ['new Date()', 'missing between `new` and `Date`'],
+    ['min(1 2) > 0', 'missing between `1` and `2`'],
+    ['min(1,) > 0', '`)` follows `,`'],
+    ['size in [1,,2]', '`,` follows `,`'],
+    ['size in []', 'an empty list'],
+    ['size in [1 2]', 'missing between `1` and `2`'],
+    ['size > 010', '`010` is not a number of the language: numbers have no leading zeros'],
+    ['size > 1e999', '`1e999` is too large or too small'],
+    ['size > 1e-999', '`1e-999` is too large or too small'],
+    [`size > 1${'0'.repeat(400)}`, 'is too large or too small'],
+    ['size > 0x10', '`0x10` is not a number'],
+    ['size > 1_000', '`1_000` is not a number'],
+    ['size > 1.', '`1.` is not a number'],
+    ['size > .5', 'write a digit before the decimal point'],
+    ['size > 12ab', '`12ab` is not a number'],
+    ['ti\u00a0tle', 'U+00A0'],
+    ['t\u00eftle', 'U+00EF'],
+    ['\u{1F642} > 1', 'U+1F642'],
+    ['title == "\\d"', '`\\d` is not an escape'],
+    ['title == "\\u12"', '`\\u` is not an escape'],
+    ['title == "\\', 'is not an escape'],
+    ['title == "a', 'has no closing quote'],
+    ['title == "a\nb"', "can't hold the character U+000A"],
+    ['title == "\0"', "can't hold the character U+0000"],
+    ['size ?? 1', '`??` is not part'],
+    ['size ** 2 > 1', '`**` is not part'],
+    ['size >>> 2 > 1', '`>>>` is not part'],
+    ['size >> 2 > 1', '`>>` is not part'],
+    ['~size > 1', '`~` is not part'],
+    ['size = 1', 'write `==` to compare'],
+    ['size += 1', '`+=` is not part'],
+    ['size === 1', 'write `==`'],
+    ['size !== 1', 'write `!=`'],
+    ['merged & draft', 'write `&&`'],
+    ['merged | draft', 'write `||`'],
+    ['--size > 1', '`--` is not part'],
+    ['+size > 1', '`+` begins the expression'],
+    ['`a` == title', 'is not part'],
+    ['/a/', '`/` begins the expression'],
+    ['size > 1 // more', '`/` follows `/`'],
+    ['{} == {}', '`{` is not part'],
+    ['merged ? 1', '`?` has no `:`'],
+    ['1 : 2', '`:` stands without its `?`'],
+    ['(merged', '`(` has no closing bracket'],
+    ['merged)', '`)` stands without its opening bracket'],
+    ['(size in [1)]', '`)` stands without its opening bracket'],
+    ['draft and merged', 'and, or, not are written `&&`, `||`, `!`'],
+    ['title in', 'it ends after `in`'],
+    ['in labels', '`in` needs a value before it'],
+    ['[1, 2]', 'a list in square brackets can only stand after `in`'],
+    ['null', '`null` is no value'],
+    ['true(1)', "can't be read"],
+  ])('%j', (source, message) => {
+    expect(problem(source)).toContain(message);
+  });
+});
+
+describe('types are checked before anything runs', () => {
+  test.each([
+    ['size', '`size` is a number, but a condition must be true or false'],
+    ['"yes"', '`"yes"` is a text, but a condition must be true or false'],
+    ['labels', '`labels` is a list'],
+    ['!size', '`size` is a number, but `!` needs true or false'],
+    ['-title > 1', '`title` is a text, but `-` needs a number'],
+    ['title + "x" == "y"', '`title` is a text, but `+` needs on both sides a number'],
+    ['title == 5', '`title` is a text and `5` is a number, but `==` compares two of one type'],
+    ['labels == labels', "which `==` can't compare"],
+    ['merged < draft', "which `<` can't compare"],
+    ['1 < size < 3', '`1 < size` is true or false and `3` is a number'],
+    ['size && merged', '`size` is a number, but `&&` needs on both sides true or false'],
+    ['(size ? 1 : 2) > 1', '`size` is a number, but what stands before `?` must be true or false'],
+    ['merged ? 1 : draft', '`1` is a number and `draft` is true or false'],
+    ['5 in labels', '`5` is a number, but what `in` looks for in a list must be a text'],
+    ['title in body', '`body` is a text, but `in` needs on its right side a list'],
+    ['title in ["a", 1]', '`1` is a number, but the list must hold'],
+    ['title in ["a", body]', '`body` is computed'],
+    ['!merged in labels', '`!merged` is true or false'],
+    ['merged in [true]', '`merged` is true or false, but `in` looks for a number or a text'],
+    ['min', '`min` is a function; call it'],
+    ['size() > 1', '`size` is not a known function; it is a fact'],
+    ['min(1) > 0', '`min(1)` is given 1, but `min(a, b, …)` takes 2 values or more'],
+    ['clamp(1, 2, 3, 4) > 0', 'takes 3 values'],
+    ['contains(size, "a")', '`size` is a number, but `contains` takes a text or a list'],
+    ['contains(title, 5)', '`5` is a number, but `contains(text, part)` takes here a text'],
+    ['matches(title, body)', '`body` is not a quoted text'],
+    ['any_file("src/**", title)', '`title` is not a quoted text'],
+    ['matches(title, "(a")', 'is not a pattern in RE2 syntax: missing closing )'],
+    ['matches(title, "(?=a)")', 'is not a pattern in RE2 syntax'],
+    ['matches(title, "(a)\\\\1")', 'is not a pattern in RE2 syntax'],
+    ['created_at > date("2026-02-30")', 'is not a day'],
+    ['created_at > date("yesterday")', 'is not a day'],
+    ['any_file("!docs/**")', 'put the `!` before the function'],
+  ])('%s', (source, message) => {
+    expect(problem(source)).toContain(message);
+  });
+
+  test('a value must be a number', () => {
+    expect(problem('merged', 'number')).toContain('a value must be a number');
+    expect(problem('title', 'number')).toContain('a value must be a number');
+  });
+
+  test.each([
+    ['additons > 1', 'did you mean `additions`?'],
+    ['changedFiles > 1', 'did you mean `changed_files`?'],
+    ['hours_to_mrege > 1', 'did you mean `hours_to_merge`?'],
+    ['startswith(title, "a")', 'did you mean `starts_with`?'],
+    ['hasLabel("bug")', 'did you mean `has_label`?'],
+  ])('%s: the nearest name is suggested', (source, message) => {
+    expect(problem(source)).toContain(message);
+  });
+
+  test('nothing is suggested for a name that is near to none', () => {
+    expect(problem('weather > 1')).toBe('`weather` is not a known fact');
+  });
+});
+
+describe('limits', () => {
+  test('2,000 characters pass, 2,001 do not, however many bytes they take', () => {
+    const filled = (count: number, unit: string) => `title == "${unit.repeat(count - 11)}"`;
+    expect(problem(filled(2000, 'a'))).toBe('accepted');
+    expect(problem(filled(2000, '\u{1F642}'))).toBe('accepted');
+    expect(problem(filled(2001, 'a'))).toContain('longer than 2000 characters');
+    expect(problem(filled(2001, '\u{1F642}'))).toContain('longer than 2000 characters');
+  });
+
+  // Chains of 5 or 10 parts, to stay within the limit of depth.
+  const nodes = (count: number) => {
+    const sum = Array.from({ length: 10 }, () => '1').join('+');
+    const sums = Array.from({ length: 10 }, () => `(${sum})`).join('+');
+    return `${sums.slice(0, -1)}${'+1'.repeat((count - 199) / 2)})`;
+  };
+
+  test('200 parts pass, more do not', () => {
+    expect(problem(nodes(199), 'number')).toBe('accepted');
+    expect(problem(`-(${nodes(199)})`, 'number')).toBe('accepted');
+    expect(problem(nodes(201), 'number')).toContain('more than 200 parts');
+  });
+
+  test('32 levels pass, 33 do not', () => {
+    expect(problem(`${'!'.repeat(31)}merged`)).toBe('accepted');
+    expect(problem(`${'!'.repeat(32)}merged`)).toContain('nested deeper than 32 levels');
+    expect(problem(Array.from({ length: 32 }, () => '1').join('+'), 'number')).toBe('accepted');
+    expect(problem(Array.from({ length: 33 }, () => '1').join('+'), 'number')).toContain('deeper than 32');
+    expect(problem(`${'('.repeat(32)}merged${')'.repeat(32)}`)).toBe('accepted');
+    expect(problem(`${'('.repeat(33)}merged${')'.repeat(33)}`)).toContain('deeper than 32');
+  });
+
+  test.each([
+    ['5,000 nested brackets', '('.repeat(5000) + '1' + ')'.repeat(5000)],
+    ['5,000 open brackets', '('.repeat(5000)],
+    ['2,000 open brackets', '('.repeat(2000)],
+    ['1,999 operators', '!'.repeat(1999)],
+    ['1,999 open lists', '['.repeat(1999)],
+    ['calls in calls', 'min('.repeat(499)],
+    ['choices in choices', 'merged?'.repeat(285)],
+    ['40 KB of a+a+…', 'a+'.repeat(20_000) + 'a'],
+    ['a 10 MB string', `"${'a'.repeat(10_000_000)}" == title`],
+    ['10 MB of spaces', ' '.repeat(10_000_000)],
+    ['10 MB of emoji', '\u{1F642}'.repeat(5_000_000)],
+  ])('%s is refused within 50 ms', (_, source) => {
+    const start = performance.now();
+    expect(problem(source)).not.toBe('accepted');
+    expect(performance.now() - start).toBeLessThan(50);
+  });
+});
+
+describe('meaning', () => {
+  const facts = { size: 10, additions: 7, deletions: 3, title: 'fix: it', labels: ['Bug', 'p1'], merged: true };
+
+  test.each<[string, Value]>([
+    ['1 + 2 * 3', 7],
+    ['(1 + 2) * 3', 9],
+    ['10 - 4 - 3', 3],
+    ['10 / 4 / 5', 0.5],
+    ['-2 * -3', 6],
+    ['- - 2', 2],
+    ['7 % 4', 3],
+    ['-7 % 4', -3],
+    ['1e3 + 0.5', 1000.5],
+    ['additions + deletions == size', true],
+    ['!merged == draft', true],
+    ['merged || draft && false', true],
+    ['merged ? draft ? 1 : 2 : 3', 2],
+    ['merged ? 1 : 2 + 10', 1],
+    ['size in [1, 10, 100]', true],
+    ['size in [1, -10]', false],
+    ['-size in [-10]', true],
+    ['"p1" in labels', true],
+    ['"bug" in labels', false],
+    ['title in ["fix: it"] && merged', true],
+    ['\'a"b\' == "a\\"b"', true],
+    ['"\\u0041\\n\\t\\\\" == "A\\n\\t\\\\"', true],
+    ['"\\u0041" == "u0041"', false],
+    ['"a" < "b"', true],
+    ['"Z" < "a"', true],
+    ['"a" < "ab"', true],
+    ['"\uFF5E" < "\u{1F642}"', true],
+    ['"\u{1F642}" > "\uFF5E"', true],
+    ['"\u{1F642}" <= "\u{1F642}"', true],
+  ])('%s is %j', (source, expected) => {
+    expect(valueOf(source, facts)).toStrictEqual(expected);
+  });
+
+  test('what is absent compares false, also with itself and by !=', () => {
+    for (const operator of ['==', '!=', '<', '<=', '>', '>=']) {
+      for (const source of [`hours_to_merge ${operator} 5`, `5 ${operator} hours_to_merge`]) {
+        expect(valueOf(source, { hours_to_merge: null })).toBe(false);
+      }
+      expect(valueOf(`hours_to_merge ${operator} hours_to_merge`, { hours_to_merge: null })).toBe(false);
+      expect(valueOf(`milestone ${operator} "v1"`, { milestone: null })).toBe(false);
+      expect(valueOf(`milestone ${operator} milestone`, { milestone: null })).toBe(false);
+    }
+  });
+
+  test('what is absent makes arithmetic and numbers absent, and other functions false', () => {
+    const absent = { hours_to_merge: null, milestone: null, labels: null, files: null, merged: null, size: null };
+    for (const source of ['hours_to_merge + 1', '-hours_to_merge', 'min(1, hours_to_merge)', 'length(milestone)']) {
+      expect(valueOf(source, absent)).toBeNaN();
+    }
+    for (const source of ['size * 0', 'length(labels)', 'count_files("**/a*")', '0 / 0']) {
+      expect(valueOf(source, absent)).toBeNaN();
+    }
+    for (const source of [
+      'contains(milestone, "a")',
+      'contains(labels, "a")',
+      'contains("a", milestone)',
+      'has_label("a")',
+      'any_file("**/a*")',
+      'all_files("**/a*")',
+      'milestone in ["a"]',
+      'milestone in labels',
+      '"a" in labels',
+      'hours_to_merge in [1]',
+      'merged',
+      'merged ? true : false',
+      'lower(milestone) == lower(milestone)',
+    ]) {
+      expect(valueOf(source, absent)).toBe(false);
+    }
+    expect(valueOf('!merged', absent)).toBe(true);
+    expect(valueOf('!(hours_to_merge < 24)', absent)).toBe(true);
+  });
+
+  test('operators bind as in JavaScript', () => {
+    const number = fc.constantFrom('1', '2', '3', '10', '-4');
+    const operator = fc.constantFrom('+', '-', '*', '/', '%');
+    const sum = fc
+      .tuple(number, fc.array(fc.tuple(operator, number), { maxLength: 6 }))
+      .map(([first, rest]) => [first, ...rest.flat()].join(' '));
+    const comparison = fc
+      .tuple(sum, fc.constantFrom('<', '<=', '>', '>=', '==', '!='), sum)
+      .map(parts => parts.join(' '));
+    const condition = fc
+      .tuple(comparison, fc.array(fc.tuple(fc.constantFrom('&&', '||', '=='), comparison), { maxLength: 4 }))
+      .map(([first, rest]) => [first, ...rest.flat()].join(' '));
+    const whole = fc.tuple(condition, sum, sum).map(([test, one, two]) => `${test} ? ${one} : ${two}`);
+    fc.assert(
+      fc.property(whole, source => {
+        const expected: unknown = new Function(`return ${source}`)();
+        let actual: Value | null;
+        try {
+          actual = valueOf(source);
+        } catch (error) {
+          // `a == b < c` compares a number with a boolean, which JavaScript allows.
+          expect(error).toMatchObject({ message: expect.stringContaining('compare') });
+          return;
+        }
+        expect(actual).toBe(expected);
+      }),
+    );
+  });
+});
+
+test('each part knows where it stands in the source', () => {
+  const source = ' ( (size) + 1 ) * -(2) > min( additions, (3) ) && !(title in ["a"])';
+  const tree = parseExpression(source, 'boolean');
+  const parts: string[] = [];
+  const visit = (part: unknown): void => {
+    if (Array.isArray(part)) part.forEach(visit);
+    if (part === null || typeof part !== 'object') return;
+    const { kind, start, end } = part as { kind?: string; start: number; end: number };
+    if (kind !== undefined) parts.push(`${kind} ${source.slice(start, end)}`);
+    for (const [name, child] of Object.entries(part)) if (name !== 'definition') visit(child);
+  };
+  visit(tree);
+  expect(parts).toEqual([
+    `logical ${source.trim()}`,
+    'comparison ( (size) + 1 ) * -(2) > min( additions, (3) )',
+    'arithmetic ( (size) + 1 ) * -(2)',
+    'arithmetic (size) + 1',
+    'fact size',
+    'constant 1',
+    'negation -(2)',
+    'constant 2',
+    'call min( additions, (3) )',
+    'fact additions',
+    'constant 3',
+    'not !(title in ["a"])',
+    'oneOf title in ["a"]',
+    'fact title',
+  ]);
+});

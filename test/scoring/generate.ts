@@ -1,0 +1,114 @@
+/** Random facts and well-typed expressions for property tests. */
+import fc from 'fast-check';
+import { type FactName, type Facts, type FactType, factTypes } from '../../src/scoring/facts.ts';
+import type { Value } from '../../src/scoring/functions.ts';
+
+const number = fc.oneof(
+  fc.integer({ min: -3, max: 60 }),
+  fc.integer(),
+  fc.constantFrom(0, -0, 0.5, 2.5, 1e9, 2147483647, -2147483648, 1e300),
+);
+const text = fc.oneof(
+  fc.constantFrom(
+    '',
+    'fix',
+    'feat: x',
+    'main',
+    'src/a.ts',
+    'docs/b/c.md',
+    'Bug',
+    'bug',
+    '\u{1F642}',
+    '\uFF5E',
+    '\uD800',
+  ),
+  fc.string({ unit: 'binary', maxLength: 6 }),
+);
+const values: Record<FactType, fc.Arbitrary<Value>> = {
+  number,
+  text,
+  boolean: fc.boolean(),
+  list: fc.array(text, { maxLength: 4 }),
+};
+
+const names = Object.keys(factTypes) as FactName[];
+const namesOf = (type: FactType) => names.filter(name => factTypes[name] === type);
+
+/** Each fact absent now and then. */
+export const anyFacts = fc.record(
+  Object.fromEntries(names.map(name => [name, fc.option(values[factTypes[name]], { freq: 5 })])),
+) as unknown as fc.Arbitrary<Facts>;
+
+/** Facts that a real pull request could have, nothing absent: the figures that a test cares about are given. */
+export function factsWith(given: { [Name in FactName]?: Value | null } = {}): Facts {
+  const defaults = { number: 0, text: '', boolean: false, list: [] };
+  const facts = Object.fromEntries(names.map(name => [name, defaults[factTypes[name]]]));
+  return { ...facts, ...given } as Facts;
+}
+
+const quoted = text.map(value => {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value).replace(/\\[bf]|\x7f/g, found => escaped(JSON.parse(`"${found}"`)));
+});
+const literal = fc.oneof(fc.nat(60).map(String), fc.constantFrom('0', '0.5', '2.5', '1e9', '2147483648', '1e300'));
+const globs = fc.constantFrom('"src/**"', '"**/*.ts"', '"*"', '"**/{a,b}*/?.m[a-z]"', '"docs/**/c.md"');
+const patterns = fc.constantFrom('"^f"', '"(?i)bug"', '"[a-z]+:"', '"\\\\b"', '"x$"');
+
+/** Source texts by type. */
+export const anyExpression = fc.letrec<{ number: string; boolean: string; text: string }>(tie => {
+  const pair = (operators: readonly string[], side: 'number' | 'boolean' | 'text') =>
+    fc
+      .tuple(tie(side), fc.constantFrom(...operators), tie(side))
+      .map(([left, operator, right]) => `(${left} ${operator} ${right})`);
+  const call = (name: string, ...parameters: fc.Arbitrary<string>[]) =>
+    fc.tuple(...parameters).map(given => `${name}(${given.join(', ')})`);
+  const choice = (type: 'number' | 'boolean' | 'text') =>
+    fc.tuple(tie('boolean'), tie(type), tie(type)).map(([test, one, two]) => `(${test} ? ${one} : ${two})`);
+  const comparisons = ['==', '!=', '<', '<=', '>', '>='];
+  const list = fc.constantFrom(...namesOf('list'));
+  return {
+    number: fc.oneof(
+      { maxDepth: 4, depthIdentifier: 'tree' },
+      fc.constantFrom(...namesOf('number')),
+      literal,
+      pair(['+', '-', '*', '/', '%'], 'number'),
+      tie('number').map(operand => `-(${operand})`),
+      call('min', tie('number'), tie('number'), tie('number')),
+      call('max', tie('number'), tie('number')),
+      call('clamp', tie('number'), tie('number'), tie('number')),
+      call('per', tie('number'), tie('number')),
+      fc.tuple(fc.constantFrom('abs', 'round', 'floor', 'ceil'), tie('number')).map(([name, x]) => `${name}(${x})`),
+      call('length', fc.oneof(tie('text'), list)),
+      call('count_files', globs, globs),
+      call('date', fc.constant('"2026-01-31"')),
+      choice('number'),
+    ),
+    boolean: fc.oneof(
+      { maxDepth: 4, depthIdentifier: 'tree' },
+      fc.constantFrom(...namesOf('boolean'), 'true', 'false'),
+      pair(comparisons, 'number'),
+      pair(comparisons, 'text'),
+      pair(['==', '!=', '&&', '||'], 'boolean'),
+      tie('boolean').map(operand => `!${operand}`),
+      fc.tuple(tie('text'), list).map(([left, name]) => `(${left} in ${name})`),
+      fc.tuple(tie('text'), quoted, quoted).map(([left, ...options]) => `(${left} in [${options.join(', ')}])`),
+      fc.tuple(tie('number'), literal, literal).map(([left, ...options]) => `(${left} in [${options.join(', -')}])`),
+      call('contains', fc.oneof(tie('text'), list), tie('text')),
+      call('starts_with', tie('text'), tie('text')),
+      call('ends_with', tie('text'), tie('text')),
+      call('matches', tie('text'), patterns),
+      call('glob', tie('text'), globs),
+      call('has_label', tie('text')),
+      call('any_file', globs),
+      call('all_files', globs, globs),
+      choice('boolean'),
+    ),
+    text: fc.oneof(
+      { maxDepth: 4, depthIdentifier: 'tree' },
+      fc.constantFrom(...namesOf('text')),
+      quoted,
+      call('lower', tie('text')),
+      choice('text'),
+    ),
+  };
+});

@@ -1,0 +1,211 @@
+import fc from 'fast-check';
+import { RE2JS } from 're2js';
+import { describe, expect, test } from 'vitest';
+import { compileGlob } from '../../src/scoring/glob.ts';
+import { compilePattern } from '../../src/scoring/pattern.ts';
+
+const atoms = fc.constantFrom(
+  ...[
+    'a',
+    'b',
+    'é',
+    '🙂',
+    '.',
+    '[ab]',
+    '[^a]',
+    '\\d',
+    '\\w',
+    '\\s',
+    '\\S',
+    '\\pL',
+    '(?i:aÉk)',
+    '\\n',
+    '^',
+    '$',
+    '\\b',
+    '\\B',
+  ],
+  ...['\\A', '\\z', '(?m:^)', '(?m:$)', '(?s:.)', '[[:alpha:]]', '\\Q.*\\E', '', '(a)', '(?P<n>b)', '(?:ab|b)'],
+);
+const pattern = fc.letrec<{ pattern: string }>(tie => ({
+  pattern: fc.oneof(
+    { maxDepth: 4 },
+    atoms,
+    fc.tuple(tie('pattern'), tie('pattern')).map(([one, two]) => one + two),
+    fc.tuple(tie('pattern'), tie('pattern')).map(([one, two]) => `(?:${one}|${two})`),
+    fc
+      .tuple(tie('pattern'), fc.constantFrom('*', '+', '?', '*?', '{2}', '{1,3}', '{2,}', '{0}'))
+      .map(([one, times]) => `(?:${one})${times}`),
+  ),
+})).pattern;
+const text = fc.array(
+  fc.constantFrom('a', 'b', 'A', 'é', 'É', 'k', '\u212A', '🙂', '\uD83D', ' ', '\n', '1', '_', '.*'),
+  {
+    maxLength: 12,
+  },
+);
+
+test('patterns match what re2js matches', () => {
+  fc.assert(
+    fc.property(pattern, fc.array(text, { minLength: 1, maxLength: 8 }), (source, texts) => {
+      const expected = RE2JS.compile(source);
+      const compiled = compilePattern(source);
+      for (const parts of texts) {
+        const value = parts.join('');
+        expect(`${value} ${compiled.test(value)}`).toBe(`${value} ${expected.test(value)}`);
+      }
+    }),
+    { numRuns: 1500 },
+  );
+});
+
+test('a pattern of more than one word of bits matches what re2js matches', () => {
+  const source = '^(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\\([\\w-]+\\))?!?: .{3,40}$';
+  const compiled = compilePattern(source);
+  for (const title of [
+    'feat(api)!: add cursors',
+    'refactor: x',
+    'fix:no',
+    'chore(a b): abc',
+    `test: ${'x'.repeat(41)}`,
+  ]) {
+    expect(compiled.test(title)).toBe(RE2JS.compile(source).test(title));
+  }
+});
+
+describe('64 KB take less than 50 ms', () => {
+  const size = 65_536;
+  let seed = 1;
+  const random = () => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed / 2_147_483_647;
+  };
+  const mix = (share: number, one: string, two: string) =>
+    Array.from({ length: size }, () => (random() < share ? one : two)).join('');
+  const texts = ['a'.repeat(size), 'x'.repeat(size), mix(0.5, 'a', 'b'), mix(0.98, 'a', 'b'), mix(0.99, 'x', 'y')];
+
+  test.each([
+    '(a+)+$',
+    '(a|a)*b$',
+    '(a*)*c',
+    '(x{1,60}y?){2}$',
+    '[ab]*a[ab]{20}$',
+    'a.{120}$',
+    '(?:(?:a?){10}b?){11}$',
+    '(?i)\\b(?:a|b|x|y)+\\b$',
+    '\\pL*a\\pL{20}\\b',
+  ])('%s', source => {
+    const { test: run } = compilePattern(source);
+    for (const value of texts) {
+      // The faster of two runs: another process may hold the processor for a while.
+      const times = [1, 2].map(() => {
+        const start = performance.now();
+        run(value);
+        return performance.now() - start;
+      });
+      expect(Math.min(...times)).toBeLessThan(50);
+    }
+  });
+
+  test.each([
+    ['(x{1,500}y?){2}$', 'reads 1002 characters'],
+    ['[ab]{129}', 'reads 129 characters'],
+    [`(?:${'a?'.repeat(45)}){1000}`, 'too large with its repeats'],
+    ['((x{100}){100}){100}', 'is not a pattern'],
+    [`${'('.repeat(900)}${')'.repeat(900)}`, 'limit'],
+    ['(?=a)', 'is not a pattern in RE2 syntax'],
+    ['(?<!a)b', 'is not a pattern in RE2 syntax'],
+    ['(a)\\1', 'is not a pattern in RE2 syntax'],
+  ])('%s is refused within 50 ms', (source, message) => {
+    const start = performance.now();
+    expect(() => compilePattern(source)).toThrow(message);
+    expect(performance.now() - start).toBeLessThan(50);
+  });
+});
+
+describe('globs', () => {
+  test.each([
+    ['README.md', ['README.md'], ['readme.md', 'docs/README.md', 'README.mdx']],
+    ['*', ['a', '.a', 'a.b'], ['a/b', '/']],
+    ['*.md', ['a.md', '.md'], ['docs/a.md', 'a.mdx']],
+    ['**', ['a', 'a/b', '.a/.b', ''], []],
+    ['docs/**', ['docs/a', 'docs/a/b', 'docs/.a'], ['docs', 'xdocs/a', 'src/docs/a']],
+    ['**/docs/**', ['docs/a', 'x/docs/a/b'], ['docs', 'xdocs/a']],
+    ['**/*.ts', ['a.ts', 'a/b.ts', 'a/b/.ts'], ['a.tsx', 'a.ts/b']],
+    ['**/a.ts', ['a.ts', 'x/a.ts', 'x/y/a.ts'], ['ba.ts', 'x/ba.ts']],
+    ['src/**/*.ts', ['src/a.ts', 'src/a/b.ts', 'src/a/b/c.ts'], ['a.ts', 'src.ts', 'xsrc/a.ts']],
+    ['a/**/b', ['a/b', 'a/x/b', 'a/x/y/b'], ['ab', 'a/xb', 'b']],
+    ['a/*/b', ['a/x/b'], ['a/b', 'a/x/y/b']],
+    ['src/**.ts', ['src/a.ts', 'src/a/b.ts'], ['a.ts']],
+    ['a?c', ['abc', 'a🙂c'], ['ac', 'a/c', 'abbc']],
+    ['[a-c]x', ['ax', 'cx'], ['dx', 'x', '/x']],
+    ['[!a-c]x', ['dx', '-x'], ['ax', '/x']],
+    ['[^a]x', ['bx'], ['ax', '/x']],
+    ['[]a]x', [']x', 'ax'], ['bx']],
+    ['[a-]x', ['ax', '-x'], ['bx']],
+    ['[\\]a\\-z]x', [']x', '-x', 'zx'], ['bx']],
+    ['[+-9]x', ['.x', '5x'], ['/x', ':x']],
+    ['[é-ü]', ['ê'], ['e']],
+    ['*.{ts,tsx}', ['a.ts', 'a.tsx'], ['a.t', 'a.ts,tsx', 'x/a.ts']],
+    ['{src,test}/**/*.{m,c,}ts', ['src/a.ts', 'test/x/b.mts'], ['lib/a.ts', 'src/a.dts']],
+    ['{a,{b,c}d}/x', ['a/x', 'bd/x', 'cd/x'], ['d/x', 'b/x']],
+    ['{a/,}**/x', ['x', 'a/x', 'a/b/x', 'b/x'], ['ax']],
+    ['{a}', ['{a}'], ['a']],
+    ['a.b+c(d)', ['a.b+c(d)'], ['aXb+c(d)', 'abbc(d)']],
+    ['a.b+c(d)*', ['a.b+c(d)', 'a.b+c(d)e'], ['aXb+c(d)']],
+    ['\\*', ['*'], ['a']],
+    ['a\\[b', ['a[b'], ['ab']],
+    ['a\nb*', ['a\nbc'], ['ab']],
+    ['**/node_modules/*', ['node_modules/x', 'a/node_modules/x'], ['a/node_modules/x/y']],
+  ])('%s', (glob, matching, others) => {
+    const compiled = compileGlob(glob);
+    expect(matching.filter(path => !compiled.test(path))).toEqual([]);
+    expect(others.filter(path => compiled.test(path))).toEqual([]);
+  });
+
+  test.each([
+    ['', 'is empty'],
+    ['!a', 'begins with `!`'],
+    ['[a', 'without its `]`'],
+    ['[]', 'without its `]`'],
+    ['[z-a]', 'the wrong way round'],
+    ['[a/b]', 'has a `/`'],
+    ['{a,b', 'without its `}`'],
+    ['{1..3}', 'write each choice'],
+    ['a\\', 'ends with a backslash'],
+    ['{a,'.repeat(20) + '}'.repeat(20), 'nested deeper'],
+  ])('%j is refused', (glob, message) => {
+    expect(() => compileGlob(glob)).toThrow(message);
+  });
+
+  test('the common shapes, which need no automaton, match as the automaton does', () => {
+    const names = fc.constantFrom('a', 'b', '.a', 'a.ts', 'b.ts', 'docs');
+    const path = fc.array(names, { minLength: 1, maxLength: 4 }).map(parts => parts.join('/'));
+    const glob = fc.oneof(
+      path,
+      names.map(name => `**/${name}`),
+      names.map(name => `**/*${name}`),
+      names.map(name => `*${name}`),
+      path.map(folder => `${folder}/**`),
+    );
+    fc.assert(
+      fc.property(glob, path, (source, value) => {
+        // An empty choice changes nothing but the shape.
+        const general = compileGlob(`${source}{,}`);
+        expect(compileGlob(source).cost).toBe(0);
+        expect(general.cost).toBeGreaterThan(0);
+        expect(compileGlob(source).test(value)).toBe(general.test(value));
+      }),
+    );
+  });
+
+  test('no glob takes long', () => {
+    const path = 'a'.repeat(65_536);
+    for (const source of ['*a'.repeat(50), '**a'.repeat(50), '{a,a*}'.repeat(30), `${'?'.repeat(100)}*b`]) {
+      const { test: run } = compileGlob(source);
+      const start = performance.now();
+      run(path);
+      expect(performance.now() - start).toBeLessThan(50);
+    }
+  });
+});

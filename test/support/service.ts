@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { inject, onTestFinished } from 'vitest';
+import { generateAccessToken, hashAccessToken } from '../../src/access-token.ts';
+import { type App, buildApp } from '../../src/app.ts';
+import { type Config, loadConfig } from '../../src/config.ts';
+import { addAccessToken } from '../../src/database/access-tokens.ts';
+import { connectDatabase } from '../../src/database/client.ts';
+import { addOrganisation, type Organisation } from '../../src/database/organisations.ts';
+import { addUser, type User } from '../../src/database/users.ts';
+import type { Deps } from '../../src/deps.ts';
+import { createGithub } from '../../src/github/client.ts';
+import { administer } from './database-server.ts';
+
+export const webhookSecret = 'a secret of the tests';
+
+/** A database of its own, cloned from the migrated template. */
+export async function createDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  const name = `pullscore_${randomUUID().replaceAll('-', '')}`;
+  const serverUrl = inject('serverUrl');
+  await administer(serverUrl, `create database ${name} template ${inject('templateDatabase')}`);
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return { url: url.href, drop: () => administer(serverUrl, `drop database ${name} with (force)`) };
+}
+
+export interface Service extends Deps {
+  readonly app: App;
+  /** What was logged at level warn and above. */
+  readonly complaints: { level: number; msg: string; [key: string]: unknown }[];
+}
+
+/** The service as `serve` builds it, on a database of its own, without its loops and not listening. */
+export async function startService(environment: Record<string, string> = {}): Promise<Service> {
+  const { url, drop } = await createDatabase();
+  const service = await startReplica(url, environment);
+  return {
+    ...service,
+    async close() {
+      await service.close();
+      await drop();
+    },
+  };
+}
+
+/** One more service on the same database. */
+export async function startReplica(databaseUrl: string, environment: Record<string, string> = {}): Promise<Service> {
+  const config: Config = loadConfig({
+    DATABASE_URL: databaseUrl,
+    GITHUB_WEBHOOK_SECRET: webhookSecret,
+    RATE_LIMIT: '0',
+    ...environment,
+  });
+  const complaints: Service['complaints'] = [];
+  const log = pino({ level: 'warn' }, { write: line => complaints.push(JSON.parse(line)) });
+  const database = connectDatabase(databaseUrl, log);
+  const deps: Deps = {
+    config,
+    log,
+    database,
+    github: createGithub(config.github),
+    migrationsApplied: 0,
+    close: () => database.close(),
+  };
+  const app = await buildApp(deps);
+  return {
+    ...deps,
+    app,
+    complaints,
+    async close() {
+      await app.close();
+      await database.close();
+    },
+  };
+}
+
+export interface Tenant {
+  organisation: Organisation;
+  user: User;
+  token: string;
+}
+
+/** An organisation with a user who holds a token of every scope. */
+export async function createTenant(
+  { database }: Pick<Deps, 'database'>,
+  values: { login?: string; githubId?: number; scopes?: string[] } = {},
+): Promise<Tenant> {
+  const login = values.login ?? `org-${randomUUID().slice(0, 8)}`;
+  const organisation = await addOrganisation(database.executor, {
+    login,
+    githubId: values.githubId ?? null,
+    name: login,
+    photoUrl: `https://photos.example/${login}`,
+  });
+  if (organisation === undefined) throw new Error(`the organisation ${login} is there already`);
+  const user = await addUser(database.executor, {
+    organisationId: organisation.id,
+    name: 'Ada Lovelace',
+    email: `ada@${login}.example`,
+    photoUrl: 'https://photos.example/ada',
+  });
+  if (user === undefined) throw new Error('the user is there already');
+  const token = await createToken({ database }, user, values.scopes);
+  return { organisation, user, token };
+}
+
+export async function createToken(
+  { database }: Pick<Deps, 'database'>,
+  user: User,
+  scopes: string[] = ['read', 'sync', 'delete'],
+  expiresAt: Date | null = null,
+): Promise<string> {
+  const token = generateAccessToken();
+  await addAccessToken(database.executor, {
+    organisationId: user.organisationId,
+    userId: user.id,
+    name: '',
+    tokenHash: hashAccessToken(token),
+    scopes,
+    expiresAt,
+  });
+  return token;
+}
+
+/** Closes it when the test ends, however it ends. */
+export function closing<Closable extends { close(): Promise<unknown> }>(closable: Closable): Closable {
+  onTestFinished(async () => {
+    await closable.close();
+  });
+  return closable;
+}

@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/database-server.ts'],
+    // Real servers and processes take their time on a busy machine; what hangs is still told.
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // Two cores: more would only contend with PostgreSQL.
+    maxWorkers: 2,
+  },
+});
