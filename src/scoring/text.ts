@@ -39,9 +39,10 @@ export function compareText(left: string, right: string): number {
     const one = left.charCodeAt(index);
     const two = right.charCodeAt(index);
     if (one === two) continue;
-    // Surrogates stand for characters after all others, though their own numbers come before U+E000.
-    const isSurrogate = (one & 0xf800) === 0xd800;
-    return isSurrogate === ((two & 0xf800) === 0xd800) ? one - two : isSurrogate ? 1 : -1;
+    // Of a pair of surrogates the first half decides too, though it may be the same on both sides.
+    const isLow = (one & 0xfc00) === 0xdc00 || (two & 0xfc00) === 0xdc00;
+    const from = isLow && index > 0 && (left.charCodeAt(index - 1) & 0xfc00) === 0xd800 ? index - 1 : index;
+    return (left.codePointAt(from) ?? 0) - (right.codePointAt(from) ?? 0);
   }
   return left.length - right.length;
 }

@@ -5,7 +5,7 @@ import type { FactName } from '../../src/scoring/facts.ts';
 import { functions, type Value } from '../../src/scoring/functions.ts';
 import { factsWith } from './generate.ts';
 
-function valueOf(
+function result(
   source: string,
   facts: { [Name in FactName]?: Value | null } = {},
   type: 'boolean' | 'number' = 'boolean',
@@ -13,32 +13,31 @@ function valueOf(
   return compileExpression(parseExpression(source, type))(factsWith(facts));
 }
 
-const numberOf = (source: string, facts: { [Name in FactName]?: Value | null } = {}) =>
-  valueOf(source, facts, 'number');
+const numberOf = (source: string, facts: { [Name in FactName]?: Value | null } = {}) => result(source, facts, 'number');
 
 test.each([...functions.values()].flat())('the example of $signature holds', ({ example, name, description }) => {
-  const { expression, facts, result } = example;
-  expect(valueOf(expression, facts, typeof result === 'number' ? 'number' : 'boolean')).toBe(result);
+  const { expression, facts, result: expected } = example;
+  expect(result(expression, facts, typeof expected === 'number' ? 'number' : 'boolean')).toBe(expected);
   expect(expression).toContain(`${name}(`);
   expect(description).toMatch(/\.$/);
 });
 
 test('case counts, except in has_label', () => {
   const facts = { title: 'Fix', labels: ['BUG', 'stra\u00dfe'] };
-  expect(valueOf('contains(title, "fix")', facts)).toBe(false);
-  expect(valueOf('starts_with(title, "fix")', facts)).toBe(false);
-  expect(valueOf('ends_with(title, "IX")', facts)).toBe(false);
-  expect(valueOf('glob(title, "fix")', facts)).toBe(false);
-  expect(valueOf('matches(title, "fix")', facts)).toBe(false);
-  expect(valueOf('matches(title, "(?i)fix")', facts)).toBe(true);
-  expect(valueOf('contains(labels, "bug")', facts)).toBe(false);
-  expect(valueOf('has_label("bug")', facts)).toBe(true);
-  expect(valueOf('has_label("Stra\u00dfe")', facts)).toBe(true);
-  expect(valueOf('has_label(lower(title))', facts)).toBe(false);
+  expect(result('contains(title, "fix")', facts)).toBe(false);
+  expect(result('starts_with(title, "fix")', facts)).toBe(false);
+  expect(result('ends_with(title, "IX")', facts)).toBe(false);
+  expect(result('glob(title, "fix")', facts)).toBe(false);
+  expect(result('matches(title, "fix")', facts)).toBe(false);
+  expect(result('matches(title, "(?i)fix")', facts)).toBe(true);
+  expect(result('contains(labels, "bug")', facts)).toBe(false);
+  expect(result('has_label("bug")', facts)).toBe(true);
+  expect(result('has_label("Stra\u00dfe")', facts)).toBe(true);
+  expect(result('has_label(lower(title))', facts)).toBe(false);
 });
 
 test('contains of a list means a whole item', () => {
-  expect(valueOf('contains(labels, "bu")', { labels: ['bug'] })).toBe(false);
+  expect(result('contains(labels, "bu")', { labels: ['bug'] })).toBe(false);
 });
 
 test('length counts characters, not UTF-16 units', () => {
@@ -70,10 +69,10 @@ test.each([
 
 test('all_files needs a file, and each file one of the globs', () => {
   const files = ['docs/a.md', 'README.md'];
-  expect(valueOf('all_files("**")', { files: [] })).toBe(false);
-  expect(valueOf('all_files("docs/**")', { files })).toBe(false);
-  expect(valueOf('all_files("docs/**", "*.md")', { files })).toBe(true);
-  expect(valueOf('any_file("src/**", "*.md")', { files })).toBe(true);
+  expect(result('all_files("**")', { files: [] })).toBe(false);
+  expect(result('all_files("docs/**")', { files })).toBe(false);
+  expect(result('all_files("docs/**", "*.md")', { files })).toBe(true);
+  expect(result('any_file("src/**", "*.md")', { files })).toBe(true);
   expect(numberOf('count_files("**/*.md", "docs/**")', { files })).toBe(2);
 });
 
@@ -102,8 +101,8 @@ describe('no text takes long', () => {
       `c${'ababc'.repeat(50)}`,
       'abcab'.repeat(60_001),
     ]) {
-      expect(valueOf('contains(body, title)', { body: text, title: part })).toBe(text.includes(part));
+      expect(result('contains(body, title)', { body: text, title: part })).toBe(text.includes(part));
     }
-    expect(valueOf('contains(body, title)', { body: `${text}xyz`, title: `${'abcab'.repeat(10)}xyz` })).toBe(true);
+    expect(result('contains(body, title)', { body: `${text}xyz`, title: `${'abcab'.repeat(10)}xyz` })).toBe(true);
   });
 });

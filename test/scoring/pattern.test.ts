@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { describe, expect, test } from 'vitest';
 import { compileGlob } from '../../src/scoring/glob.ts';
-import { compilePattern } from '../../src/scoring/pattern.ts';
+import { compilePattern, patternLimits } from '../../src/scoring/pattern.ts';
 
 const atoms = fc.constantFrom(
   ...[
@@ -25,7 +25,7 @@ const atoms = fc.constantFrom(
     '\\b',
     '\\B',
   ],
-  ...['\\A', '\\z', '(?m:^)', '(?m:$)', '(?s:.)', '[[:alpha:]]', '\\Q.*\\E', '', '(a)', '(?P<n>b)', '(?:ab|b)'],
+  ...['\\A', '\\z', '(?m:^)', '(?m:$)', '(?s:.)', '[[:alpha:]]', '\\Q.*\\E', '', '(a)', '(?:ab|b)'],
 );
 const pattern = fc.letrec<{ pattern: string }>(tie => ({
   pattern: fc.oneof(
@@ -49,6 +49,7 @@ test('patterns match what re2js matches', () => {
   fc.assert(
     fc.property(pattern, fc.array(text, { minLength: 1, maxLength: 8 }), (source, texts) => {
       const expected = RE2JS.compile(source);
+      fc.pre(expected.programSize() < patternLimits.size);
       const compiled = compilePattern(source);
       for (const parts of texts) {
         const value = parts.join('');

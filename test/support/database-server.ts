@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -42,6 +42,8 @@ async function startServer(): Promise<{ url: string; stop(): Promise<unknown>; k
     if (container !== undefined) return container;
   }
   const home = mkdtempSync(join(tmpdir(), 'pullscore-test-'));
+  // As root the server runs as another user, who can't enter what mkdtemp makes.
+  chmodSync(home, 0o755);
   const server = await joinEmbeddedDatabase({ home, durable: false });
   const stop = async () => {
     await server.leave();

@@ -1,0 +1,282 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { compileExpression } from '../../src/scoring/compile.ts';
+import { parseExpression } from '../../src/scoring/expression.ts';
+import type { Facts } from '../../src/scoring/facts.ts';
+import { compileRuleset, type RuleAction, type RuleDefinition, type RuleLogic } from '../../src/scoring/ruleset.ts';
+import { ExpressionError } from '../../src/scoring/tokens.ts';
+import { anyExpression, anyFacts, factsWith } from './generate.ts';
+import { evaluate, score as referenceScore } from './reference.ts';
+
+const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => {
+  return { expression, effect: { action, value } };
+};
+const rule = (name: string, ...logic: RuleLogic[]): RuleDefinition => ({
+  name,
+  description: '',
+  is_enabled: true,
+  logic,
+});
+
+function scored(rules: RuleDefinition[], facts: Facts = factsWith()) {
+  const { score, problems } = compileRuleset(rules);
+  expect(problems).toEqual([]);
+  const result = score(facts);
+  return { score: result.score, breakdown: JSON.parse(result.breakdown) as unknown };
+}
+
+const valued = (value: string, facts: Facts = factsWith()) => scored([rule('R', entry('true', value))], facts);
+
+describe('a score', () => {
+  test('sums the entries, in the order of the rules and of their entries', () => {
+    const rules = [
+      rule('B', entry('size > 5', 'size'), entry('size > 50', '1'), entry('merged', '3', 'SUBTRACT')),
+      rule('A', entry('draft == false', '2')),
+    ];
+    expect(scored(rules, factsWith({ size: 20, merged: true }))).toEqual({
+      score: 19,
+      breakdown: [
+        { name: 'B', action: 'ADD', effect: 20, expression: 'size > 5' },
+        { name: 'B', action: 'SUBTRACT', effect: 3, expression: 'merged' },
+        { name: 'A', action: 'ADD', effect: 2, expression: 'draft == false' },
+      ],
+    });
+  });
+
+  test('of no rules is 0 with an empty breakdown', () => {
+    expect(scored([])).toEqual({ score: 0, breakdown: [] });
+    expect(scored([rule('R', entry('merged', '5'))])).toEqual({ score: 0, breakdown: [] });
+  });
+
+  test('disabled rules contribute nothing, and are not looked at', () => {
+    const disabled = [
+      { ...rule('R', entry('true', '5')), is_enabled: false },
+      { ...rule('Old', entry('no_such_fact', '5')), is_enabled: false },
+    ];
+    expect(scored(disabled)).toEqual({ score: 0, breakdown: [] });
+  });
+
+  test.each([
+    ['0.5', 1],
+    ['-0.5', -1],
+    ['1.5', 2],
+    ['2.5', 3],
+    ['-2.5', -3],
+    ['2.4999', 2],
+    ['0.49999999999999994', undefined],
+    ['size + 0.5', 1],
+    ['size - 0.5', -1],
+    ['size - 2.5', -3],
+    ['size + 2.4999', 2],
+  ])('halves are rounded away from zero: %s gives %s', (value, effect) => {
+    const breakdown = effect === undefined ? [] : [{ name: 'R', action: 'ADD', effect, expression: 'true' }];
+    expect(valued(value)).toEqual({ score: effect ?? 0, breakdown });
+  });
+
+  test.each([
+    ...[
+      '0',
+      '-0',
+      '0.4',
+      '-0.4',
+      'size',
+      '-size',
+      '0 * -1',
+      'size / 0',
+      '0 / 0',
+      '1 / 0',
+      '-1 / 0',
+      '5 % 0',
+      '1e308 * 10',
+    ],
+    ...[
+      '2147483648',
+      '-2147483649',
+      '2147483647.5',
+      '1e300',
+      'hours_to_merge',
+      'hours_to_merge * 0',
+      '1 - hours_to_merge',
+    ],
+    ...[
+      '2147483647 + 1 + size',
+      'max(1, hours_to_merge)',
+      'length(milestone)',
+      'per(5, size)',
+      'round(hours_to_merge)',
+    ],
+  ])('a value of %s contributes nothing', value => {
+    expect(valued(value, factsWith({ hours_to_merge: null, milestone: null }))).toEqual({ score: 0, breakdown: [] });
+  });
+
+  test('is held within 32 bits while the effects stay as they are', () => {
+    const most = '2147483647';
+    const least = '-2147483648';
+    expect(scored([rule('R', entry('true', most), entry('true', most))]).score).toBe(2147483647);
+    expect(scored([rule('R', entry('true', least), entry('true', most, 'SUBTRACT'))]).score).toBe(-2147483648);
+    // Held at the end only: nothing is lost on the way.
+    const up = [
+      entry('true', most),
+      entry('true', most),
+      entry('true', most, 'SUBTRACT'),
+      entry('true', most, 'SUBTRACT'),
+    ];
+    expect(scored([rule('R', ...up, entry('true', '7'))]).score).toBe(7);
+    expect(valued(least).breakdown).toEqual([{ name: 'R', action: 'ADD', effect: -2147483648, expression: 'true' }]);
+  });
+
+  test('of 200 rules of 50 entries at the limits is exact', () => {
+    const logic = Array.from({ length: 50 }, (_, index) =>
+      entry('true', '-2147483648', index % 2 === 0 ? 'ADD' : 'SUBTRACT'),
+    );
+    const rules = Array.from({ length: 199 }, (_, index) => rule(`R${index}`, ...logic));
+    rules.push(rule('Last', ...logic.slice(1), entry('size == 0', '-2147483648')), rule('One', entry('true', '1')));
+    const { score, breakdown } = scored(rules);
+    expect(score).toBe(1);
+    expect(breakdown).toHaveLength(10_001);
+  });
+
+  test('carries any name and expression through JSON as they are', () => {
+    const name = 'a "b" \\ \u2028 </script> $1 🙂 \u0007';
+    const expression = 'title != "\\"\\\\ \u2028 $& 🙂"';
+    expect(scored([rule(name, entry(expression, '1'), entry(expression, 'size + 2'))]).breakdown).toEqual([
+      { name, action: 'ADD', effect: 1, expression },
+      { name, action: 'ADD', effect: 2, expression },
+    ]);
+  });
+
+  test('constants never reach the source text of the compiled function', () => {
+    const attack = '"]; process.exit(1); //';
+    expect(scored([rule(attack, entry(`title != ${JSON.stringify(attack)}`, 'size + 1'))]).score).toBe(1);
+  });
+});
+
+describe('a rule that is not valid', () => {
+  test('contributes nothing as a whole and is reported, while the others score', () => {
+    const { score, problems } = compileRuleset([
+      rule('Good', entry('true', '5')),
+      rule('Old', entry('true', '7'), entry('weather == 5', 'title')),
+      rule('Also good', entry('true', '1')),
+    ]);
+    expect(score(factsWith()).score).toBe(6);
+    expect(problems).toEqual([
+      {
+        rule: 'Old',
+        entry: 2,
+        part: 'expression',
+        message: 'Rule "Old", entry 2, expression: `weather` is not a known fact',
+      },
+      {
+        rule: 'Old',
+        entry: 2,
+        part: 'value',
+        message:
+          'Rule "Old", entry 2, value: `title` is a text, but a value must be a number; choose one, as in `merged ? 10 : 0`',
+      },
+    ]);
+  });
+
+  test('is one with an unknown action, without entries, or with more than 50', () => {
+    const { score, problems } = compileRuleset([
+      rule('Action', entry('true', '1', 'MULTIPLY' as RuleAction)),
+      rule('Empty'),
+      rule('Long', ...Array.from({ length: 51 }, () => entry('true', '1'))),
+      rule('Full', ...Array.from({ length: 50 }, () => entry('true', '1'))),
+    ]);
+    expect(score(factsWith()).score).toBe(50);
+    expect(problems.map(({ message }) => message)).toEqual([
+      'Rule "Action", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT',
+      'Rule "Empty", logic: it has no entry; write at least one',
+      'Rule "Long", logic: it has 51 entries, more than 50; split the rule',
+    ]);
+  });
+});
+
+test('a fact that is null or missing though it never should be does not throw', () => {
+  const rules = [
+    rule('R', entry('size + additions > 0 || draft == false', '1')),
+    rule('S', entry('contains(title, "a") || title in labels || any_file("a*") || lower(title) < body', '1')),
+    rule('T', entry('length(files) != length(labels)', 'commits')),
+  ];
+  const { score } = compileRuleset(rules);
+  const nothing = Object.fromEntries(Object.keys(factsWith()).map(name => [name, null]));
+  for (const facts of [nothing, {}]) expect(() => score(facts as unknown as Facts)).not.toThrow();
+  expect(JSON.parse(score(nothing as unknown as Facts).breakdown)).toHaveLength(1);
+});
+
+/** Random texts go over the limits now and then. */
+function parsed(source: string, type: 'boolean' | 'number') {
+  try {
+    return parseExpression(source, type);
+  } catch (error) {
+    if (!(error instanceof ExpressionError) || !/more than 200|deeper than 32|longer than/.test(error.message))
+      throw error;
+    return undefined;
+  }
+}
+
+describe('compiled code gives what the reference evaluator gives', () => {
+  test.each(['number', 'boolean'] as const)('for an expression of type %s', type => {
+    fc.assert(
+      fc.property(anyExpression[type], fc.array(anyFacts, { minLength: 1, maxLength: 5 }), (source, many) => {
+        const tree = parsed(source, type);
+        fc.pre(tree !== undefined);
+        const run = compileExpression(tree);
+        for (const facts of many) {
+          const expected = evaluate(tree, facts);
+          expect(run(facts)).toStrictEqual(expected === undefined ? Number.NaN : expected);
+        }
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  test('for whole rulesets', () => {
+    const logic = fc.record({
+      expression: anyExpression.boolean,
+      effect: fc.record({ action: fc.constantFrom('ADD' as const, 'SUBTRACT' as const), value: anyExpression.number }),
+    });
+    const rules = fc.array(fc.record({ name: fc.string(), logic: fc.array(logic, { minLength: 1, maxLength: 4 }) }), {
+      maxLength: 6,
+    });
+    fc.assert(
+      fc.property(rules, fc.array(anyFacts, { minLength: 1, maxLength: 3 }), (drafts, many) => {
+        const definitions = drafts.map(draft => ({ ...draft, description: '', is_enabled: true }));
+        const { score, problems } = compileRuleset(definitions);
+        const broken = new Set(problems.map(problem => problem.rule));
+        const entries = definitions
+          .filter(({ name }) => !broken.has(name))
+          .flatMap(({ name, logic: parts }) =>
+            parts.map(({ expression, effect: { action, value } }) => {
+              const condition = parseExpression(expression, 'boolean');
+              return { name, action, expression, condition, value: parseExpression(value, 'number') };
+            }),
+          );
+        fc.pre(broken.size === 0);
+        for (const facts of many) {
+          const { score: total, breakdown } = score(facts);
+          expect({ score: total, breakdown: JSON.parse(breakdown) as unknown }).toStrictEqual(
+            referenceScore(entries, facts),
+          );
+        }
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+test('a ruleset at all its limits is compiled within a few seconds and scores', () => {
+  const logic = Array.from({ length: 50 }, (_, index) =>
+    entry(
+      `(size > ${index} || contains(title, "fix ${index}")) && state in ["open", "merged"]`,
+      `min(${index}, size / 3)`,
+    ),
+  );
+  const rules = Array.from({ length: 200 }, (_, index) => rule(`R${index}`, ...logic));
+  const start = performance.now();
+  const { score, problems } = compileRuleset(rules);
+  const { breakdown } = score(factsWith({ size: 30, state: 'open' }));
+  expect(performance.now() - start).toBeLessThan(5000);
+  expect(problems).toEqual([]);
+  expect(JSON.parse(breakdown)).toHaveLength(200 * 29);
+});
