@@ -25,6 +25,7 @@ const descriptions: Partial<Record<ErrorCode, string>> = {
 
 /** The `response` entries of a route that can fail in these ways, beside those that every route can. */
 export function errorResponses(...codes: ErrorCode[]) {
+  const described = (description: string) => ({ ...Type.Ref(ErrorBody), description });
   const all: ErrorCode[] = [
     'unauthenticated',
     'forbidden',
@@ -33,9 +34,10 @@ export function errorResponses(...codes: ErrorCode[]) {
     'internal',
     'database_unavailable',
   ];
-  return Object.fromEntries(
-    all.map(code => [errorStatuses[code], { ...Type.Ref(ErrorBody), description: descriptions[code] ?? code }]),
-  );
+  return {
+    ...Object.fromEntries(all.map(code => [errorStatuses[code], described(descriptions[code] ?? code)])),
+    default: described('A request that is malformed below this interface: its path, headers or body'),
+  };
 }
 
 export const notFound = (what: string) => new ServiceError('not_found', `There is no ${what} with this id.`);

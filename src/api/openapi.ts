@@ -25,7 +25,13 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
         },
       },
       security: [{ bearer: [] }],
-      tags: ['Account', 'Members', 'Pull requests', 'Rules', 'Users'].map(name => ({ name })),
+      tags: [
+        { name: 'Account', description: 'The user who holds the token' },
+        { name: 'Members', description: "The organisation's members on GitHub, whose pull requests are tracked" },
+        { name: 'Pull requests', description: 'Stored copies of pull requests, with score and breakdown' },
+        { name: 'Rules', description: 'By what pull requests are scored' },
+        { name: 'Users', description: 'The people who may hold access tokens' },
+      ],
     },
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema-${index}`) },
   });
