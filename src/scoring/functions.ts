@@ -2,7 +2,7 @@
 import type { FactName, FactType } from './facts.ts';
 import { compileGlob } from './glob.ts';
 import { compilePattern, type Pattern, PatternError } from './pattern.ts';
-import { characterCount, containsText } from './text.ts';
+import { characterCount, containsText, startOfDay } from './text.ts';
 
 export type Value = number | string | boolean | readonly string[];
 
@@ -50,13 +50,10 @@ function hasLabel(labels: readonly string[], name: string): boolean {
   return false;
 }
 
-/** A day's first second, UTC, as a Unix time. */
 function readDate(text: string): number {
-  const [year = 0, month = 0, day = 0] = text.split('-').map(Number);
-  const time = Date.UTC(year, month - 1, day);
-  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text) && new Date(time).toISOString().startsWith(text);
-  if (!isDay) throw new PatternError('is not a day; write it as in "2026-01-31"');
-  return time / 1000;
+  const time = startOfDay(text);
+  if (time === undefined) throw new PatternError('is not a day; write it as in "2026-01-31"');
+  return time;
 }
 
 const preparePattern = ([source = '']: readonly string[]): Prepared => {

@@ -3,6 +3,7 @@ import { type FactName, type Facts, factTypes, type PullRequestState } from './f
 import type { Value } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
 import { type BreakdownEntry, compileRuleset, type RuleDefinition } from './ruleset.ts';
+import { startOfDay } from './text.ts';
 import type { YamlNode } from './yaml-reader.ts';
 
 export interface RuleTest {
@@ -24,14 +25,12 @@ const states: readonly string[] = ['closed', 'draft', 'merged', 'open'] satisfie
 const factNames = Object.keys(factTypes);
 const isFactName = (name: string): name is FactName => Object.hasOwn(factTypes, name);
 const plainNumber = /^[-+]?\d+(?:\.\d+)?$/;
-const day = /^\d{4}-\d{2}-\d{2}$/;
 
 type Given = { [Name in FactName]?: Value | null };
 
 function readNumber(name: FactName, text: string): number | undefined {
   if (plainNumber.test(text)) return Number(text);
-  const time = name.endsWith('_at') && day.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  return Number.isNaN(time) ? undefined : time / 1000;
+  return name.endsWith('_at') ? startOfDay(text) : undefined;
 }
 
 /** The value of a fact as a test gives it, or what is wrong with it. */

@@ -83,8 +83,10 @@ function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | u
   return undefined;
 }
 
+const lineOfKey = (node: YamlNode & { kind: 'map' }, key: string) => node.entries.get(key)?.line ?? node.line;
+
 /** The line of the part that a problem is about. */
-function lineOf({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'map' }): number {
+function lineOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'map' }): number {
   const logic = rule.entries.get('logic');
   const node = logic?.kind === 'list' && entry !== null ? logic.items[entry - 1] : logic;
   if (node?.kind !== 'map') return node?.line ?? rule.line;
@@ -107,11 +109,16 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
   }
   const name = readText(node.entries, 'name', numbered, node.line, fail) ?? '';
   const place = name === '' ? numbered : `Rule ${JSON.stringify(name.slice(0, 80))}`;
-  if (node.entries.has('name') && name === '') fail(node.line, `${numbered} has an empty name; write one`);
+  if (node.entries.get('name')?.kind === 'text' && name === '')
+    fail(lineOfKey(node, 'name'), `${numbered} has an empty name; write one`);
   if (characterCount(name) > ruleLimits.nameCharacters || /\p{Cc}/u.test(name)) {
-    fail(node.line, `${place} must have a name of one line and at most ${ruleLimits.nameCharacters} characters`);
+    fail(
+      lineOfKey(node, 'name'),
+      `${place} must have a name of one line and at most ${ruleLimits.nameCharacters} characters`,
+    );
   }
-  if (name !== '' && taken.has(name)) fail(node.line, `${place} stands in the file twice; give each rule its own name`);
+  if (name !== '' && taken.has(name))
+    fail(lineOfKey(node, 'name'), `${place} stands in the file twice; give each rule its own name`);
   taken.add(name);
   readMap(node, known, place, fail);
   const description = node.entries.has('description')
@@ -119,13 +126,13 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     : '';
   if (characterCount(description) > ruleLimits.descriptionCharacters) {
     fail(
-      node.line,
+      lineOfKey(node, 'description'),
       `${place} has a description of more than ${ruleLimits.descriptionCharacters} characters; shorten it`,
     );
   }
   const enabled = node.entries.has('enabled') ? readText(node.entries, 'enabled', place, node.line, fail) : 'true';
   if (enabled !== undefined && enabled !== 'true' && enabled !== 'false') {
-    fail(node.line, `${place}, enabled: \`${enabled.slice(0, 60)}\` is neither true nor false`);
+    fail(lineOfKey(node, 'enabled'), `${place}, enabled: \`${enabled.slice(0, 60)}\` is neither true nor false`);
   }
   const items = readList(node.entries.get('logic'), `${place}, logic`, fail);
   const logic = items
@@ -138,7 +145,7 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     logic: logic.filter(entry => entry !== undefined),
   };
   // Entries are numbered as in the file, so the rest is checked only once their form is right.
-  if (isSound) for (const problem of checkRule(rule).problems) fail(lineOf(problem, node), problem.message);
+  if (isSound) for (const problem of checkRule(rule).problems) fail(lineOfProblem(problem, node), problem.message);
   return isSound ? rule : undefined;
 }
 
@@ -154,7 +161,7 @@ function readTest(node: YamlNode, position: number, report: Report): RuleTest | 
   const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
   const score = readText(entries, 'score', place, node.line, fail);
   if (score !== undefined && !/^[-+]?\d{1,10}$/.test(score)) {
-    fail(node.line, `${place}, score: \`${score.slice(0, 60)}\` is not a whole number`);
+    fail(lineOfKey(node, 'score'), `${place}, score: \`${score.slice(0, 60)}\` is not a whole number`);
   }
   const given = entries.get('pull_request');
   if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);

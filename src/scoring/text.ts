@@ -46,3 +46,11 @@ export function compareText(left: string, right: string): number {
   }
   return left.length - right.length;
 }
+
+/** The first second, UTC, of a day written as 2026-01-31, as a Unix time; undefined where it is no day. */
+export function startOfDay(text: string): number | undefined {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined;
+  const time = new Date(`${text}T00:00:00Z`);
+  // 2026-02-30 would be read as the 2nd of March.
+  return Number.isNaN(time.getTime()) || !time.toISOString().startsWith(text) ? undefined : time.getTime() / 1000;
+}

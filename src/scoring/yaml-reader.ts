@@ -31,6 +31,7 @@ function compose(text: string, lines: LineCounter): ParsedNode | null {
   if (text.length > fileLimits.characters) {
     throw new YamlProblem(`The file is longer than ${fileLimits.characters} characters; shorten it`, 1);
   }
+  lines.addNewLine(0);
   const parser = new Parser(lines.addNewLine);
   const tokens = [];
   let lexemes = 0;

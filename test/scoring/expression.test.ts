@@ -213,14 +213,14 @@ describe('limits', () => {
   });
 
   test.each([
-    ['5,000 nested brackets', '('.repeat(5000) + '1' + ')'.repeat(5000)],
+    ['5,000 nested brackets', `${'('.repeat(5000)}1${')'.repeat(5000)}`],
     ['5,000 open brackets', '('.repeat(5000)],
     ['2,000 open brackets', '('.repeat(2000)],
     ['1,999 operators', '!'.repeat(1999)],
     ['1,999 open lists', '['.repeat(1999)],
     ['calls in calls', 'min('.repeat(499)],
     ['choices in choices', 'merged?'.repeat(285)],
-    ['40 KB of a+a+…', 'a+'.repeat(20_000) + 'a'],
+    ['40 KB of a+a+…', `${'a+'.repeat(20_000)}a`],
     ['a 10 MB string', `"${'a'.repeat(10_000_000)}" == title`],
     ['10 MB of spaces', ' '.repeat(10_000_000)],
     ['10 MB of emoji', '\u{1F642}'.repeat(5_000_000)],

@@ -174,7 +174,7 @@ describe('globs', () => {
     ['{a,b', 'without its `}`'],
     ['{1..3}', 'write each choice'],
     ['a\\', 'ends with a backslash'],
-    ['{a,'.repeat(20) + '}'.repeat(20), 'nested deeper'],
+    [`${'{a,'.repeat(20)}${'}'.repeat(20)}`, 'nested deeper'],
   ])('%j is refused', (glob, message) => {
     expect(() => compileGlob(glob)).toThrow(message);
   });

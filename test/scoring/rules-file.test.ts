@@ -1,0 +1,308 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { runRuleTests } from '../../src/scoring/rule-tests.ts';
+import { parseRulesFile } from '../../src/scoring/rules-file.ts';
+
+/** `line: message` of each problem. */
+const problems = (text: string) => parseRulesFile(text).problems.map(({ line, message }) => `${line}: ${message}`);
+
+const withLogic = (logic: string) => `rules:\n  - name: R\n    logic:\n${logic.replace(/^/gm, '      ')}\n`;
+
+test('the example file is sound and its tests pass', () => {
+  const {
+    rules,
+    tests,
+    problems: found,
+  } = parseRulesFile(readFileSync(new URL('../../rules.example.yaml', import.meta.url), 'utf8'));
+  expect(found).toEqual([]);
+  expect(rules.length).toBeGreaterThanOrEqual(5);
+  expect(tests.length).toBeGreaterThanOrEqual(3);
+  expect(runRuleTests(rules, tests).filter(({ passed }) => !passed)).toEqual([]);
+});
+
+test('a rules file becomes the rules as they are stored and shown', () => {
+  const { rules, problems: found } = parseRulesFile(`
+rules:
+  - name: Small and merged
+    description: Rewards changes that are easy to review.
+    enabled: true
+    logic:
+      - expression: merged && size <= 200
+        effect: { action: ADD, value: "10" }
+  - name: Size
+    enabled: false
+    logic:
+      - expression: >-
+          additions > 0 &&
+          deletions > 0
+        effect: { action: SUBTRACT, value: "min(50, per(additions, 20))" }
+`);
+  expect(found).toEqual([]);
+  expect(rules).toEqual([
+    {
+      name: 'Small and merged',
+      description: 'Rewards changes that are easy to review.',
+      is_enabled: true,
+      logic: [{ expression: 'merged && size <= 200', effect: { action: 'ADD', value: '10' } }],
+    },
+    {
+      name: 'Size',
+      description: '',
+      is_enabled: false,
+      logic: [
+        {
+          expression: 'additions > 0 && deletions > 0',
+          effect: { action: 'SUBTRACT', value: 'min(50, per(additions, 20))' },
+        },
+      ],
+    },
+  ]);
+});
+
+test.each([
+  ['5', '5'],
+  ['-5', '-5'],
+  ['0.50', '0.50'],
+  ['1e2', '1e2'],
+  ["'5'", '5'],
+  ['"size"', 'size'],
+  ['|\n      size\n      + 1\n', 'size\n+ 1'],
+])('the value %s is taken as its text', (written, value) => {
+  const { rules, problems: found } = parseRulesFile(
+    withLogic(`- expression: true\n  effect:\n    action: ADD\n    value: ${written}`),
+  );
+  expect(found).toEqual([]);
+  expect(rules[0]?.logic).toEqual([{ expression: 'true', effect: { action: 'ADD', value } }]);
+});
+
+test('no rules are rules too', () => {
+  for (const text of ['rules: []', 'rules:', '\ufeffrules: []\r\n']) {
+    expect(parseRulesFile(text)).toEqual({ rules: [], tests: [], problems: [] });
+  }
+});
+
+describe('a problem names line, rule, entry and part', () => {
+  test.each<[string, string[]]>([
+    ['', ['1: The file must be a map with `rules`, `tests`, not a text']],
+    ['- a', ['1: The file must be a map with `rules`, `tests`, not a list']],
+    [
+      'rule: []',
+      [
+        '1: The file has an unknown key `rule`; did you mean `rules`?',
+        '1: The file has no `rules`; write them, or `rules: []` for none',
+      ],
+    ],
+    ['rules: 5', ['1: `rules` must be a list, each item beginning with `-`, not a text']],
+    ['rules:\n- 5', ['2: Rule 1 must be a map with `name`, `description`, `enabled`, `logic`, not a text']],
+    ['rules:\n- logic: []', ['2: Rule 1 has no `name`; write one']],
+    ['rules:\n- name: ""\n  logic: []', ['2: Rule 1 has an empty name; write one']],
+    ['rules:\n- name: R\n', ['2: Rule "R", logic: it has no entry; write at least one']],
+    ['rules:\n- name: [R]\n', ['2: Rule 1, name: it must be a text, not a list; put it in quotes']],
+    [
+      'rules:\n- name: R\n  is_enabled: true\n  logik: []',
+      [
+        '3: Rule "R" has an unknown key `is_enabled`; did you mean `enabled`?',
+        '4: Rule "R" has an unknown key `logik`; did you mean `logic`?',
+      ],
+    ],
+    [
+      `${withLogic('- {expression: "true", effect: {action: ADD, value: 1}}')}    enabled: yes`,
+      ['5: Rule "R", enabled: `yes` is neither true nor false'],
+    ],
+    [
+      withLogic('- {expression: "true", effect: {action: add, value: 1}}'),
+      ['4: Rule "R", entry 1, action: `add` is not an action; did you mean `ADD`?'],
+    ],
+    [
+      withLogic('- {expression: "true", effekt: {}}'),
+      [
+        '4: Rule "R", entry 1 has an unknown key `effekt`; did you mean `effect`?',
+        '4: Rule "R", entry 1 has no `effect`; write one, such as { action: ADD, value: "5" }',
+      ],
+    ],
+    [
+      withLogic('- {effect: {action: ADD}}'),
+      ['4: Rule "R", entry 1 has no `expression`; write one', '4: Rule "R", entry 1, effect has no `value`; write one'],
+    ],
+    [
+      withLogic(
+        '- expression: "true"\n  effect: {action: ADD, value: 1}\n- expression: additons > 1\n  effect:\n    action: ADD\n    value: min(1)',
+      ),
+      [
+        '6: Rule "R", entry 2, expression: `additons` is not a known fact; did you mean `additions`?',
+        '9: Rule "R", entry 2, value: `min(1)` is given 1, but `min(a, b, …)` takes 2 values or more',
+      ],
+    ],
+    [
+      withLogic('- expression:\n  effect: {action: ADD, value: 1}'),
+      ['4: Rule "R", entry 1, expression: it is empty; write a value'],
+    ],
+    [
+      'rules:\n- name: A\n  logic: []\n- name: A\n  logic: []',
+      [
+        '3: Rule "A", logic: it has no entry; write at least one',
+        '4: Rule "A" stands in the file twice; give each rule its own name',
+      ],
+    ],
+    ['rules: []\nrules: []', ['2: `rules` is given twice; keep one']],
+    [
+      'rules: []\ntests:\n- {}',
+      [
+        '3: Test 1 has no `name`; write one',
+        '3: Test 1 has no `score`; write one',
+        '3: Test 1 has no `pull_request`; write the facts that matter, or {}',
+      ],
+    ],
+    [
+      'rules: []\ntests:\n- {name: t, pull_request: {}, score: ten}',
+      ['3: Test "t", score: `ten` is not a whole number'],
+    ],
+    [
+      'rules: []\ntests:\n- {name: t, pull_request: {aditions: 1}, score: 1}',
+      ['3: Test "t", pull_request: `aditions` is not a known fact; did you mean `additions`?'],
+    ],
+    [
+      'rules: []\ntests:\n- {name: t, pull_request: {constructor: 1, __proto__: 2}, score: 1}',
+      [
+        '3: Test "t", pull_request: `constructor` is not a known fact',
+        '3: Test "t", pull_request: `__proto__` is not a known fact',
+      ],
+    ],
+    [
+      'rules: []\ntests:\n- name: t\n  score: 1\n  pull_request:\n    additions: many\n    draft: perhaps\n    state: mergd\n    labels: bug\n    title: [a]\n    created_at: yesterday\n    merged_at: 2026-02-30',
+      [
+        '6: Test "t", pull_request, additions: it must be a number',
+        '7: Test "t", pull_request, draft: it must be true or false',
+        '8: Test "t", pull_request, state: it must be one of closed, draft, merged, open',
+        '9: Test "t", pull_request, labels: it must be a list, such as [one, two]',
+        '10: Test "t", pull_request, title: it must be a single value',
+        '11: Test "t", pull_request, created_at: it must be a Unix time in seconds or a day, such as 2026-01-31',
+        '12: Test "t", pull_request, merged_at: it must be a Unix time in seconds or a day, such as 2026-01-31',
+      ],
+    ],
+  ])('%j', (text, expected) => {
+    expect(problems(text)).toEqual(expected);
+  });
+
+  test('sound rules are kept beside those with problems', () => {
+    const { rules, problems: found } = parseRulesFile(
+      'rules:\n- {name: A, logic: [{expression: "a", effect: {action: ADD, value: 1}}]}\n- {name: B, logic: [{expression: "true", effect: {action: ADD, value: 1}}]}',
+    );
+    expect(rules.map(({ name }) => name)).toEqual(['B']);
+    expect(found).toHaveLength(1);
+  });
+
+  test('limits: 200 rules, 50 entries, names of 200 characters', () => {
+    const entry = '{expression: "true", effect: {action: ADD, value: 1}}';
+    const rule = (name: string, entries: number) =>
+      `- {name: ${name}, logic: [${Array.from({ length: entries }, () => entry).join()}]}\n`;
+    const rules = (count: number) =>
+      `rules:\n${Array.from({ length: count }, (_, index) => rule(`R${index}`, 1)).join('')}`;
+    expect(problems(rules(200))).toEqual([]);
+    expect(problems(rules(201))).toEqual(['202: The file has 201 rules, more than 200']);
+    expect(problems(`rules:\n${rule('R', 50)}`)).toEqual([]);
+    expect(problems(`rules:\n${rule('R', 51)}`)).toEqual([
+      '2: Rule "R", logic: it has 51 entries, more than 50; split the rule',
+    ]);
+    expect(problems(`rules:\n${rule('\u{1F642}'.repeat(200), 1)}`)).toEqual([]);
+    expect(problems(`rules:\n${rule('R'.repeat(201), 1)}`)[0]).toContain('at most 200 characters');
+  });
+});
+
+describe('hostile YAML is refused with a clear error', () => {
+  test.each([
+    ['anchors and aliases', 'a: &a [x]\nrules: *a', '2: `*a`: aliases are not supported; write the value out'],
+    [
+      'an alias bomb',
+      `a: &a [${'x,'.repeat(50)}]\nb: &b [${'*a,'.repeat(50)}]\nrules: [*b]`,
+      'aliases are not supported',
+    ],
+    ['a tag', 'rules: !!set {}', 'is a tag in YAML'],
+    [
+      'an expression that begins with !',
+      withLogic('- expression: !draft\n  effect: {action: ADD, value: 1}'),
+      '4: `!draft` is a tag in YAML, which is not supported; put it in quotes',
+    ],
+    ['merge keys', 'rules:\n- <<: {name: A}', 'unknown key `<<`'],
+    ['two documents', 'rules: []\n---\nrules: []', 'more than one YAML document'],
+    ['broken YAML', 'rules: [', 'The file is not YAML'],
+    [
+      'an expression with a colon',
+      withLogic('- expression: merged ? draft : false\n  effect: {action: ADD, value: 1}'),
+      'put it in quotes',
+    ],
+    ['tabs', 'rules:\n\t- name: A', 'The file is not YAML'],
+    ['NUL', 'rules:\n- name: "a\\0b"', '2: A text holds NUL'],
+    ['half a character', 'rules:\n- name: "a\\ud800"', 'half a character'],
+    ['a key that is a list', '? [a]\n: b', 'A key must be a plain word'],
+    ['100,000 open brackets', '['.repeat(100_000), 'nested too deep'],
+    ['100,000 dashes', '- '.repeat(100_000), 'nested too deep'],
+    ['100,000 maps in maps', '{a: '.repeat(100_000), 'nested too deep'],
+    ['keys in keys', '? '.repeat(100_000), 'nested too deep'],
+    [
+      'deep indentation',
+      Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}a:`).join('\n'),
+      'nested too deep',
+    ],
+    ['2 MB', `rules: [] #${'x'.repeat(2_000_000)}`, 'longer than 1000000 characters'],
+    ['half a million parts', '- a\n'.repeat(200_000), 'too many parts'],
+    ['50,000 keys', Array.from({ length: 50_000 }, (_, index) => `k${index}: 1`).join('\n'), 'has an unknown key'],
+  ])('%s', (_, text, message) => {
+    const start = performance.now();
+    expect(problems(text).join('\n')).toContain(message);
+    expect(performance.now() - start).toBeLessThan(5000);
+  });
+});
+
+describe('a test of a rules file', () => {
+  const run = (facts: string, expression: string) => {
+    const {
+      rules,
+      tests,
+      problems: found,
+    } = parseRulesFile(
+      `${withLogic(`- expression: ${JSON.stringify(expression)}\n  effect: {action: ADD, value: 7}`)}tests:\n- {name: t, pull_request: ${facts}, score: 7}`,
+    );
+    expect(found).toEqual([]);
+    return runRuleTests(rules, tests)[0]?.passed;
+  };
+
+  test.each([
+    ['{}', 'state == "open" && !merged && !draft && size == 0 && title == "" && length(files) == 0'],
+    ['{}', '!(merged_at >= 0) && !(hours_to_merge >= 0) && !(milestone == "")'],
+    ['{additions: 5, deletions: 2}', 'size == 7'],
+    ['{additions: 5, size: 100}', 'size == 100'],
+    ['{state: merged}', 'merged'],
+    ['{merged: true}', 'state == "merged"'],
+    ['{state: draft}', 'draft'],
+    ['{draft: true}', 'state == "draft"'],
+    ['{draft: true, state: closed}', 'draft && state == "closed"'],
+    ['{created_at: 2026-01-01, merged_at: 2026-01-02}', 'hours_to_merge == 24 && hours_to_close == 24'],
+    ['{merged_at: 2026-01-02}', '!(hours_to_merge > 0)'],
+    ['{hours_to_merge: 2.5}', 'hours_to_merge == 2.5'],
+    ['{created_at: 1767225600}', 'created_at == date("2026-01-01") && updated_at == created_at'],
+    ['{files: [a, b]}', 'changed_files == 2 && "a" in files'],
+    ['{files: [a, b], changed_files: 200}', 'changed_files == 200'],
+    ['{milestone: ~, title: "~"}', '!(milestone != "x") && title == "~"'],
+    ['{milestone: ""}', 'milestone == ""'],
+    ['{title: 5, author: true}', 'title == "5" && author == "true"'],
+    ['{labels: [1, "true"]}', '"1" in labels && has_label("TRUE")'],
+  ])('with %s finds %s', (facts, expression) => {
+    expect(run(facts, expression)).toBe(true);
+  });
+
+  test('that fails shows what came out, and why', () => {
+    const { rules, tests } = parseRulesFile(
+      `${withLogic('- {expression: size > 1, effect: {action: SUBTRACT, value: size}}')}tests:\n- {name: t, pull_request: {size: 3}, score: 5}`,
+    );
+    expect(runRuleTests(rules, tests)).toEqual([
+      {
+        name: 't',
+        passed: false,
+        expected: 5,
+        actual: -3,
+        breakdown: [{ name: 'R', action: 'SUBTRACT', effect: 3, expression: 'size > 1' }],
+      },
+    ]);
+  });
+});
