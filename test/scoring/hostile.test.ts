@@ -6,6 +6,7 @@ import { factTypes } from '../../src/scoring/facts.ts';
 import { functions } from '../../src/scoring/functions.ts';
 import { ExpressionError } from '../../src/scoring/tokens.ts';
 import { anyExpression, factsWith } from './generate.ts';
+import { processorTime } from './processor-time.ts';
 
 /** Set to 100000 for the long run. */
 const runs = Number(process.env.HOSTILE_RUNS ?? 3000);
@@ -123,18 +124,7 @@ const facts = bodies.map(body => {
   return factsWith({ body, files, labels: files, title: 'fix: a' });
 });
 
-const time = (run: () => unknown): number => {
-  const start = performance.now();
-  run();
-  return performance.now() - start;
-};
-
-/** Slow only where it is slow each time: other processes share the processor. */
-const expectQuick = (run: () => unknown): void => {
-  let shortest = time(run);
-  for (let again = 0; again < 4 && shortest > 50; again++) shortest = Math.min(shortest, time(run));
-  expect(shortest).toBeLessThan(50);
-};
+const expectQuick = (run: () => unknown) => expect(processorTime(run, 50)).toBeLessThan(50);
 
 test('no hostile expression throws, hangs, or reaches anything but facts and functions', { timeout: 3_600_000 }, () => {
   let accepted = 0;

@@ -6,6 +6,7 @@ import type { Facts } from '../../src/scoring/facts.ts';
 import { compileRuleset, type RuleAction, type RuleDefinition, type RuleLogic } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/tokens.ts';
 import { anyExpression, anyFacts, factsWith } from './generate.ts';
+import { processorTime } from './processor-time.ts';
 import { evaluate, score as referenceScore } from './reference.ts';
 
 const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => {
@@ -273,10 +274,10 @@ test('a ruleset at all its limits is compiled within a few seconds and scores', 
     ),
   );
   const rules = Array.from({ length: 200 }, (_, index) => rule(`R${index}`, ...logic));
-  const start = performance.now();
-  const { score, problems } = compileRuleset(rules);
-  const { breakdown } = score(factsWith({ size: 30, state: 'open' }));
-  expect(performance.now() - start).toBeLessThan(5000);
-  expect(problems).toEqual([]);
-  expect(JSON.parse(breakdown)).toHaveLength(200 * 29);
+  const compileAndScore = () => {
+    const { score, problems } = compileRuleset(rules);
+    expect(problems).toEqual([]);
+    expect(JSON.parse(score(factsWith({ size: 30, state: 'open' })).breakdown)).toHaveLength(200 * 29);
+  };
+  expect(processorTime(compileAndScore, 5000)).toBeLessThan(5000);
 });
