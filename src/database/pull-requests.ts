@@ -27,22 +27,20 @@ export type PullRequestRow = [
 const columns = `id, github_id, number, url, state, title, body, additions, deletions, commits, changed_files, score,
   score_breakdown, extract(epoch from created_at)::bigint, member_id`;
 
-const page = (name: string, filter: string, direction: 'next' | 'previous') => ({
-  name: `${name}_${direction}`,
+type Direction = 'next' | 'previous';
+
+/**
+ * The limit stands in the text, not in a parameter: only so does PostgreSQL see that an index scan is cheap for every
+ * value, and plans the statement once a connection instead of once a request.
+ */
+const page = (list: 'organisation' | 'member', direction: Direction, limit: number) => ({
+  name: `pull_requests_of_${list}_${direction}_${limit}`,
   text: `select ${columns} from pull_requests
-    where ${filter} and (created_at, id) ${direction === 'next' ? '<' : '>'} (to_timestamp($2), $3)
-    order by created_at ${direction === 'next' ? 'desc' : 'asc'}, id ${direction === 'next' ? 'desc' : 'asc'}
-    limit $4`,
+    where organisation_id = $1 and ${list === 'member' ? 'member_id = $4 and' : ''}
+      (created_at, id) ${direction === 'next' ? '<' : '>'} (to_timestamp($2), $3)
+    order by ${direction === 'next' ? 'created_at desc, id desc' : 'created_at, id'} limit ${Math.trunc(limit)}`,
 });
 
-const ofOrganisation = {
-  next: page('pull_requests', 'organisation_id = $1', 'next'),
-  previous: page('pull_requests', 'organisation_id = $1', 'previous'),
-};
-const ofMember = {
-  next: page('pull_requests_of_member', 'organisation_id = $1 and member_id = $5', 'next'),
-  previous: page('pull_requests_of_member', 'organisation_id = $1 and member_id = $5', 'previous'),
-};
 const ofId = {
   name: 'pull_request_of_id',
   text: `select ${columns} from pull_requests where organisation_id = $1 and id = $2`,
@@ -67,15 +65,15 @@ export const beforeAllPullRequests: PullRequestPosition = {
 /** Latest first; towards the previous page in reverse. */
 export function readPullRequestPage(
   database: Database,
-  of: { organisationId: string; memberId?: string },
-  direction: 'next' | 'previous',
+  { organisationId, memberId }: { organisationId: string; memberId?: string },
+  direction: Direction,
   from: PullRequestPosition,
   limit: number,
 ): Promise<PullRequestRow[]> {
-  const values = [of.organisationId, from.createdAt, from.id, limit];
-  return of.memberId === undefined
-    ? database.read(ofOrganisation[direction], values)
-    : database.read(ofMember[direction], [...values, of.memberId]);
+  const values = [organisationId, from.createdAt, from.id];
+  return memberId === undefined
+    ? database.read(page('organisation', direction, limit), values)
+    : database.read(page('member', direction, limit), [...values, memberId]);
 }
 
 export async function findPullRequestRow(database: Database, organisationId: string, id: string) {

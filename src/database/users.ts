@@ -51,20 +51,14 @@ const columns = 'id, name, email, photo_url, extract(epoch from created_at)::big
 
 const ofId = { name: 'user_of_id', text: `select ${columns} from users where organisation_id = $1 and id = $2` };
 
-const pages = {
-  next: {
-    name: 'users_next',
-    text: `select ${columns} from users
-      where organisation_id = $1 and (name collate "und-x-icu", id) > ($2, $3)
-      order by name collate "und-x-icu", id limit $4`,
-  },
-  previous: {
-    name: 'users_previous',
-    text: `select ${columns} from users
-      where organisation_id = $1 and (name collate "und-x-icu", id) < ($2, $3)
-      order by name collate "und-x-icu" desc, id desc limit $4`,
-  },
-};
+/** The limit stands in the text for the reason that pull requests' pages have. */
+const page = (direction: 'next' | 'previous', limit: number) => ({
+  name: `users_${direction}_${limit}`,
+  text: `select ${columns} from users
+    where organisation_id = $1 and (name collate "und-x-icu", id) ${direction === 'next' ? '>' : '<'} ($2, $3)
+    order by name collate "und-x-icu" ${direction === 'next' ? 'asc' : 'desc'}, id ${direction === 'next' ? 'asc' : 'desc'}
+    limit ${Math.trunc(limit)}`,
+});
 
 export type UserPosition = { name: string; id: string };
 
@@ -87,5 +81,5 @@ export function readUserPage(
   from: UserPosition,
   limit: number,
 ): Promise<UserRow[]> {
-  return database.read(pages[direction], [organisationId, from.name, from.id, limit]);
+  return database.read(page(direction, limit), [organisationId, from.name, from.id]);
 }

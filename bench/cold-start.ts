@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { median, type Row } from './report.ts';
+
+const rounds = 5;
+
+/** From nothing to ready, against the parts that nobody can do without. */
+export async function measureColdStart(): Promise<Row[]> {
+  const own: number[] = [];
+  const bare: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    own.push(await timeInHome(startService));
+    bare.push(await timeInHome(startBare));
+  }
+  return [
+    {
+      what: 'cold start to ready, database made and migrated',
+      against: 'making and starting the server, and node -e 0',
+      ratio: median(own) / median(bare),
+      target: 2,
+      comparison: 'at most',
+      detail: `${Math.round(median(own))} ms to ${Math.round(median(bare))} ms`,
+    },
+  ];
+}
+
+async function timeInHome(work: (home: string) => Promise<() => Promise<unknown>>): Promise<number> {
+  const home = mkdtempSync(join(tmpdir(), 'pullscore-bench-'));
+  chmodSync(home, 0o755);
+  const begin = performance.now();
+  const stop = await work(home);
+  const milliseconds = performance.now() - begin;
+  await stop();
+  rmSync(home, { recursive: true });
+  return milliseconds;
+}
+
+async function startService(home: string): Promise<() => Promise<unknown>> {
+  const child = spawn(process.execPath, ['dist/main.js', 'serve'], {
+    env: { PATH: process.env.PATH, PULLSCORE_HOME: home, PORT: '0', LOG_LEVEL: 'warn' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(createInterface(child.stdout), 'line');
+  return () => {
+    const exited = once(child, 'exit');
+    child.kill('SIGINT');
+    return exited;
+  };
+}
+
+async function startBare(home: string): Promise<() => Promise<unknown>> {
+  const server = await joinEmbeddedDatabase({ home });
+  await once(spawn(process.execPath, ['-e', '0']), 'exit');
+  return () => server.leave();
+}

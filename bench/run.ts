@@ -1,0 +1,25 @@
+/**
+ * Side-by-side measurements: `npm run bench`, or `npm run bench -- NAME…` for some of them. Every figure is a ratio
+ * of medians within one run, since the machine's speed drifts; the target stands beside it.
+ */
+import { parseArgs } from 'node:util';
+import { measureColdStart } from './cold-start.ts';
+import { measureReads } from './reads.ts';
+import { printRows, type Row } from './report.ts';
+
+const benchmarks: Record<string, () => Promise<Row[]>> = {
+  reads: measureReads,
+  'cold-start': measureColdStart,
+};
+
+const { positionals } = parseArgs({ allowPositionals: true });
+const names = positionals.length === 0 ? Object.keys(benchmarks) : positionals;
+for (const name of names) {
+  const measure = benchmarks[name];
+  if (measure === undefined) {
+    process.stderr.write(`There is no benchmark ${name}; there are ${Object.keys(benchmarks).join(', ')}.\n`);
+    process.exit(2);
+  }
+  process.stdout.write(`\n${name}\n`);
+  printRows(await measure());
+}

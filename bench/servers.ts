@@ -1,0 +1,105 @@
+/**
+ * What the service is measured against, each in a process of its own: `bare` is what one would write by hand, Fastify
+ * and a pool with a named statement, without authentication; `static` sends the same bytes from memory. Prints its
+ * port.
+ */
+import Fastify from 'fastify';
+import pg from 'pg';
+
+const [kind, databaseUrl = '', organisationId = ''] = process.argv.slice(2);
+const app = Fastify();
+
+const statement = {
+  name: 'page',
+  text: `select id, github_id as external_id, number, url, state, title, body, additions, deletions, commits,
+      changed_files, score, score_breakdown, extract(epoch from created_at)::int as created_at, member_id
+    from pull_requests where organisation_id = $1 order by pull_requests.created_at desc, id desc limit 16`,
+};
+const pool = new pg.Pool({ connectionString: databaseUrl, max: 10 });
+
+const integer = { type: 'integer' };
+const text = { type: 'string' };
+const schema = {
+  response: {
+    200: {
+      type: 'object',
+      properties: {
+        data: {
+          type: 'array',
+          items: {
+            type: 'object',
+            properties: {
+              id: text,
+              external_id: text,
+              number: integer,
+              url: text,
+              state: text,
+              title: text,
+              body: text,
+              additions: integer,
+              deletions: integer,
+              commits: integer,
+              changed_files: integer,
+              score: integer,
+              score_breakdown: {
+                type: 'array',
+                items: {
+                  type: 'object',
+                  properties: { name: text, action: text, effect: integer, expression: text },
+                },
+              },
+              created_at: integer,
+              links: { type: 'object', properties: { member: text } },
+            },
+          },
+        },
+        meta: {
+          type: 'object',
+          properties: {
+            path: text,
+            per_page: integer,
+            next_cursor: { ...text, nullable: true },
+            prev_cursor: { ...text, nullable: true },
+          },
+        },
+        links: {
+          type: 'object',
+          properties: {
+            first: { ...text, nullable: true },
+            last: { ...text, nullable: true },
+            prev: { ...text, nullable: true },
+            next: { ...text, nullable: true },
+          },
+        },
+      },
+    },
+  },
+};
+
+async function page() {
+  const { rows } = await pool.query({ ...statement, values: [organisationId] });
+  const data = rows.slice(0, 15).map(({ member_id: member, ...row }) => ({
+    ...row,
+    links: { member: `http://localhost/2025-04/members/${member}` },
+  }));
+  const last = data.at(-1);
+  const cursor = Buffer.from(
+    JSON.stringify({ created_at: last?.created_at, id: last?.id, _pointsToNextItems: true }),
+  ).toString('base64url');
+  const path = 'http://localhost/2025-04/pull-requests';
+  return {
+    data,
+    meta: { path, per_page: 15, next_cursor: cursor, prev_cursor: null },
+    links: { first: null, last: null, prev: null, next: `${path}?cursor=${cursor}` },
+  };
+}
+
+if (kind === 'static') {
+  const fixed = await page();
+  app.get('/2025-04/pull-requests', { schema }, async () => fixed);
+} else {
+  app.get('/2025-04/pull-requests', { schema }, page);
+}
+await app.listen({ port: 0, host: '127.0.0.1' });
+const address = app.server.address();
+process.stdout.write(`${typeof address === 'object' ? address?.port : ''}\n`);
