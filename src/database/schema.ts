@@ -8,7 +8,6 @@ import {
   foreignKey,
   index,
   integer,
-  json,
   jsonb,
   pgSequence,
   pgTable,
@@ -37,6 +36,13 @@ const seconds = customType<{ data: number; driverData: Date | string }>({
   dataType: () => 'timestamp (0) with time zone',
   toDriver: value => new Date(value * 1000).toISOString(),
   fromDriver: value => new Date(value).getTime() / 1000,
+});
+
+/** JSON that comes and goes as text. `pg` parses what it reads. */
+const jsonText = customType<{ data: string; driverData: unknown }>({
+  dataType: () => 'json',
+  toDriver: value => value,
+  fromDriver: value => JSON.stringify(value),
 });
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
@@ -193,7 +199,7 @@ export const pullRequests = pgTable(
 
     score: integer('score').notNull(),
     /** `json`, not `jsonb`: it is served as it was written. */
-    scoreBreakdown: json('score_breakdown').notNull(),
+    scoreBreakdown: jsonText('score_breakdown').notNull(),
     rulesetVersion: integer('ruleset_version').notNull(),
     /** Drawn before the fetch that these columns came from. */
     fetchTicket: bigint('fetch_ticket', { mode: 'number' }).notNull(),

@@ -1,0 +1,258 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { formatId, newId } from '../../src/ids.ts';
+import type { ErrorReply, MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { createTenant } from '../support/service.ts';
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await startScene();
+});
+afterAll(() => scene.close());
+
+const list = async (token = scene.token) => {
+  const { status, body } = await scene.client.get<PageBody<PullRequestBody>>(
+    '/2025-04/pull-requests?per_page=100',
+    token,
+  );
+  expect(status).toBe(200);
+  return body.data;
+};
+const oneOf = async (title: string) => {
+  const found = (await list()).find(pullRequest => pullRequest.title === title);
+  if (found === undefined) throw new Error(`${title} is not listed`);
+  return found;
+};
+
+describe('a pull request', () => {
+  test('has every field of the specification, as GitHub has it', async () => {
+    const { github, acme, web, client, token } = scene;
+    await scene.applyRules([
+      {
+        name: 'Size',
+        description: '',
+        is_enabled: true,
+        logic: [
+          { expression: 'additions > 0', effect: { action: 'ADD', value: 'per(additions, 10)' } },
+          { expression: 'deletions > 0', effect: { action: 'SUBTRACT', value: '2.5' } },
+        ],
+      },
+      {
+        name: 'Titled "<Ω>"',
+        description: '',
+        is_enabled: true,
+        logic: [{ expression: 'contains(title, "\\"")', effect: { action: 'ADD', value: '7' } }],
+      },
+      {
+        name: 'Off',
+        description: '',
+        is_enabled: false,
+        logic: [{ expression: 'true', effect: { action: 'ADD', value: '1000' } }],
+      },
+    ]);
+    github.clock.set(1_790_000_000);
+    const ada = acme.member('ada', { name: 'Ada Lovelace' });
+    const source = web.openPullRequest({
+      id: 2 ** 45 + 1,
+      author: ada,
+      title: 'Every "field"',
+      body: 'One\r\ntwo\t\u{1F600}',
+      additions: 123,
+      deletions: 4,
+      changedFiles: 5,
+      commits: 6,
+      createdAt: 1_700_000_000,
+    });
+    await scene.import();
+
+    const stored = await oneOf('Every "field"');
+    const members = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
+    expect(stored).toEqual({
+      id: expect.stringMatching(/^pr_[0-7][0-9a-z]{25}$/),
+      external_id: '35184372088833',
+      number: source.number,
+      url: `https://github.com/acme/web/pull/${source.number}`,
+      state: 'open',
+      title: 'Every "field"',
+      body: 'One\r\ntwo\t\u{1F600}',
+      additions: 123,
+      deletions: 4,
+      commits: 6,
+      changed_files: 5,
+      score: 12 - 3 + 7,
+      score_breakdown: [
+        { name: 'Size', action: 'ADD', effect: 12, expression: 'additions > 0' },
+        { name: 'Size', action: 'SUBTRACT', effect: 3, expression: 'deletions > 0' },
+        { name: 'Titled "<Ω>"', action: 'ADD', effect: 7, expression: 'contains(title, "\\"")' },
+      ],
+      created_at: 1_700_000_000,
+      links: { member: `http://localhost:80/2025-04/members/${members.body.data[0]?.id.slice(0)}` },
+    });
+    const member = await client.get<{ data: MemberBody }>(new URL(stored.links.member).pathname, token);
+    expect(member.body.data.name).toBe('Ada Lovelace');
+  });
+
+  test('is merged before it is closed, closed before it is a draft, and else open', async () => {
+    const { web } = scene;
+    web.addPullRequest({ title: 'merged draft', state: 'MERGED', draft: true });
+    web.addPullRequest({ title: 'closed draft', state: 'CLOSED', draft: true });
+    web.addPullRequest({ title: 'draft', draft: true });
+    web.addPullRequest({ title: 'plain' });
+    await scene.import();
+    const states = new Map((await list()).map(({ title, state }) => [title, state]));
+    expect(states.get('merged draft')).toBe('merged');
+    expect(states.get('closed draft')).toBe('closed');
+    expect(states.get('draft')).toBe('draft');
+    expect(states.get('plain')).toBe('open');
+  });
+
+  test('has an empty body where GitHub has none, and a score of 0 without an entry', async () => {
+    scene.web.addPullRequest({ title: 'Bare', body: '' });
+    await scene.import();
+    expect(await oneOf('Bare')).toMatchObject({ body: '', score: 0, score_breakdown: [] });
+  });
+
+  test('keeps hostile text: what JSON, HTML and SQL would trip over, bidirectional and 4-byte characters', async () => {
+    const title = `'; drop table x; -- </script>"\\ \u202eevil\u2066 \u{10FFFF}\u2028 %00 \${x} {{y}}`;
+    scene.web.addPullRequest({ title, body: `\u0001\u001f\u007f\ufeff${title}` });
+    await scene.import();
+    expect((await oneOf(title)).body).toBe(`\u0001\u001f\u007f\ufeff${title}`);
+  });
+
+  test('has U+FFFD where NUL and lone surrogates were, which PostgreSQL cannot hold', async () => {
+    scene.web.addPullRequest({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
+    await scene.import();
+    expect((await oneOf('a\ufffdb\ufffdc\ufffdd\u{1F600}')).body).toBe('\ufffd\ufffd');
+  });
+});
+
+describe('the lists of pull requests', () => {
+  test('have the latest first by creation on GitHub, and those of one second by id, latest first', async () => {
+    const { acme } = scene;
+    const docs = acme.repository('docs');
+    const second = 1_600_000_000;
+    for (const [title, createdAt] of [
+      ['b', 1],
+      ['tie 1', 0],
+      ['tie 2', 0],
+      ['c', 2],
+      ['tie 3', 0],
+    ] as const) {
+      docs.addPullRequest({ title: `ordered ${title}`, createdAt: second + createdAt });
+    }
+    await scene.import();
+    const all = await list();
+    const ordered = all.filter(({ title }) => title.startsWith('ordered'));
+    expect(ordered.slice(0, 2).map(({ title }) => title)).toEqual(['ordered c', 'ordered b']);
+    const ties = ordered.slice(2).map(({ id }) => id);
+    expect(ties).toEqual(ties.toSorted().toReversed());
+    const times = all.map(pullRequest => pullRequest.created_at);
+    expect(times).toEqual(times.toSorted((a, b) => b - a));
+  });
+
+  test("of a member holds only that member's, in the same order", async () => {
+    const { acme, web, client, token } = scene;
+    const grace = acme.member('grace', { name: 'Grace Hopper' });
+    for (let index = 0; index < 3; index += 1) web.addPullRequest({ author: grace, title: `of Grace ${index}` });
+    await scene.import();
+    const memberOfOne = new URL((await oneOf('of Grace 0')).links.member).pathname;
+    const member = await client.get<{ data: MemberBody }>(memberOfOne, token);
+    const { pathname } = new URL(member.body.data.links.pull_requests);
+    expect(pathname).toBe(`${memberOfOne}/pull-requests`);
+    const page = await client.get<PageBody<PullRequestBody>>(pathname, token);
+    expect(page.body.data).toEqual((await list()).filter(({ title }) => title.startsWith('of Grace')));
+    expect(page.body.data).toHaveLength(3);
+    expect(page.body.meta).toMatchObject({ path: `http://localhost:80${pathname}`, per_page: 15 });
+  });
+
+  test('are empty for an organisation that has none, with an envelope that is whole', async () => {
+    const other = await createTenant(scene.service);
+    const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
+    expect(body).toEqual({
+      data: [],
+      meta: { path: 'http://localhost:80/2025-04/pull-requests', per_page: 15, next_cursor: null, prev_cursor: null },
+      links: { first: null, last: null, prev: null, next: null },
+    });
+  });
+
+  test('are refused for a member of another organisation with 403, and for no member with 404', async () => {
+    const other = await createTenant(scene.service);
+    const [first] = (await scene.client.get<{ data: MemberBody[] }>('/2025-04/members', scene.token)).body.data;
+    const foreign = await scene.client.get(`/2025-04/members/${first?.id}/pull-requests`, other.token);
+    expect([foreign.status, foreign.body]).toEqual([403, { message: 'This action is unauthorized.' }]);
+    const unknown = await scene.client.get(`/2025-04/members/${formatId('mem', newId())}/pull-requests`, scene.token);
+    expect([unknown.status, unknown.body]).toEqual([404, { message: 'There is no member with this id.' }]);
+  });
+});
+
+describe('an id that is none', () => {
+  const hostile = [
+    '%00',
+    '%0a',
+    '%2F',
+    'mem',
+    'mem_',
+    '_',
+    'x'.repeat(100),
+    'x'.repeat(101),
+    'x'.repeat(5_000),
+    '%F0%9F%98%80',
+    "'%20or%201=1",
+    '1',
+    '-1',
+    '0',
+    'null',
+    '*',
+    '%25',
+    '00000000-0000-0000-0000-000000000000',
+    'mem_8zzzzzzzzzzzzzzzzzzzzzzzzz',
+    'mem_00000000000000000000000000%0a',
+  ];
+
+  test.each(hostile)('%s is answered with 404, or 400 where it is no path', async text => {
+    for (const [method, path] of [
+      ['GET', `/2025-04/members/${text}`],
+      ['GET', `/2025-04/members/${text}/pull-requests`],
+      ['PUT', `/2025-04/pull-requests/${text}/sync`],
+      ['DELETE', `/2025-04/pull-requests/${text}`],
+    ] as const) {
+      const { status } = await scene.client.send(method, path, scene.token);
+      expect([400, 404], `${method} ${path}`).toContain(status);
+    }
+  });
+
+  test.each(['%E0%A4%A', '%', '%zz'])('%s is answered with 400', async text => {
+    for (const path of [`/2025-04/members/${text}`, `/2025-04/members/${text}/pull-requests`]) {
+      expect((await scene.client.get(path, scene.token)).status).toBe(400);
+    }
+  });
+
+  test('is one with the prefix of another kind, in capitals, or with letters that the alphabet does not have', async () => {
+    const [pullRequest] = await list();
+    const suffix = pullRequest?.id.slice(3) ?? '';
+    const member = pullRequest?.links.member.split('/').at(-1)?.slice(4) ?? '';
+    const outside = (text: string) =>
+      [...text].flatMap((_, index) =>
+        ['\u03b1', '\u0130', 'u', 'I', '='].map(letter => text.slice(0, index) + letter + text.slice(index + 1)),
+      );
+    const ids = [
+      `mem_${suffix}`,
+      `usr_${suffix}`,
+      suffix,
+      `PR_${suffix}`,
+      `pr_${suffix.toUpperCase()}`,
+      `pr__${suffix}`,
+    ];
+    for (const id of [...ids, ...outside(suffix).map(text => `pr_${text}`)]) {
+      const { status, body } = await scene.client.put<ErrorReply>(
+        `/2025-04/pull-requests/${encodeURIComponent(id)}/sync`,
+        scene.token,
+      );
+      expect([id, status, body]).toEqual([id, 404, { message: 'There is no pull request with this id.' }]);
+    }
+    for (const id of [`pr_${member}`, member, `MEM_${member}`, ...outside(member).map(text => `mem_${text}`)]) {
+      const { status } = await scene.client.get(`/2025-04/members/${encodeURIComponent(id)}`, scene.token);
+      expect([id, status]).toEqual([id, 404]);
+    }
+  });
+});

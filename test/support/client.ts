@@ -1,0 +1,79 @@
+import type { InjectOptions } from 'fastify';
+import { createReplyCheck } from './openapi.ts';
+import type { Service } from './service.ts';
+
+export interface Reply<Body> {
+  status: number;
+  headers: Record<string, unknown>;
+  body: Body;
+}
+
+export interface ErrorReply {
+  message: string;
+}
+
+/** A client of the service whose replies are all held against the OpenAPI document. */
+export async function createClient(service: Pick<Service, 'app'>) {
+  const check = await createReplyCheck(service.app);
+
+  async function send<Body = ErrorReply>(
+    method: NonNullable<InjectOptions['method']>,
+    url: string,
+    token: string | undefined,
+    options: InjectOptions = {},
+  ): Promise<Reply<Body>> {
+    const reply = await service.app.inject({
+      method,
+      url,
+      ...options,
+      headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...options.headers },
+    });
+    check(reply, method, url);
+    return { status: reply.statusCode, headers: reply.headers, body: reply.json() };
+  }
+
+  return {
+    send,
+    get: <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
+      send<Body>('GET', url, token, options),
+    put: <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
+      send<Body>('PUT', url, token, options),
+    delete: <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
+      send<Body>('DELETE', url, token, options),
+  };
+}
+
+export type Client = Awaited<ReturnType<typeof createClient>>;
+
+/** Bodies as the interface specification has them. */
+export interface PullRequestBody {
+  id: string;
+  external_id: string;
+  number: number;
+  url: string;
+  state: string;
+  title: string;
+  body: string;
+  additions: number;
+  deletions: number;
+  commits: number;
+  changed_files: number;
+  score: number;
+  score_breakdown: { name: string; action: string; effect: number; expression: string }[];
+  created_at: number;
+  links: { member: string };
+}
+
+export interface MemberBody {
+  id: string;
+  name: string;
+  profile_photo_url: string;
+  created_at: number;
+  links: { pull_requests: string };
+}
+
+export interface PageBody<Item> {
+  data: Item[];
+  meta: { path: string | null; per_page: number; next_cursor: string | null; prev_cursor: string | null };
+  links: { first: string | null; last: string | null; prev: string | null; next: string | null };
+}

@@ -1,0 +1,83 @@
+import { createRequire } from 'node:module';
+import { expect } from 'vitest';
+import type { App } from '../../src/app.ts';
+
+/** What these tests use of ajv, which fastify brings along. */
+interface Ajv {
+  addFormat(name: string, check: (text: string) => boolean): Ajv;
+  addSchema(schema: object, key: string): Ajv;
+  getSchema(reference: string): ((value: unknown) => boolean) & { errors?: unknown };
+}
+
+export interface Schema {
+  [keyword: string]: unknown;
+  type?: string;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  additionalProperties?: boolean;
+}
+
+export interface OpenApiDocument {
+  openapi: string;
+  servers: { url: string }[];
+  paths: Record<string, Record<string, OpenApiOperation>>;
+  components: { schemas: Record<string, Schema>; securitySchemes: Record<string, unknown> };
+  security: object[];
+}
+
+export interface OpenApiOperation {
+  operationId: string;
+  responses: Record<string, { description: string; content: Record<string, { schema: Schema }> }>;
+}
+
+export interface CheckedReply {
+  statusCode: number;
+  headers: Record<string, unknown>;
+  body: string;
+}
+
+/** The document as the service serves it. */
+export async function readDocument(app: App): Promise<OpenApiDocument> {
+  return (await app.inject('/openapi.json')).json();
+}
+
+const escapePointer = (part: string) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'));
+
+/**
+ * Expects of a reply to `/2025-04/…` that it is one of those in the served document: its status, content type and the
+ * whole of its body; and of every reply that it is JSON and names its request.
+ */
+export async function createReplyCheck(app: App) {
+  const document = await readDocument(app);
+  const { Ajv2020 } = createRequire(import.meta.resolve('fastify'))('ajv/dist/2020.js') as {
+    Ajv2020: new (options: object) => Ajv;
+  };
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+    .addFormat('uri', text => URL.canParse(text))
+    .addSchema(document, 'openapi');
+  const templates = Object.keys(document.paths).map(path => ({
+    path,
+    shape: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`),
+  }));
+
+  return (reply: CheckedReply, method: string, url: string): void => {
+    const { statusCode: status } = reply;
+    expect(reply.headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'x-request-id': expect.stringMatching(/^[\w.:-]{1,64}$/),
+    });
+    if (method === 'HEAD') return;
+    const path = templates.find(({ shape }) => shape.test(url.replace(/\?.*/s, '')))?.path;
+    const responses = path === undefined ? undefined : document.paths[path]?.[method.toLowerCase()]?.responses;
+    let schema = '/components/schemas/Error';
+    if (path !== undefined && responses !== undefined) {
+      const entry = String(status) in responses ? String(status) : 'default';
+      schema = `/paths/${escapePointer(path)}/${method.toLowerCase()}/responses/${entry}/content/application~1json/schema`;
+    } else {
+      expect(status, 'a reply outside the document is an error').toBeGreaterThanOrEqual(400);
+    }
+    const check = ajv.getSchema(`openapi#${schema}`);
+    check(JSON.parse(reply.body));
+    expect(check.errors ?? [], `${method} ${url} → ${status}: ${reply.body}`).toEqual([]);
+  };
+}

@@ -1,0 +1,58 @@
+import { connect } from 'node:net';
+import type { App } from '../../src/app.ts';
+
+/** Lets the service listen on a free port of loopback, and tells it. */
+export async function listen(app: App): Promise<number> {
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const address = app.server.address();
+  if (address === null || typeof address === 'string') throw new Error('the service has no port');
+  return address.port;
+}
+
+export interface RawReply {
+  /** 0 where the connection ended without a reply. */
+  status: number;
+  /** Names in lower case. */
+  headers: Record<string, string>;
+  body: string;
+  /** Of all that came. */
+  text: string;
+  milliseconds: number;
+}
+
+/** Sends these bytes as they are, and reads until the other side closes; for what no HTTP client would send. */
+export function exchange(port: number, bytes: string | Buffer): Promise<RawReply> {
+  const began = performance.now();
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    socket.setEncoding('latin1');
+    socket.setTimeout(15_000, () => socket.destroy(new Error(`the connection stands open: ${text}`)));
+    socket.on('data', chunk => {
+      text += chunk;
+    });
+    let failure: Error | undefined;
+    socket.on('error', error => {
+      failure = error;
+    });
+    // A reset may come after the reply, when the service did not read all that was sent.
+    socket.on('close', () => {
+      if (failure !== undefined && text === '') reject(failure);
+      else resolve({ ...parseReply(text), text, milliseconds: performance.now() - began });
+    });
+  });
+}
+
+function parseReply(text: string): Pick<RawReply, 'status' | 'headers' | 'body'> {
+  const [head = '', ...rest] = text.split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  const headers = lines.map(line => {
+    const colon = line.indexOf(':');
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+  });
+  return {
+    status: Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1] ?? 0),
+    headers: Object.fromEntries(headers),
+    body: rest.join('\r\n\r\n'),
+  };
+}

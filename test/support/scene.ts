@@ -1,0 +1,53 @@
+import { applyRuleset } from '../../src/database/rules.ts';
+import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { type ImportResult, importPullRequests } from '../../src/sync/import.ts';
+import { createRequestWorker } from '../../src/sync/requests.ts';
+import { type Client, createClient } from './client.ts';
+import type { Organisation as GithubOrganisation } from './github/organisation.ts';
+import type { Repository } from './github/repository.ts';
+import { type GithubStandIn, startGithub } from './github/server.ts';
+import { createTenant, type Service, startService, type Tenant } from './service.ts';
+
+/** A service, the GitHub that it asks, and the organisation `acme`, which both know. */
+export interface Scene extends Tenant {
+  github: GithubStandIn;
+  acme: GithubOrganisation;
+  web: Repository;
+  service: Service;
+  client: Client;
+  /** Brings in all that GitHub has of acme. */
+  import(): Promise<ImportResult>;
+  applyRules(rules: RuleDefinition[]): Promise<void>;
+  /** Works off what waits to be fetched. @returns how many batches there were */
+  workOff(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export async function startScene(environment: Record<string, string> = {}): Promise<Scene> {
+  const github = await startGithub();
+  const acme = github.organisation('acme', { name: 'Acme' });
+  const service = await startService({ GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment });
+  const tenant = await createTenant(service, { login: 'acme', githubId: acme.id });
+  const work = createRequestWorker(service);
+  return {
+    ...tenant,
+    github,
+    acme,
+    web: acme.repository('web'),
+    service,
+    client: await createClient(service),
+    import: () => importPullRequests(service, tenant.organisation),
+    async applyRules(rules) {
+      await service.database.transaction(executor => applyRuleset(executor, tenant.organisation.id, rules));
+    },
+    async workOff() {
+      let batches = 0;
+      while (await work()) batches += 1;
+      return batches;
+    },
+    async close() {
+      await service.close();
+      await github.close();
+    },
+  };
+}
