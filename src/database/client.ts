@@ -53,6 +53,8 @@ export function connectDatabase(url: string, log: Logger): Database {
   const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000 });
   // Without a listener the loss of an idle connection would end the process.
   pool.on('error', error => log.warn({ err: error }, 'an idle database connection was lost'));
+  // The same holds while a transaction has it, when the pool does not listen: the transaction's statement tells.
+  pool.on('connect', client => client.on('error', () => undefined));
   const reader = createReader({ ...options, pipeline: true, options: '-c default_transaction_read_only=on' }, log);
 
   const attempt = async <Result>(work: (executor: Executor) => Promise<Result>): Promise<Result> => {

@@ -3,14 +3,30 @@ import pg from 'pg';
 /** Thrown within a transaction that must start again because another one has just inserted the same row. */
 export class TransactionOvertaken extends Error {}
 
+/** How `pg` and `pg-pool` say that a connection failed; these errors have no code. */
+const connectionTexts =
+  /^(Connection terminated|Query read timeout|Client has encountered|timeout (exceeded|expired)|Cannot use a pool|Client was closed)/;
+
+interface DriverError extends Error {
+  code?: unknown;
+  syscall?: unknown;
+}
+
 /** The error that PostgreSQL or its driver threw, below drizzle's wrapping. */
-function driverError(error: unknown): { code?: unknown; message: string } | undefined {
+function driverError(error: unknown): DriverError | undefined {
   let current = error;
   for (let depth = 0; current instanceof Error && depth < 5; depth += 1) {
-    if (current instanceof TransactionOvertaken || current instanceof pg.DatabaseError || current.cause === undefined) {
-      return current as Error & { code?: unknown };
+    const { cause } = current;
+    if (
+      current instanceof TransactionOvertaken ||
+      current instanceof pg.DatabaseError ||
+      // The pool's own say more than what caused them: that it was a timeout.
+      connectionTexts.test(current.message) ||
+      cause === undefined
+    ) {
+      return current;
     }
-    current = current.cause;
+    current = cause;
   }
   return undefined;
 }
@@ -21,20 +37,17 @@ export function isRepeatable(error: unknown): boolean {
   return cause instanceof TransactionOvertaken || ['40001', '40P01', '23505'].includes(String(cause?.code));
 }
 
-/**
- * Whether the connection, not the statement, failed. Classes and codes are those of PostgreSQL's appendix A; the
- * texts are those of `pg` and `pg-pool`, which have no codes.
- */
+/** Whether the connection, not the statement, failed. Classes and codes are those of PostgreSQL's appendix A. */
 export function isConnectionFailure(error: unknown): boolean {
   const cause = driverError(error);
   if (cause === undefined) return false;
   const code = String(cause.code ?? '');
   return (
     /^(08|57P0[1-4]$)/.test(code) ||
-    /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT$|EACCES$)/.test(code) ||
-    /^(Connection terminated|Query read timeout|Client has encountered|timeout exceeded|Cannot use a pool|Client was closed)/.test(
-      cause.message,
-    )
+    /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/.test(code) ||
+    // Of a Unix socket; a file that is missing has the same codes.
+    (/^(ENOENT|EACCES)$/.test(code) && cause.syscall === 'connect') ||
+    connectionTexts.test(cause.message)
   );
 }
 

@@ -1,0 +1,356 @@
+import { createServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectDatabase, type Database } from '../../src/database/client.ts';
+import { isDatabaseUnavailable, TransactionOvertaken } from '../../src/database/failures.ts';
+import { administer } from '../support/database-server.ts';
+import { startProxy, type TcpProxy } from '../support/proxy.ts';
+import { createDatabase } from '../support/service.ts';
+
+const log = pino({ level: 'silent' });
+let url: string;
+let drop: () => Promise<void>;
+
+beforeAll(async () => {
+  ({ url, drop } = await createDatabase());
+  await administer(url, 'create table marks (name text primary key)');
+});
+afterAll(() => drop());
+
+/** Through a proxy of its own, and closed whatever happens. */
+async function withDatabase<Result>(work: (database: Database, proxy: TcpProxy) => Promise<Result>): Promise<Result> {
+  const proxy = await startProxy(url);
+  const database = connectDatabase(proxy.through(url), log);
+  try {
+    return await work(database, proxy);
+  } finally {
+    await database.close();
+    await proxy.close();
+  }
+}
+
+let names = 0;
+const newName = () => `mark ${++names}`;
+
+async function count(database: Database, name: string): Promise<number> {
+  const rows = await database.read<[string]>({ name: 'marks', text: 'select count(*) from marks where name = $1' }, [
+    name,
+  ]);
+  return Number(rows[0]?.[0]);
+}
+
+const now = { name: 'now', text: 'select now()' };
+
+async function timed(promise: Promise<unknown>): Promise<{ error: unknown; milliseconds: number }> {
+  const start = performance.now();
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return { error, milliseconds: performance.now() - start };
+}
+
+describe('a transaction', () => {
+  test.each([
+    ['a serialisation failure', '40001'],
+    ['a deadlock', '40P01'],
+    ['a row that appeared meanwhile', '23505'],
+  ])('is run again after %s, with one effect', async (_, code) => {
+    await withDatabase(async database => {
+      const name = newName();
+      let tried = 0;
+      await database.transaction(async executor => {
+        tried += 1;
+        await executor.execute(sql`insert into marks values (${name})`);
+        if (tried < 3) {
+          await executor.execute(sql.raw(`do $$ begin raise exception 'injected' using errcode = '${code}'; end $$`));
+        }
+      });
+      expect(tried).toBe(3);
+      expect(await count(database, name)).toBe(1);
+    });
+  });
+
+  test('is run again where another one has overtaken it', async () => {
+    await withDatabase(async database => {
+      const name = newName();
+      let tried = 0;
+      await database.transaction(async executor => {
+        tried += 1;
+        await executor.execute(sql`insert into marks values (${name})`);
+        if (tried === 1) throw new TransactionOvertaken();
+      });
+      expect(tried).toBe(2);
+      expect(await count(database, name)).toBe(1);
+    });
+  });
+
+  test('is given up after four tries', async () => {
+    await withDatabase(async database => {
+      let tried = 0;
+      const { error } = await timed(
+        database.transaction(async executor => {
+          tried += 1;
+          await executor.execute(sql.raw(`do $$ begin raise exception 'injected' using errcode = '40001'; end $$`));
+        }),
+      );
+      expect(isDatabaseUnavailable(error)).toBe(true);
+      expect(tried).toBe(4);
+    });
+  });
+
+  test('that fails otherwise is undone, not run again, and its connection serves on', async () => {
+    await withDatabase(async (database, proxy) => {
+      const name = newName();
+      let tried = 0;
+      const failing = database.transaction(async executor => {
+        tried += 1;
+        await executor.execute(sql`insert into marks values (${name})`);
+        throw new Error('a defect');
+      });
+      await expect(failing).rejects.toThrow('a defect');
+      await database.transaction(executor => executor.execute(sql`select 1`));
+      expect(tried).toBe(1);
+      expect(proxy.connections).toBe(1);
+      expect(await count(database, name)).toBe(0);
+    });
+  });
+
+  test('is run again where its server process is ended, with one effect', async () => {
+    await withDatabase(async database => {
+      const name = newName();
+      let tried = 0;
+      await database.transaction(async executor => {
+        tried += 1;
+        await executor.execute(sql`insert into marks values (${name})`);
+        if (tried === 1) await executor.execute(sql`select pg_terminate_backend(pg_backend_pid())`);
+      });
+      expect(tried).toBe(2);
+      expect(await count(database, name)).toBe(1);
+    });
+  });
+
+  test('is run again where its connection breaks while it waits for an answer', async () => {
+    await withDatabase(async (database, proxy) => {
+      const name = newName();
+      let tried = 0;
+      await database.transaction(async executor => {
+        tried += 1;
+        await executor.execute(sql`insert into marks values (${name})`);
+        if (tried > 1) return;
+        const sleeping = executor.execute(sql`select pg_sleep(0.3)`);
+        setTimeout(() => proxy.cut(), 50);
+        await sleeping;
+      });
+      expect(tried).toBe(2);
+      expect(await count(database, name)).toBe(1);
+    });
+  });
+
+  test('is run again where its connection breaks between two statements', async () => {
+    await withDatabase(async (database, proxy) => {
+      const name = newName();
+      let tried = 0;
+      await database.transaction(async executor => {
+        tried += 1;
+        await executor.execute(sql`insert into marks values (${name})`);
+        if (tried > 1) return;
+        proxy.cut();
+        await delay(50);
+        await executor.execute(sql`select 1`);
+      });
+      expect(tried).toBe(2);
+      expect(await count(database, name)).toBe(1);
+    });
+  });
+
+  test('whose commit succeeded unheard is run again', async () => {
+    await withDatabase(async (database, proxy) => {
+      const name = newName();
+      let tried = 0;
+      await database.transaction(async executor => {
+        tried += 1;
+        if (tried === 1) proxy.loseReplyTo('commit');
+        await executor.execute(sql`insert into marks values (${name}) on conflict do nothing`);
+      });
+      expect(tried).toBe(2);
+      expect(await count(database, name)).toBe(1);
+    });
+  });
+
+  test('that waits in a ring with another one is run again', async () => {
+    await withDatabase(async database => {
+      const [one, other] = [newName(), newName()];
+      await database.executor.execute(sql`insert into marks values (${one}), (${other})`);
+      let tried = 0;
+      const bothHold: (() => void)[] = [];
+      const lock = (first: string, second: string) =>
+        database.transaction(async executor => {
+          tried += 1;
+          await executor.execute(sql`set local deadlock_timeout = '20ms'`);
+          await executor.execute(sql`select from marks where name = ${first} for update`);
+          if (tried <= 2) {
+            await new Promise<void>(resolve => {
+              bothHold.push(resolve);
+              if (bothHold.length === 2) for (const go of bothHold) go();
+            });
+          }
+          await executor.execute(sql`select from marks where name = ${second} for update`);
+        });
+      await Promise.all([lock(one, other), lock(other, one)]);
+      expect(tried).toBe(3);
+    });
+  });
+});
+
+describe('a read', () => {
+  test('is asked again where the connection breaks', async () => {
+    await withDatabase(async (database, proxy) => {
+      await database.read(now, []);
+      const sleeping = database.read({ name: 'sleep', text: 'select pg_sleep(0.2)' }, []);
+      setTimeout(() => proxy.cut(), 50);
+      expect(await sleeping).toHaveLength(1);
+      expect(proxy.connections).toBe(2);
+    });
+  });
+
+  test('shares one connection with all others', async () => {
+    await withDatabase(async (database, proxy) => {
+      const all = await Promise.all(Array.from({ length: 100 }, () => database.read(now, [])));
+      expect(all.every(rows => rows.length === 1)).toBe(true);
+      expect(proxy.connections).toBe(1);
+    });
+  });
+
+  test('that fails leaves those around it alone', async () => {
+    await withDatabase(async (database, proxy) => {
+      const wrong = { name: 'wrong', text: 'select 1 / ($1::int - 1)' };
+      const results = await Promise.allSettled(['0', '1', '2', '1', '3'].map(value => database.read(wrong, [value])));
+      expect(results.map(({ status }) => status)).toEqual([
+        'fulfilled',
+        'rejected',
+        'fulfilled',
+        'rejected',
+        'fulfilled',
+      ]);
+      expect(proxy.connections).toBe(1);
+    });
+  });
+
+  test('cannot write', async () => {
+    await withDatabase(async database => {
+      const writing = database.read({ name: 'write', text: 'insert into marks values ($1)' }, [newName()]);
+      await expect(writing).rejects.toMatchObject({ code: '25006' });
+    });
+  });
+});
+
+describe.concurrent('in time', () => {
+  test('what finds the pool exhausted fails within two seconds', async () => {
+    await withDatabase(async database => {
+      let release: () => void = () => undefined;
+      const released = new Promise<void>(resolve => {
+        release = resolve;
+      });
+      const holding = Array.from({ length: 10 }, () => database.transaction(() => released));
+      const { error, milliseconds } = await timed(database.executor.execute(sql`select 1`));
+      release();
+      await Promise.all(holding);
+      expect(isDatabaseUnavailable(error)).toBe(true);
+      expect(milliseconds).toBeGreaterThan(1_500);
+      expect(milliseconds).toBeLessThan(2_800);
+      expect(await timed(database.executor.execute(sql`select 1`))).toMatchObject({ error: undefined });
+    });
+  });
+
+  test('a half-open connection is replaced within five seconds', async () => {
+    await withDatabase(async (database, proxy) => {
+      await Promise.all([database.read(now, []), database.executor.execute(sql`select 1`)]);
+      proxy.stall();
+      const results = await Promise.all([
+        timed(database.read(now, [])),
+        timed(database.executor.execute(sql`select 1`)),
+      ]);
+      for (const { error, milliseconds } of results) {
+        // A read behind the one that timed out is asked again.
+        if (error !== undefined) expect(isDatabaseUnavailable(error)).toBe(true);
+        expect(milliseconds).toBeLessThan(5_800);
+      }
+      const after = await Promise.all([
+        timed(database.read(now, [])),
+        timed(database.transaction(executor => executor.execute(sql`select 1`))),
+      ]);
+      for (const { error, milliseconds } of after) {
+        expect(error).toBeUndefined();
+        expect(milliseconds).toBeLessThan(1_000);
+      }
+    });
+  });
+
+  test('a transaction on a half-open connection fails within five seconds', async () => {
+    await withDatabase(async (database, proxy) => {
+      await database.executor.execute(sql`select 1`);
+      proxy.stall();
+      const { error, milliseconds } = await timed(database.transaction(executor => executor.execute(sql`select 1`)));
+      expect(isDatabaseUnavailable(error)).toBe(true);
+      expect(milliseconds).toBeLessThan(5_800);
+    });
+  });
+
+  test('a server that accepts and says nothing is given up within two seconds', async () => {
+    const sockets: Socket[] = [];
+    const mute = createServer(socket => sockets.push(socket));
+    await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve));
+    const address = mute.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    const database = connectDatabase(`postgres://nobody:nothing@127.0.0.1:${port}/none`, log);
+    const results = await Promise.all([
+      timed(database.read(now, [])),
+      timed(database.executor.execute(sql`select 1`)),
+      timed(database.transaction(executor => executor.execute(sql`select 1`))),
+    ]);
+    for (const { error, milliseconds } of results) {
+      expect(isDatabaseUnavailable(error)).toBe(true);
+      expect(milliseconds).toBeLessThan(2_800);
+    }
+    await database.close();
+    for (const socket of sockets) socket.destroy();
+    await new Promise(resolve => mute.close(resolve));
+  });
+
+  test('the first call after the server is back succeeds', async () => {
+    await withDatabase(async (database, proxy) => {
+      await Promise.all([database.read(now, []), database.executor.execute(sql`select 1`)]);
+      proxy.refuse();
+      proxy.cut();
+      for (const failing of [
+        database.read(now, []),
+        database.executor.execute(sql`select 1`),
+        database.transaction(executor => executor.execute(sql`select 1`)),
+      ]) {
+        expect(isDatabaseUnavailable((await timed(failing)).error)).toBe(true);
+      }
+      proxy.accept();
+      expect(await database.read(now, [])).toHaveLength(1);
+      await database.transaction(executor => executor.execute(sql`select 1`));
+    });
+  });
+});
+
+test('closing leaves no connection behind', async () => {
+  const database = connectDatabase(url, log);
+  await Promise.all([
+    database.read(now, []),
+    ...Array.from({ length: 5 }, () => database.executor.execute(sql`select pg_sleep(0.05)`)),
+  ]);
+  await database.close();
+  await withDatabase(async other => {
+    const { rows } = await other.executor.execute<{ count: number }>(
+      sql`select count(*)::int as count from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`,
+    );
+    expect(rows[0]?.count).toBe(0);
+  });
+});

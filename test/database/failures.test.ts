@@ -1,0 +1,98 @@
+import { DrizzleQueryError } from 'drizzle-orm';
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import {
+  isConnectionFailure,
+  isDatabaseUnavailable,
+  isRepeatable,
+  isTimeout,
+  TransactionOvertaken,
+} from '../../src/database/failures.ts';
+
+const wrapped = (cause: Error) => new DrizzleQueryError('select timeout from deadlock', [], cause);
+function postgres(code: string): pg.DatabaseError {
+  const error = new pg.DatabaseError('said by PostgreSQL', 20, 'error');
+  error.code = code;
+  return error;
+}
+const system = (code: string) => Object.assign(new Error(`connect ${code}`), { code });
+
+describe.each([
+  ['as it is', (error: Error) => error],
+  ['wrapped by drizzle', wrapped],
+])('an error %s', (_, form) => {
+  test.each(['40001', '40P01', '23505'])('of SQLSTATE %s has the transaction run again', code => {
+    expect(isRepeatable(form(postgres(code)))).toBe(true);
+    expect(isConnectionFailure(form(postgres(code)))).toBe(false);
+  });
+
+  test('of an overtaken transaction has it run again', () => {
+    expect(isRepeatable(form(new TransactionOvertaken()))).toBe(true);
+  });
+
+  test.each(['08006', '08P01', '57P01', '57P02', '57P03'])('of SQLSTATE %s is one of the connection', code => {
+    expect(isConnectionFailure(form(postgres(code)))).toBe(true);
+    expect(isDatabaseUnavailable(form(postgres(code)))).toBe(true);
+    expect(isRepeatable(form(postgres(code)))).toBe(false);
+  });
+
+  test.each(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN'])(
+    'with the code %s is one of the connection',
+    code => {
+      expect(isConnectionFailure(form(system(code)))).toBe(true);
+      expect(isTimeout(form(system(code)))).toBe(false);
+    },
+  );
+
+  test.each(['53100', '53200', '53300', '58030', '28P01', '28000', '3D000', '25006', '57014', '55P03', 'XX001'])(
+    'of SQLSTATE %s is the database at fault, with the connection in order',
+    code => {
+      expect(isDatabaseUnavailable(form(postgres(code)))).toBe(true);
+      expect(isConnectionFailure(form(postgres(code)))).toBe(false);
+    },
+  );
+
+  test.each(['22P02', '23503', '23502', '42703', '42601', '22012'])('of SQLSTATE %s is a defect of ours', code => {
+    expect(isDatabaseUnavailable(form(postgres(code)))).toBe(false);
+    expect(isRepeatable(form(postgres(code)))).toBe(false);
+  });
+
+  test.each([
+    'Query read timeout',
+    'timeout exceeded when trying to connect',
+    'timeout expired',
+    'Connection terminated due to connection timeout',
+  ])('"%s" is a timeout: another try would double the wait', message => {
+    const error = new Error(message, { cause: new Error('Connection terminated unexpectedly') });
+    expect(isTimeout(form(error))).toBe(true);
+    expect(isConnectionFailure(form(error))).toBe(true);
+  });
+
+  test('of no database is neither', () => {
+    const error = form(new TypeError('x is not a function'));
+    expect([isRepeatable(error), isConnectionFailure(error), isDatabaseUnavailable(error), isTimeout(error)]).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
+  });
+});
+
+test('several refused addresses of one host are a failed connection', () => {
+  const refused = Object.assign(new AggregateError([system('ECONNREFUSED'), system('ECONNREFUSED')]), {
+    code: 'ECONNREFUSED',
+  });
+  expect(isConnectionFailure(refused)).toBe(true);
+});
+
+test('a missing socket is a failed connection, a missing file is none', () => {
+  const missing = (syscall: string) => Object.assign(new Error(`ENOENT, ${syscall}`), { code: 'ENOENT', syscall });
+  expect(isConnectionFailure(missing('connect'))).toBe(true);
+  expect(isDatabaseUnavailable(missing('open'))).toBe(false);
+});
+
+test.each([undefined, null, 'text', { code: '40001' }])('what is no error (%s) is none of the database', value => {
+  expect(isDatabaseUnavailable(value)).toBe(false);
+  expect(isRepeatable(value)).toBe(false);
+});

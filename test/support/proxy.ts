@@ -1,0 +1,99 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** Stands between a client and a server over TCP, and fails as networks and dying servers do. */
+export interface TcpProxy {
+  /** The same address by way of the proxy. */
+  through(url: string): string;
+  /** How many connections have been made. */
+  readonly connections: number;
+  /** The connections there are go silent, as when a firewall forgets them; new ones work. */
+  stall(): void;
+  /** The connections there are break. */
+  cut(): void;
+  /** The next message that contains `text` reaches the server, but the connection breaks before the answer is through. */
+  loseReplyTo(text: string): void;
+  /** New connections are refused until {@link TcpProxy.accept}. */
+  refuse(): void;
+  accept(): void;
+  close(): Promise<void>;
+}
+
+interface Pair {
+  client: Socket;
+  server: Socket;
+  stalled: boolean;
+}
+
+export async function startProxy(targetUrl: string): Promise<TcpProxy> {
+  const { hostname, port } = new URL(targetUrl);
+  const pairs = new Set<Pair>();
+  let connections = 0;
+  let refusing = false;
+  let lost: string | undefined;
+
+  const destroy = (pair: Pair) => {
+    pair.client.destroy();
+    pair.server.destroy();
+    pairs.delete(pair);
+  };
+  const proxy = createServer(client => {
+    if (refusing) {
+      client.resetAndDestroy();
+      return;
+    }
+    connections += 1;
+    const pair: Pair = { client, server: connect(Number(port), hostname), stalled: false };
+    pairs.add(pair);
+    let loses = false;
+    client.on('data', data => {
+      if (pair.stalled) return;
+      if (lost !== undefined && data.includes(lost)) {
+        loses = true;
+        lost = undefined;
+      }
+      pair.server.write(data);
+    });
+    pair.server.on('data', data => {
+      if (loses) destroy(pair);
+      else if (!pair.stalled) client.write(data);
+    });
+    for (const end of [client, pair.server]) {
+      end.setNoDelay(true);
+      end.on('error', () => destroy(pair));
+      end.on('close', () => destroy(pair));
+    }
+  });
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
+  const address = proxy.address() as AddressInfo;
+
+  return {
+    through(url) {
+      const changed = new URL(url);
+      changed.hostname = '127.0.0.1';
+      changed.port = String(address.port);
+      return changed.href;
+    },
+    get connections() {
+      return connections;
+    },
+    stall() {
+      for (const pair of pairs) pair.stalled = true;
+    },
+    cut() {
+      for (const pair of pairs) destroy(pair);
+    },
+    loseReplyTo(text) {
+      lost = text;
+    },
+    refuse() {
+      refusing = true;
+    },
+    accept() {
+      refusing = false;
+    },
+    async close() {
+      for (const pair of pairs) destroy(pair);
+      await new Promise(resolve => proxy.close(resolve));
+    },
+  };
+}
