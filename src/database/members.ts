@@ -93,7 +93,7 @@ export async function markLeft(executor: Executor, organisationId: string, githu
 /** The last in Unix seconds, as text. */
 export type MemberRow = [id: string, name: string, photoUrl: string, createdAt: string];
 
-const columns = 'id, name, photo_url, extract(epoch from created_at)::bigint';
+const columns = 'id, name, photo_url, floor(extract(epoch from created_at))::bigint';
 
 const all = {
   name: 'members',

@@ -18,7 +18,7 @@ export type RuleRow = [
 
 const latestFirst = {
   name: 'rules',
-  text: `select id, name, description, is_enabled, logic, extract(epoch from created_at)::bigint from rules
+  text: `select id, name, description, is_enabled, logic, floor(extract(epoch from created_at))::bigint from rules
     where organisation_id = $1 order by created_at desc, position desc`,
 };
 

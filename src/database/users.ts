@@ -47,7 +47,7 @@ export async function removeUser(executor: Executor, user: User): Promise<void> 
 /** The last in Unix seconds, as text. */
 export type UserRow = [id: string, name: string, email: string, photoUrl: string, createdAt: string];
 
-const columns = 'id, name, email, photo_url, extract(epoch from created_at)::bigint';
+const columns = 'id, name, email, photo_url, floor(extract(epoch from created_at))::bigint';
 
 const ofId = { name: 'user_of_id', text: `select ${columns} from users where organisation_id = $1 and id = $2` };
 

@@ -86,7 +86,7 @@ describe('a pull request', () => {
         { name: 'Titled "<Ω>"', action: 'ADD', effect: 7, expression: 'contains(title, "\\"")' },
       ],
       created_at: 1_700_000_000,
-      links: { member: `http://localhost:80/2025-04/members/${members.body.data[0]?.id.slice(0)}` },
+      links: { member: `http://localhost:80/2025-04/members/${members.body.data[0]?.id}` },
     });
     const member = await client.get<{ data: MemberBody }>(new URL(stored.links.member).pathname, token);
     expect(member.body.data.name).toBe('Ada Lovelace');

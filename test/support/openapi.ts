@@ -67,7 +67,7 @@ export async function createReplyCheck(app: App) {
       'x-request-id': expect.stringMatching(/^[\w.:-]{1,64}$/),
     });
     if (method === 'HEAD') return;
-    const path = templates.find(({ shape }) => shape.test(url.replace(/\?.*/s, '')))?.path;
+    const path = templates.find(({ shape }) => shape.test(url.replace(/^http:\/\/[^/]+|\?.*/gs, '')))?.path;
     const responses = path === undefined ? undefined : document.paths[path]?.[method.toLowerCase()]?.responses;
     let schema = '/components/schemas/Error';
     if (path !== undefined && responses !== undefined) {

@@ -1,0 +1,87 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { formatId, newId } from '../../src/ids.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import type { MemberBody } from '../support/client.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { createTenant } from '../support/service.ts';
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await startScene();
+});
+afterAll(() => scene.close());
+
+const list = async (token = scene.token) => {
+  const { status, body } = await scene.client.get<{ data: MemberBody[] }>('/2025-04/members', token);
+  expect(status).toBe(200);
+  return body.data;
+};
+
+describe('members', () => {
+  test('have every field of the specification, the name being the login where GitHub has none', async () => {
+    const { acme, service, organisation, client, token } = scene;
+    const before = Math.floor(Date.now() / 1000);
+    acme.member('ada', { name: 'Ada "Λ" Lovelace' });
+    acme.member('nameless');
+    await syncMembers(service, organisation);
+    const members = await list();
+    expect(members.map(({ name }) => name).toSorted()).toEqual(['Ada "Λ" Lovelace', 'nameless']);
+    for (const member of members) {
+      expect(member).toEqual({
+        id: expect.stringMatching(/^mem_[0-7][0-9a-z]{25}$/),
+        name: member.name,
+        profile_photo_url: expect.stringMatching(/^https:\/\/avatars\.githubusercontent\.com\/u\/\d+\?v=4$/),
+        created_at: expect.any(Number),
+        links: { pull_requests: `http://localhost:80/2025-04/members/${member.id}/pull-requests` },
+      });
+      expect(member.created_at).toBeGreaterThanOrEqual(before);
+      expect(member.created_at).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
+      const alone = await client.get<{ data: MemberBody }>(`/2025-04/members/${member.id}`, token);
+      expect(alone.body).toEqual({ data: member });
+    }
+  });
+
+  test('are listed latest first, those of one moment by id, and without an envelope', async () => {
+    const { acme, service, organisation, client, token } = scene;
+    for (let index = 0; index < 20; index += 1) acme.member(`member-${index}`);
+    await syncMembers(service, organisation);
+    await service.database.executor.execute(sql`update members set created_at =
+      to_timestamp(1700000000 + (github_id % 3)) where login like 'member-%'`);
+    const { body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
+    expect(Object.keys(body)).toEqual(['data']);
+    const key = ({ created_at, id }: MemberBody) => `${created_at} ${id}`;
+    expect(body.data.map(key)).toEqual(body.data.map(key).toSorted().toReversed());
+    expect(new Set(body.data.map(({ created_at }) => created_at)).size).toBeGreaterThanOrEqual(4);
+    expect(body.data).toHaveLength(22);
+  });
+
+  test('were created in the second that had begun, not in the next one', async () => {
+    await scene.service.database.executor.execute('update members set created_at = to_timestamp(1700000000.9)');
+    expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
+  });
+
+  test('who have left are listed no more, but their pull requests still lead to them', async () => {
+    const { acme, service, organisation, client, token } = scene;
+    const leaver = acme.member('leaver', { name: 'Leah Verne' });
+    await syncMembers(service, organisation);
+    const before = (await list()).find(({ name }) => name === 'Leah Verne');
+    acme.leave(leaver);
+    await syncMembers(service, organisation);
+    expect((await list()).map(({ name }) => name)).not.toContain('Leah Verne');
+    const alone = await client.get<{ data: MemberBody }>(`/2025-04/members/${before?.id}`, token);
+    expect(alone.body.data).toEqual(before);
+    expect((await client.get(`/2025-04/members/${before?.id}/pull-requests`, token)).status).toBe(200);
+  });
+
+  test("of another organisation are not listed, and asking for one's member is forbidden", async () => {
+    const { client, token } = scene;
+    const other = await createTenant(scene.service);
+    expect(await list(other.token)).toEqual([]);
+    const [mine] = await list();
+    const foreign = await client.get(`/2025-04/members/${mine?.id}`, other.token);
+    expect([foreign.status, foreign.body]).toEqual([403, { message: 'This action is unauthorized.' }]);
+    const unknown = await client.get(`/2025-04/members/${formatId('mem', newId())}`, token);
+    expect([unknown.status, unknown.body]).toEqual([404, { message: 'There is no member with this id.' }]);
+  });
+});

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { applyRuleset } from '../../src/database/rules.ts';
+import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { type Client, createClient } from '../support/client.ts';
+import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+
+interface RuleBody {
+  id: string;
+  name: string;
+  description: string;
+  is_enabled: boolean;
+  logic: { expression: string; effect: { action: string; value: string } }[];
+  created_at: number;
+}
+
+let service: Service;
+let tenant: Tenant;
+let client: Client;
+beforeAll(async () => {
+  service = await startService();
+  tenant = await createTenant(service);
+  client = await createClient(service);
+});
+afterAll(() => service.close());
+
+const list = async (token = tenant.token) => {
+  const { status, body } = await client.get<{ data: RuleBody[] }>('/2025-04/rules', token);
+  expect(status).toBe(200);
+  expect(Object.keys(body)).toEqual(['data']);
+  return body.data;
+};
+const apply = (rules: RuleDefinition[]) =>
+  service.database.transaction(executor => applyRuleset(executor, tenant.organisation.id, rules));
+const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinition => ({
+  name,
+  description: '',
+  is_enabled: true,
+  logic: [{ expression: 'true', effect: { action: 'ADD', value: '1' } }],
+  ...values,
+});
+
+describe('rules', () => {
+  test('are none before the first are applied', async () => {
+    expect(await list()).toEqual([]);
+  });
+
+  test('have every field of the specification, text kept as it was written', async () => {
+    const before = Math.floor(Date.now() / 1000);
+    const logic: RuleDefinition['logic'] = [
+      { expression: 'merged && size <= 200', effect: { action: 'ADD', value: '10' } },
+      { expression: 'contains(title, "\\" \u{1F600} </script>")', effect: { action: 'SUBTRACT', value: 'min( 5,1 )' } },
+    ];
+    await apply([rule('Quotes " and \u202e', { description: 'Why\n"this"', is_enabled: false, logic })]);
+    const [only, ...others] = await list();
+    expect(others).toEqual([]);
+    expect(only).toEqual({
+      id: expect.stringMatching(/^rul_[0-7][0-9a-z]{25}$/),
+      name: 'Quotes " and \u202e',
+      description: 'Why\n"this"',
+      is_enabled: false,
+      logic,
+      created_at: expect.any(Number),
+    });
+    expect(only?.created_at).toBeGreaterThanOrEqual(before);
+  });
+
+  test("applied at one moment are listed in the reverse of the file's order", async () => {
+    const names = Array.from({ length: 12 }, (_, index) => `rule ${(index * 7) % 12}`);
+    await apply(names.map(name => rule(name)));
+    expect((await list()).map(({ name }) => name)).toEqual(names.toReversed());
+  });
+
+  test('were created in the second that had begun, not in the next one', async () => {
+    await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000.9)');
+    expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
+  });
+
+  test('that a new file keeps stay the same rules, behind those that it adds', async () => {
+    await apply([rule('kept'), rule('dropped')]);
+    const kept = (await list()).find(({ name }) => name === 'kept');
+    await service.database.executor.execute("update rules set created_at = created_at - interval '1 hour'");
+    await apply([rule('new'), rule('kept', { description: 'Changed' })]);
+    const after = await list();
+    expect(after.map(({ name }) => name)).toEqual(['new', 'kept']);
+    expect(after[1]).toEqual({ ...kept, description: 'Changed', created_at: (kept?.created_at ?? 0) - 3_600 });
+  });
+
+  test('of another organisation are not listed', async () => {
+    const other = await createTenant(service);
+    expect(await list(other.token)).toEqual([]);
+    expect(await list()).not.toEqual([]);
+  });
+});
