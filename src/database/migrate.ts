@@ -12,16 +12,28 @@ const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.u
 /** Any number will do, as long as every release uses the same: `pullscore` in letters' places, modulo 2^31. */
 const advisoryLock = 1_886_743_660;
 
+/** A server that starts may take a moment; one that is not there must be told soon. */
+const connectTimeout = 3_000;
+
 /**
  * Brings the schema up to date, once, however many replicas start together: the others wait for the lock and find
  * nothing left to do.
  *
  * @returns how many migrations were applied
+ * @throws ServiceError `database_unavailable` that says why the server can't be used
  */
 export async function migrateDatabase(url: string): Promise<number> {
-  const client = new pg.Client({ connectionString: url, application_name: 'pullscore migrate' });
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'pullscore migrate',
+    connectionTimeoutMillis: connectTimeout,
+  });
   client.on('error', () => undefined);
-  await client.connect();
+  try {
+    await client.connect();
+  } catch (error) {
+    throw new ServiceError('database_unavailable', explainRefusal(error, client), { cause: error });
+  }
   try {
     const { rows } = await client.query<{ version: number }>(
       `select current_setting('server_version_num')::int as version`,
@@ -37,9 +49,29 @@ export async function migrateDatabase(url: string): Promise<number> {
     const before = await appliedMigrations(client);
     await migrate(drizzle({ client }), { migrationsFolder });
     return (await appliedMigrations(client)) - before;
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof pg.DatabaseError ? error.cause : error;
+    if (!(cause instanceof pg.DatabaseError)) throw error;
+    throw new ServiceError(
+      'database_unavailable',
+      `The database's schema can't be brought up to date: ${cause.message}. Check the rights of the user in DATABASE_URL.`,
+      { cause: error },
+    );
   } finally {
     await client.end();
   }
+}
+
+/** Names the server, never the password. */
+function explainRefusal(error: unknown, { host, port, database = '' }: pg.Client): string {
+  const place = host.startsWith('/') ? host : `${host}:${port}`;
+  const { code, message } = error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
+  if (error instanceof pg.DatabaseError) {
+    return `The database ${database} at ${place} can't be used: ${message}. Check DATABASE_URL.`;
+  }
+  // One error for each address of a host comes without a text of its own.
+  const reason = code ?? (message === 'timeout expired' ? 'no answer' : message);
+  return `The database server at ${place} can't be reached: ${reason}. Check DATABASE_URL and that the server runs.`;
 }
 
 async function appliedMigrations(client: pg.Client): Promise<number> {

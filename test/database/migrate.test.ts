@@ -1,0 +1,196 @@
+import { createServer } from 'node:net';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { connectDatabase, type Database } from '../../src/database/client.ts';
+import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
+import { administer } from '../support/database-server.ts';
+import { createDatabase } from '../support/service.ts';
+
+let names = 0;
+
+async function createEmptyDatabase(): Promise<string> {
+  const name = `pullscore_empty_${process.pid}_${++names}`;
+  const serverUrl = inject('serverUrl');
+  await administer(serverUrl, `create database ${name}`);
+  onTestFinished(() => administer(serverUrl, `drop database ${name} with (force)`));
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+function connect(url: string): Database {
+  const database = connectDatabase(url, pino({ level: 'silent' }));
+  onTestFinished(() => database.close());
+  return database;
+}
+
+async function query<Row extends object>(url: string, text: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<Row>(text).finally(() => client.end());
+  return rows;
+}
+
+const countMigrations = 'select count(*)::int as count from drizzle.__drizzle_migrations';
+
+test('of three replicas that start on an empty database one migrates it, and all find it migrated', async () => {
+  const url = await createEmptyDatabase();
+  expect(await isMigrated(connect(url))).toBe(false);
+  const applied = await Promise.all([migrateDatabase(url), migrateDatabase(url), migrateDatabase(url)]);
+  const [{ count } = { count: 0 }] = await query<{ count: number }>(url, countMigrations);
+  expect(applied.toSorted((a, b) => a - b)).toEqual([0, 0, count]);
+  expect(count).toBeGreaterThan(0);
+  expect(await isMigrated(connect(url))).toBe(true);
+});
+
+test('a replica of an older release leaves a newer schema alone and works with it', async () => {
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  await administer(
+    url,
+    `insert into drizzle.__drizzle_migrations (hash, created_at)
+      select 'of a later release', max(created_at) + 1000 from drizzle.__drizzle_migrations`,
+  );
+  expect(await migrateDatabase(url)).toBe(0);
+  expect(await isMigrated(connect(url))).toBe(true);
+});
+
+test('a schema that lacks a migration is not ready', async () => {
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  const database = connect(url);
+  expect(await isMigrated(database)).toBe(true);
+  await administer(
+    url,
+    'delete from drizzle.__drizzle_migrations where created_at = (select max(created_at) from drizzle.__drizzle_migrations)',
+  );
+  expect(await isMigrated(database)).toBe(false);
+});
+
+test('a migration that fails leaves nothing behind and no lock', async () => {
+  const url = await createEmptyDatabase();
+  await administer(url, 'create table webhook_deliveries (in_the_way int)');
+  await expect(migrateDatabase(url)).rejects.toThrow(
+    /^The database's schema can't be brought up to date: relation "webhook_deliveries" already exists\. /,
+  );
+  expect(await query(url, `select relname from pg_class where relname = 'organisations'`)).toEqual([]);
+  await administer(url, 'drop table webhook_deliveries');
+  expect(await migrateDatabase(url)).toBeGreaterThan(0);
+});
+
+test('a server that accepts and says nothing is given up soon', async () => {
+  const mute = createServer(() => undefined);
+  await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    mute.close();
+  });
+  const address = mute.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  const start = performance.now();
+  await expect(migrateDatabase(`postgres://nobody:hush@127.0.0.1:${port}/none`)).rejects.toThrow(
+    `The database server at 127.0.0.1:${port} can't be reached: no answer. Check DATABASE_URL and that the server runs.`,
+  );
+  expect(performance.now() - start).toBeLessThan(6_000);
+});
+
+test('a server older than PostgreSQL 15 is refused by its version', async () => {
+  // Enough of the protocol to be asked for the version.
+  const message = (type: string, ...parts: (Buffer | string)[]) => {
+    const body = Buffer.concat(parts.map(part => Buffer.from(part)));
+    const head = Buffer.alloc(5);
+    head.write(type);
+    head.writeInt32BE(body.length + 4, 1);
+    return Buffer.concat([head, body]);
+  };
+  const ready = message('Z', 'I');
+  const integer = (value: number, bytes: number) => {
+    const buffer = Buffer.alloc(bytes);
+    buffer.writeIntBE(value, 0, bytes);
+    return buffer;
+  };
+  const column = [integer(1, 2), 'version\0', integer(0, 4), integer(0, 2), integer(23, 4), integer(4, 2)];
+  const answer = Buffer.concat([
+    message('T', ...column, integer(-1, 4), integer(0, 2)),
+    message('D', integer(1, 2), integer(6, 4), '140012'),
+    message('C', 'SELECT 1\0'),
+    ready,
+  ]);
+  const old = createServer(socket => {
+    socket.once('data', () => {
+      socket.write(Buffer.concat([message('R', integer(0, 4)), ready]));
+      socket.on('data', data => {
+        if (data.toString('latin1', 0, 1) === 'Q') socket.write(answer);
+      });
+    });
+    socket.on('error', () => undefined);
+  });
+  await new Promise<void>(resolve => old.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    old.close();
+  });
+  const address = old.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  await expect(migrateDatabase(`postgres://nobody@127.0.0.1:${port}/none`)).rejects.toThrow(
+    'PostgreSQL 14 is too old: pullscore needs version 15 or newer.',
+  );
+});
+
+/** What PostgreSQL's own catalogue says of the tables. */
+let url: string;
+let drop: () => Promise<void>;
+beforeAll(async () => {
+  ({ url, drop } = await createDatabase());
+});
+afterAll(() => drop());
+
+const tables = `select oid, relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`;
+
+test("every organisation's table has a primary key that starts with the organisation", async () => {
+  const rows = await query<{ relname: string; first: string | null }>(
+    url,
+    `select relname, (
+        select attname from pg_constraint join pg_attribute on attrelid = conrelid and attnum = conkey[1]
+        where conrelid = tables.oid and contype = 'p'
+      ) as first from (${tables}) as tables order by relname`,
+  );
+  const others = rows.filter(({ first }) => first !== 'organisation_id').map(({ relname }) => relname);
+  // The organisations themselves, and limits, which are a credential's: a token's belong to all organisations.
+  expect(others).toEqual(['github_limits', 'organisations']);
+  expect(rows.length).toBeGreaterThan(10);
+});
+
+test('every foreign key between them carries the organisation, on both sides first', async () => {
+  const rows = await query<{ source: string; target: string; columns: string[]; targets: string[] }>(
+    url,
+    `select conrelid::regclass::text as source, confrelid::regclass::text as target,
+      array(select attname::text from unnest(conkey) with ordinality as key (number, position)
+        join pg_attribute on attrelid = conrelid and attnum = number order by position) as columns,
+      array(select attname::text from unnest(confkey) with ordinality as key (number, position)
+        join pg_attribute on attrelid = confrelid and attnum = number order by position) as targets
+    from pg_constraint where contype = 'f'`,
+  );
+  const between = rows.filter(({ target }) => target !== 'organisations');
+  expect(between.map(({ source, target }) => `${source} → ${target}`).toSorted()).toEqual([
+    'access_tokens → users',
+    'pull_requests → members',
+    'pull_requests → repositories',
+    'score_changes → pull_requests',
+  ]);
+  for (const { columns, targets } of between)
+    expect([columns[0], targets[0]]).toEqual(['organisation_id', 'organisation_id']);
+  const toOrganisations = rows.filter(({ target }) => target === 'organisations');
+  for (const { columns, targets } of toOrganisations) expect([columns, targets]).toEqual([['organisation_id'], ['id']]);
+});
+
+test('every unique index of theirs has the organisation, so that they can be distributed by it', async () => {
+  const rows = await query<{ name: string; columns: string[] }>(
+    url,
+    `select indexrelid::regclass::text as name, array(
+        select attname::text from pg_attribute where attrelid = indrelid and attnum = any(indkey)
+      ) as columns
+    from pg_index join (${tables}) as tables on tables.oid = indrelid
+    where indisunique and relname not in ('organisations', 'github_limits')`,
+  );
+  expect(rows.filter(({ columns }) => !columns.includes('organisation_id'))).toEqual([]);
+});
