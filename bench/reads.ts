@@ -134,7 +134,7 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
             fetch_ticket)
           select $1, gen_random_uuid(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
             'https://github.com/bench/repository/pull/' || n, n, 'Change number ' || n,
-            repeat(md5(n::text) || ' ', 22), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
+            repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
             'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
             n % 4, n % 3, 0, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
             '{src/main.ts}', 15,

@@ -1,0 +1,36 @@
+import fc from 'fast-check';
+import { TypeID } from 'typeid-js';
+import { expect, test } from 'vitest';
+import { formatId, idPattern, newId, parseId } from '../src/ids.ts';
+
+test('an id is the TypeID of its UUID, there and back', () => {
+  fc.assert(
+    fc.property(fc.uuid(), uuid => {
+      const id = formatId('pr', uuid);
+      expect(id).toBe(TypeID.fromUUID('pr', uuid).toString());
+      expect(id).toMatch(new RegExp(idPattern('pr')));
+      expect(parseId('pr', id)).toBe(uuid);
+    }),
+  );
+});
+
+test('later ids sort after earlier ones', () => {
+  const first = newId();
+  const begin = Date.now();
+  while (Date.now() === begin);
+  expect([newId(), first].sort()[0]).toBe(first);
+});
+
+test.each([
+  ['another prefix', 'mem_01m7yyn3b5fqa9pkjnshnvyjzv'],
+  ['upper case', 'PR_01M7YYN3B5FQA9PKJNSHNVYJZV'],
+  ['upper-case digits', 'pr_01M7YYN3B5FQA9PKJNSHNVYJZV'],
+  ['a UUID', '01a1fdea-8d65-7dd4-9b4e-55cc6bbf4bfb'],
+  ['more than 128 bits', 'pr_8zzzzzzzzzzzzzzzzzzzzzzzzz'],
+  ['a digit too many', 'pr_01m7yyn3b5fqa9pkjnshnvyjzv0'],
+  ['a letter that base32 lacks', 'pr_01m7yyn3b5fqa9pkjnshnvyjzu'],
+  ['NUL', 'pr_0000000000000000000000000\0'],
+  ['nothing', ''],
+])('%s is no id of a pull request', (_, text) => {
+  expect(parseId('pr', text)).toBeUndefined();
+});
