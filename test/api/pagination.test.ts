@@ -1,0 +1,387 @@
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { addUser } from '../../src/database/users.ts';
+import { formatId, newId } from '../../src/ids.ts';
+import { type Client, createClient, type PageBody, type PullRequestBody } from '../support/client.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+
+let service: Service;
+let client: Client;
+beforeAll(async () => {
+  service = await startService();
+  client = await createClient(service);
+});
+afterAll(() => service.close());
+
+type Page = PageBody<PullRequestBody>;
+type Direction = 'next' | 'prev';
+const listUrl = '/2025-04/pull-requests';
+
+async function getPage(tenant: Tenant, url: string): Promise<Page> {
+  const { status, body } = await client.get<Page>(url, tenant.token);
+  expect(status).toBe(200);
+  return body;
+}
+
+/** Follows the links one way to their end. @param between runs after each page */
+async function follow(tenant: Tenant, url: string, direction: Direction, between = async (): Promise<void> => {}) {
+  const pages: Page[] = [];
+  for (let next: string | null = url; next !== null; next = pages.at(-1)?.links[direction] ?? null) {
+    pages.push(await getPage(tenant, next));
+    await between();
+    expect(pages.length, 'paging comes to an end').toBeLessThan(2_000);
+  }
+  return pages;
+}
+
+const idsOf = (pages: readonly Page[]) => pages.flatMap(page => page.data.map(({ id }) => id));
+const decode = (cursor: string | null | undefined) => JSON.parse(Buffer.from(cursor ?? '', 'base64url').toString());
+const encode = (cursor: unknown) => Buffer.from(JSON.stringify(cursor)).toString('base64url');
+const chunk = <Item>(items: readonly Item[], size: number) =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, page) => items.slice(page * size, (page + 1) * size));
+
+/** Ids as they must be listed: latest first, ties by id. */
+const listed = (rows: readonly { uuid: string; createdAt: number }[]) =>
+  rows
+    .toSorted((a, b) => b.createdAt - a.createdAt || (a.uuid < b.uuid ? 1 : -1))
+    .map(({ uuid }) => formatId('pr', uuid));
+
+async function insert(tenant: Tenant, createdAt: readonly number[]) {
+  const uuids = await insertPullRequests(service, tenant, createdAt);
+  return uuids.map((uuid, index) => ({ uuid, createdAt: createdAt[index] ?? 0 }));
+}
+
+describe('a page', () => {
+  test('has 15 items where nothing is said, links that are absolute, and cursors as Laravel makes them', async () => {
+    const tenant = await createTenant(service);
+    const rows = await insert(
+      tenant,
+      Array.from({ length: 31 }, (_, index) => 1_700_000_000 + index),
+    );
+    const all = listed(rows);
+    const first = await getPage(tenant, listUrl);
+    expect(first.data.map(({ id }) => id)).toEqual(all.slice(0, 15));
+    expect(first.meta).toEqual({
+      path: 'http://localhost:80/2025-04/pull-requests',
+      per_page: 15,
+      next_cursor: expect.any(String),
+      prev_cursor: null,
+    });
+    expect(decode(first.meta.next_cursor)).toEqual({
+      created_at: first.data.at(-1)?.created_at,
+      id: all[14],
+      _pointsToNextItems: true,
+    });
+    expect(first.meta.next_cursor).toMatch(/^[\w-]+$/);
+    expect(first.links).toEqual({
+      first: null,
+      last: null,
+      prev: null,
+      next: `http://localhost:80/2025-04/pull-requests?cursor=${first.meta.next_cursor}`,
+    });
+
+    const second = await getPage(tenant, first.links.next ?? '');
+    expect(second.data.map(({ id }) => id)).toEqual(all.slice(15, 30));
+    expect(decode(second.meta.prev_cursor)).toEqual({
+      created_at: second.data[0]?.created_at,
+      id: all[15],
+      _pointsToNextItems: false,
+    });
+    const last = await getPage(tenant, second.links.next ?? '');
+    expect(last.data.map(({ id }) => id)).toEqual(all.slice(30));
+    expect([last.meta.next_cursor, last.links.next]).toEqual([null, null]);
+    const back = await getPage(tenant, second.links.prev ?? '');
+    expect(back).toEqual({ ...first, meta: back.meta, links: back.links });
+    expect([back.meta.prev_cursor, back.links.prev]).toEqual([null, null]);
+    expect(decode(back.meta.next_cursor)).toEqual(decode(first.meta.next_cursor));
+  });
+
+  test('that is full to the last item has no next one', async () => {
+    const tenant = await createTenant(service);
+    await insert(
+      tenant,
+      Array.from({ length: 15 }, () => 1_700_000_000),
+    );
+    expect((await getPage(tenant, listUrl)).links.next).toBeNull();
+    expect((await getPage(tenant, `${listUrl}?per_page=14`)).links.next).not.toBeNull();
+  });
+
+  test('of a size that was asked for leads to pages of that size; parameters that nobody knows are left out', async () => {
+    const tenant = await createTenant(service);
+    await insert(
+      tenant,
+      Array.from({ length: 5 }, () => 1_700_000_000),
+    );
+    const page = await getPage(tenant, `${listUrl}?page=9&per_page=2&per_page%5B%5D=7&__proto__=1&x`);
+    expect(page.meta.per_page).toBe(2);
+    expect(page.links.next).toBe(
+      `http://localhost:80/2025-04/pull-requests?per_page=2&cursor=${page.meta.next_cursor}`,
+    );
+    expect(new URL((await getPage(tenant, page.links.next ?? '')).links.prev ?? '').search).toMatch(
+      /^\?per_page=2&cur/,
+    );
+  });
+
+  test('may be of another size than the one whose cursor is given', async () => {
+    const tenant = await createTenant(service);
+    const all = listed(
+      await insert(
+        tenant,
+        Array.from({ length: 9 }, (_, index) => 1_700_000_000 + (index % 2)),
+      ),
+    );
+    const { meta } = await getPage(tenant, `${listUrl}?per_page=3`);
+    const page = await getPage(tenant, `${listUrl}?cursor=${meta.next_cursor}&per_page=100`);
+    expect(page.data.map(({ id }) => id)).toEqual(all.slice(3));
+  });
+
+  test('goes on behind the place of an item that is gone', async () => {
+    const tenant = await createTenant(service);
+    const rows = await insert(
+      tenant,
+      Array.from({ length: 6 }, () => 1_700_000_000),
+    );
+    const all = listed(rows);
+    const { links } = await getPage(tenant, `${listUrl}?per_page=2`);
+    await client.delete(`${listUrl}/${all[1]}`, tenant.token);
+    const next = await getPage(tenant, links.next ?? '');
+    expect(next.data.map(({ id }) => id)).toEqual(all.slice(2, 4));
+    const behind = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: true });
+    expect(await getPage(tenant, `${listUrl}?cursor=${behind}`)).toMatchObject({
+      data: [],
+      meta: { next_cursor: null, prev_cursor: null },
+    });
+  });
+});
+
+describe('paging', () => {
+  test('through 1,000 pull requests of one second shows each once, forwards and backwards', async () => {
+    const tenant = await createTenant(service);
+    const all = listed(
+      await insert(
+        tenant,
+        Array.from({ length: 1_000 }, () => 1_700_000_000),
+      ),
+    );
+    for (const perPage of [100, 7]) {
+      const pages = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
+      expect(pages.map(page => page.data.map(({ id }) => id))).toEqual(chunk(all, perPage));
+    }
+    const last = (await follow(tenant, `${listUrl}?per_page=100`, 'next')).at(-1);
+    const back = await follow(tenant, last?.links.prev ?? '', 'prev');
+    expect(idsOf(back.toReversed())).toEqual(all.slice(0, 900));
+  });
+
+  const seconds = fc.array(fc.integer({ min: 1_700_000_000, max: 1_700_000_003 }), { maxLength: 40 });
+  const size = fc.integer({ min: 1, max: 12 });
+
+  test('shows what a sorted array shows, onwards and back', async () => {
+    await fc.assert(
+      fc.asyncProperty(seconds, size, async (createdAt, perPage) => {
+        const tenant = await createTenant(service);
+        const all = listed(await insert(tenant, createdAt));
+        const onwards = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
+        expect(onwards.map(page => page.data.map(({ id }) => id))).toEqual(all.length ? chunk(all, perPage) : [[]]);
+        const start = onwards.at(-1);
+        const back = await follow(tenant, start?.links.prev ?? `${listUrl}?per_page=${perPage}`, 'prev');
+        const before = all.slice(0, Math.floor((all.length - 1) / perPage) * perPage);
+        if (start?.links.prev) {
+          expect(back.map(page => page.data.map(({ id }) => id))).toEqual(chunk(before, perPage).toReversed());
+          for (const page of back) expect(page.links.next).not.toBeNull();
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test('while others come and go shows each that is there throughout exactly once', async () => {
+    const changes = fc.array(
+      fc.record({
+        add: fc.array(fc.integer({ min: 1_699_999_999, max: 1_700_000_004 }), { maxLength: 4 }),
+        remove: fc.nat(),
+      }),
+      { minLength: 5, maxLength: 10 },
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        seconds,
+        size,
+        changes,
+        fc.constantFrom('next' as const, 'prev' as const),
+        async (createdAt, perPage, script, direction) => {
+          const tenant = await createTenant(service);
+          const rows = await insert(tenant, createdAt);
+          const begin = `${listUrl}?per_page=${perPage}`;
+          const end = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: false });
+          const removed = new Set<string>();
+          let step = 0;
+          const shown = idsOf(
+            await follow(tenant, direction === 'next' ? begin : `${begin}&cursor=${end}`, direction, async () => {
+              const change = script[step];
+              step += 1;
+              if (change === undefined) return;
+              await insert(tenant, change.add);
+              const victim = rows[change.remove % Math.max(1, rows.length)];
+              if (victim === undefined) return;
+              removed.add(formatId('pr', victim.uuid));
+              await service.database.executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
+            }),
+          );
+          expect(new Set(shown).size).toBe(shown.length);
+          const throughout = listed(rows).filter(id => !removed.has(id));
+          const kept = shown.filter(id => throughout.includes(id)).toSorted();
+          expect(kept).toEqual(throughout.toSorted());
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+
+  test('through users of equal names shows each once, forwards and backwards', async () => {
+    const tenant = await createTenant(service);
+    const { organisation } = tenant;
+    const names = Array.from(
+      { length: 40 },
+      (_, index) => ['Ada', 'ada', 'Ádá', '', 'Zoë "\u{1F600}"'][index % 5] ?? '',
+    );
+    for (const [index, name] of names.entries()) {
+      const email = `user-${index}@acme.example`;
+      await addUser(service.database.executor, { organisationId: organisation.id, name, email, photoUrl: '' });
+    }
+    const pages = await follow(tenant, '/2025-04/users?per_page=3', 'next');
+    expect(new Set(idsOf(pages)).size).toBe(41);
+    expect(idsOf(pages)).toHaveLength(41);
+    expect(decode(pages[0]?.meta.next_cursor)).toEqual({
+      name: '',
+      id: pages[0]?.data[2]?.id,
+      _pointsToNextItems: true,
+    });
+    const back = await follow(tenant, pages.at(-1)?.links.prev ?? '', 'prev');
+    expect(idsOf(back.toReversed())).toEqual(idsOf(pages).slice(0, 39));
+  });
+});
+
+describe('refused with 400, and told why', () => {
+  const id = 'pr_01h455vb4pex5vsknk084sn02q';
+  const whole = { created_at: 1_700_000_000, id, _pointsToNextItems: true };
+  const valid = encode(whole);
+  let tenant: Tenant;
+  beforeAll(async () => {
+    tenant = await createTenant(service);
+    expect((await client.get(`${listUrl}?cursor=${valid}`, tenant.token)).status).toBe(200);
+  });
+
+  const raw = (text: string) => Buffer.from(text, 'latin1').toString('base64url');
+  const cursors: [string, string][] = [
+    ['empty', ''],
+    ['no base64', '!!!'],
+    ['padded', `${valid}=`],
+    ['with a blank', `${valid.slice(0, 4)}%20${valid.slice(4)}`],
+    ['cut short', valid.slice(0, -3)],
+    ['with a letter flipped', `f${valid.slice(1)}`],
+    ['twice in one', valid + valid],
+    ['standard base64', Buffer.from('{"created_at":1,"id":"??>>??"}').toString('base64')],
+    ['no JSON', raw('created_at')],
+    ['no UTF-8', raw('{"created_at":1,"id":"\xff\xfe","_pointsToNextItems":true}')],
+    ['with a byte order mark', Buffer.from(`\ufeff${JSON.stringify(whole)}`).toString('base64url')],
+    ['null', encode(null)],
+    ['an array', encode([1_700_000_000, id, true])],
+    ['a number', encode(5)],
+    ['an empty object', encode({})],
+    ['without the direction', encode({ created_at: 1, id })],
+    ['without the id', encode({ created_at: 1, _pointsToNextItems: true })],
+    ['without the time', encode({ id, _pointsToNextItems: true })],
+    ['with one key more', encode({ ...whole, number: 1 })],
+    ['with __proto__', raw(`{"__proto__":1,${JSON.stringify(whole).slice(1)}`)],
+    ['of the users', encode({ name: 'Ada', id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true })],
+    ['with an id of another kind', encode({ ...whole, id: id.replace('pr', 'mem') })],
+    ['with an id past 128 bits', encode({ ...whole, id: 'pr_8zzzzzzzzzzzzzzzzzzzzzzzzz' })],
+    ['with a UUID', encode({ ...whole, id: '01890a5d-ac96-774b-bcce-b302099a8057' })],
+    ['with 2^63 seconds', encode({ ...whole, created_at: 2 ** 63 })],
+    ['in the year 275760', encode({ ...whole, created_at: 8_640_000_000_000 })],
+    ['with seconds below zero', encode({ ...whole, created_at: -1 })],
+    ['with half a second', encode({ ...whole, created_at: 1.5 })],
+    ['with NaN', raw(`{"created_at":NaN,"id":"${id}","_pointsToNextItems":true}`)],
+    ['with 1e999', raw(`{"created_at":1e999,"id":"${id}","_pointsToNextItems":true}`)],
+    ['with infinity in words', encode({ ...whole, created_at: 'infinity' })],
+    ['with the time in words', encode({ ...whole, created_at: '1700000000' })],
+    ['with a direction in words', encode({ ...whole, _pointsToNextItems: 'true' })],
+    ['with a direction of 1', encode({ ...whole, _pointsToNextItems: 1 })],
+    ['nested 1,000 deep', raw('['.repeat(1_000))],
+    ['9,000 characters', 'a'.repeat(9_000)],
+    ['percent signs', '%25%00'],
+    ['broken percent signs', '%E0%A4%A'],
+  ];
+  test.each(cursors)('a cursor that is %s', async (_, cursor) => {
+    const { status, body } = await client.get(`${listUrl}?cursor=${cursor}`, tenant.token);
+    expect([status, body.message]).toEqual([
+      400,
+      'The cursor is not one of this list: leave it out to start from the first page.',
+    ]);
+  });
+
+  test('a cursor given twice', async () => {
+    const { status, body } = await client.get(`${listUrl}?cursor=${valid}&cursor=${valid}`, tenant.token);
+    expect([status, body.message]).toEqual([400, 'cursor may be given only once.']);
+  });
+
+  test("a pull request's cursor at the users, and a name with NUL", async () => {
+    const names = ['a\u0000b', 5, null].map(name =>
+      encode({ name, id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true }),
+    );
+    for (const cursor of [valid, ...names]) {
+      expect((await client.get(`/2025-04/users?cursor=${cursor}`, tenant.token)).status).toBe(400);
+    }
+    const odd = ['\ud800', '\udc00x', "'; --", '\u0001', '\uffff'].map(name =>
+      encode({ name, id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: false }),
+    );
+    for (const cursor of odd) {
+      expect((await client.get(`/2025-04/users?cursor=${cursor}`, tenant.token)).status).toBe(200);
+    }
+  });
+
+  test('every cursor, wherever one byte of a valid one is changed, or a position that is one', async () => {
+    const bytes = fc.record({ at: fc.nat(JSON.stringify(whole).length - 1), to: fc.integer({ min: 0, max: 255 }) });
+    await fc.assert(
+      fc.asyncProperty(bytes, async ({ at, to }) => {
+        const changed = Buffer.from(JSON.stringify(whole));
+        changed[at] = to;
+        const { status } = await client.get(`${listUrl}?cursor=${changed.toString('base64url')}`, tenant.token);
+        expect([200, 400]).toContain(status);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  const sizes = [
+    '0',
+    '-1',
+    '101',
+    '1e2',
+    '0x10',
+    '1.5',
+    '1.0',
+    '',
+    '%20',
+    '%2B5',
+    '05',
+    'ten',
+    'NaN',
+    '١',
+    '99999999999999999999',
+    '15%00',
+  ];
+  test.each(sizes)('per_page=%s', async text => {
+    for (const path of [listUrl, '/2025-04/users']) {
+      const { status, body } = await client.get(`${path}?per_page=${text}`, tenant.token);
+      expect([status, body.message]).toEqual([400, 'per_page must be a whole number from 1 to 100.']);
+    }
+  });
+
+  test('per_page given twice', async () => {
+    const { status, body } = await client.get(`${listUrl}?per_page=5&per_page=5`, tenant.token);
+    expect([status, body.message]).toEqual([400, 'per_page may be given only once.']);
+  });
+});
