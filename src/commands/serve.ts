@@ -44,6 +44,7 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
     await Promise.all([app.close(), loops?.stop()]);
     await deps.close();
   });
+  if (context.interrupted.aborted) return;
 
   const address = app.server.address();
   const port = typeof address === 'object' && address !== null ? address.port : config.port;
@@ -64,15 +65,18 @@ async function work(context: Context, options: { json?: boolean }): Promise<void
     await loops.stop();
     await deps.close();
   });
+  if (context.interrupted.aborted) return;
   context.stdout.write(options.json ? `${JSON.stringify({ ready: true })}\n` : 'The pullscore worker is ready.\n');
 }
 
 function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {
-  closeWithGrace({ delay: 10_000, logger: context.log }, async ({ err, signal }) => {
+  const closing = closeWithGrace({ delay: 10_000, logger: context.log }, async ({ err, signal }) => {
     if (err) context.log.fatal({ err }, 'stopping after an unexpected error');
     else context.log.info({ signal }, 'stopping');
     await close(signal);
   });
+  // The signal came while the service was starting.
+  if (context.interrupted.aborted) void closing.close();
 }
 
 function listenError(error: unknown, { host, port }: Context['config']): unknown {
