@@ -1,0 +1,254 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { generateAccessToken, isAccessToken } from '../../src/access-token.ts';
+import { listAccessTokens, revokeAccessToken } from '../../src/database/access-tokens.ts';
+import { addUser } from '../../src/database/users.ts';
+import { formatId, newId } from '../../src/ids.ts';
+import { type Client, createClient } from '../support/client.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import {
+  closing,
+  createTenant,
+  createToken,
+  type Service,
+  startReplica,
+  startService,
+  type Tenant,
+} from '../support/service.ts';
+
+let service: Service;
+let client: Client;
+let tenant: Tenant;
+beforeAll(async () => {
+  service = await startService();
+  client = await createClient(service);
+  tenant = await createTenant(service);
+});
+afterAll(() => service.close());
+
+const endpoints = (pullRequest: string, member: string) =>
+  [
+    ['GET', '/2025-04/account'],
+    ['GET', '/2025-04/members'],
+    ['GET', `/2025-04/members/${member}`],
+    ['GET', `/2025-04/members/${member}/pull-requests`],
+    ['GET', '/2025-04/pull-requests'],
+    ['PUT', `/2025-04/pull-requests/${pullRequest}/sync`],
+    ['DELETE', `/2025-04/pull-requests/${pullRequest}`],
+    ['GET', '/2025-04/rules'],
+    ['GET', '/2025-04/users'],
+  ] as const;
+const unknown = endpoints(formatId('pr', newId()), formatId('mem', newId()));
+const unauthenticated = { message: 'Unauthenticated.' };
+const unauthorized = { message: 'This action is unauthorized.' };
+
+describe('without a valid token', () => {
+  test.each(unknown)('%s %s is answered with 401 and a challenge', async (method, url) => {
+    const { status, body, headers } = await client.send(method, url, undefined);
+    expect([status, body, headers['www-authenticate']]).toEqual([401, unauthenticated, 'Bearer']);
+  });
+
+  const credentials: [string, (token: string) => string][] = [
+    ['nothing', () => ''],
+    ['only the scheme', () => 'Bearer'],
+    ['only the scheme and a blank', () => 'Bearer '],
+    ['another scheme', token => `Basic ${token}`],
+    ['no scheme', token => token],
+    ['a colon', token => `Bearer: ${token}`],
+    ['a tab', token => `Bearer\t${token}`],
+    ['two tokens', token => `Bearer ${token} ${token}`],
+    ['two tokens by comma', token => `Bearer ${token}, Bearer ${token}`],
+    ['something behind', token => `Bearer ${token} x`],
+    ['quotes', token => `Bearer "${token}"`],
+    ['NUL', token => `Bearer ${token}\0`],
+    ['one letter less', token => `Bearer ${token.slice(0, -1)}`],
+    ['one letter more', token => `Bearer ${token}0`],
+    ['other capitals', token => `Bearer ${token.toUpperCase()}`],
+    ['10,000 characters', () => `Bearer ${'a'.repeat(10_000)}`],
+    ['SQL', () => "Bearer ' or true --"],
+    ['an unknown token', () => `Bearer ${generateAccessToken()}`],
+  ];
+  test.each(credentials)('%s in the header is 401', async (_, header) => {
+    const { status, body } = await client.get('/2025-04/account', undefined, {
+      headers: { authorization: header(tenant.token) },
+    });
+    expect([status, body]).toEqual([401, unauthenticated]);
+  });
+
+  test('a token in the query or in a cookie counts for nothing', async () => {
+    const url = `/2025-04/account?access_token=${tenant.token}&token=${tenant.token}`;
+    const { status } = await client.get(url, undefined, { headers: { cookie: `token=${tenant.token}` } });
+    expect(status).toBe(401);
+  });
+
+  test('unknown, expired and revoked tokens are answered alike', async () => {
+    const expired = await createToken(service, tenant.user, ['read'], new Date(Date.now() - 1));
+    const revoked = await createToken(service, tenant.user);
+    const { rows } = await service.database.executor.execute<{ id: string }>(
+      sql`select id from access_tokens where token_hash = ${createHash('sha256').update(revoked).digest('hex')}`,
+    );
+    await revokeAccessToken(service.database.executor, rows[0]?.id ?? '');
+    const replies = [];
+    for (const token of [generateAccessToken(), expired, revoked]) {
+      const { status, body, headers } = await client.get('/2025-04/account', token);
+      const { 'x-request-id': _, date: __, ...rest } = headers;
+      replies.push({ status, body, rest });
+    }
+    expect(replies[1]).toEqual(replies[0]);
+    expect(replies[2]).toEqual(replies[0]);
+    expect(replies[0]).toMatchObject({ status: 401, body: unauthenticated });
+  });
+});
+
+describe('with a valid token', () => {
+  test.each(['bearer', 'BEARER', 'bEaReR'])('the scheme may be written %s', async scheme => {
+    const headers = { authorization: `${scheme}  ${tenant.token}` };
+    expect((await client.get('/2025-04/account', undefined, { headers })).status).toBe(200);
+  });
+
+  test('one that expires later is good until then', async () => {
+    const token = await createToken(service, tenant.user, ['read'], new Date(Date.now() + 60_000));
+    expect((await client.get('/2025-04/account', token)).status).toBe(200);
+    await service.database.executor.execute(sql`update access_tokens set expires_at = now() where expires_at > now()`);
+    expect((await client.get('/2025-04/account', token)).status).toBe(401);
+  });
+
+  test('a revoked one is refused from the next request on, on every replica', async () => {
+    const replica = closing(await startReplica(service.database.url));
+    const other = await createClient(replica);
+    const token = await createToken(service, tenant.user);
+    for (const each of [client, other]) expect((await each.get('/2025-04/account', token)).status).toBe(200);
+    const newest = (await listAccessTokens(service.database.executor)).at(-1);
+    expect(await revokeAccessToken(service.database.executor, newest?.id ?? '')).toBe(true);
+    for (const each of [other, client]) expect((await each.get('/2025-04/account', token)).status).toBe(401);
+  });
+
+  test('a thousand requests at once, good and bad, each get their own answer', async () => {
+    const other = await createTenant(service);
+    const tokens = [tenant.token, generateAccessToken(), other.token, `${tenant.token.slice(0, -1)}~`];
+    const replies = await Promise.all(
+      Array.from({ length: 1_000 }, async (_, index) => {
+        const reply = await service.app.inject({
+          url: '/2025-04/account',
+          headers: { authorization: `Bearer ${tokens[index % 4]}` },
+        });
+        return reply.statusCode === 200 ? reply.json().data.id : reply.statusCode;
+      }),
+    );
+    const expected = [formatId('usr', tenant.user.id), 401, formatId('usr', other.user.id), 401];
+    expect(replies).toEqual(replies.map((_, index) => expected[index % 4]));
+  });
+
+  test('its last use is written at most every ten minutes', async () => {
+    const { database } = service;
+    const token = await createToken(service, tenant.user);
+    const hash = createHash('sha256').update(token).digest('hex');
+    const lastUse = async () => {
+      const { rows } = await database.executor.execute<{ seconds: string | null }>(
+        sql`select extract(epoch from now() - last_used_at) as seconds from access_tokens where token_hash = ${hash}`,
+      );
+      return rows[0]?.seconds === null ? null : Number(rows[0]?.seconds);
+    };
+    const usedBefore = (minutes: number) =>
+      database.executor.execute(
+        sql`update access_tokens set last_used_at = now() - make_interval(mins => ${minutes}) where token_hash = ${hash}`,
+      );
+    expect(await lastUse()).toBeNull();
+    await client.get('/2025-04/account', token);
+    await vi.waitFor(async () => expect(await lastUse()).toBeLessThan(5));
+
+    await usedBefore(11);
+    await client.get('/2025-04/account', token);
+    await vi.waitFor(async () => expect(await lastUse()).toBeLessThan(5));
+
+    await usedBefore(9);
+    const writes = vi.spyOn(database.executor, 'update');
+    await client.get('/2025-04/account', token);
+    expect(writes).not.toHaveBeenCalled();
+    writes.mockRestore();
+    expect(await lastUse()).toBeGreaterThan(500);
+  });
+});
+
+describe('a scope that is missing', () => {
+  const needed = { GET: 'read', PUT: 'sync', DELETE: 'delete' } as const;
+  const scopes = ['read', 'sync', 'delete'] as const;
+
+  test.each(scopes)('with only %s, whatever needs another is 403, before it is looked for', async scope => {
+    const token = await createToken(service, tenant.user, [scope]);
+    const hostile = endpoints('nonsense', '%00');
+    for (const [method, url] of [...unknown, ...hostile]) {
+      const { status, body } = await client.send(method, url, token);
+      if (needed[method] === scope) expect([200, 404], `${method} ${url}`).toContain(status);
+      else expect([method, url, status, body]).toEqual([method, url, 403, unauthorized]);
+    }
+  });
+
+  test('is looked at before the parameters are', async () => {
+    const token = await createToken(service, tenant.user, ['sync']);
+    expect((await client.get('/2025-04/pull-requests?per_page=0', token)).status).toBe(403);
+  });
+});
+
+describe("another organisation's object", () => {
+  test('is 403, whichever of the four ways it is asked for, and stays', async () => {
+    const owner = await createTenant(service);
+    const [uuid = ''] = await insertPullRequests(service, owner, [1_700_000_000]);
+    const { body } = await client.get<{ data: { id: string }[] }>('/2025-04/members', owner.token);
+    const objects = endpoints(formatId('pr', uuid), body.data[0]?.id ?? '').filter(([, url]) => /_/.test(url));
+    expect(objects).toHaveLength(4);
+    for (const [method, url] of objects) {
+      const reply = await client.send(method, url, tenant.token);
+      expect([method, reply.status, reply.body]).toEqual([method, 403, unauthorized]);
+    }
+    const list = await client.get<{ data: { id: string }[] }>('/2025-04/pull-requests', owner.token);
+    expect(list.body.data.map(({ id }) => id)).toEqual([formatId('pr', uuid)]);
+  });
+
+  test('is told by the organisation, not by the user: colleagues share all', async () => {
+    const { organisation } = tenant;
+    const values = { organisationId: organisation.id, name: 'Bob', email: 'bob@acme.example', photoUrl: '' };
+    const bob = await addUser(service.database.executor, values);
+    const [uuid = ''] = await insertPullRequests(service, tenant, [1_700_000_000]);
+    if (bob === undefined) throw new Error('Bob is there already');
+    const token = await createToken(service, bob);
+    expect((await client.delete(`/2025-04/pull-requests/${formatId('pr', uuid)}`, token)).status).toBe(200);
+  });
+});
+
+describe('while the database is down', () => {
+  test('a valid-looking token is 503 with Retry-After, and a wrong checksum is 401, which takes no query', async () => {
+    const replica = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
+    const orphan = await createClient(replica);
+    for (const [method, url] of unknown) {
+      const { status, body, headers } = await orphan.send(method, url, tenant.token);
+      expect([status, headers['retry-after']]).toEqual([503, '1']);
+      expect(body.message).toBe('The database is not available. Try again shortly.');
+      const last = tenant.token.at(-1) === '0' ? '1' : '0';
+      const mistyped = await orphan.send(method, url, tenant.token.slice(0, -1) + last);
+      expect([mistyped.status, mistyped.body]).toEqual([401, unauthenticated]);
+    }
+  });
+});
+
+describe('access tokens', () => {
+  test('are ps_, 32 base62 characters and a checksum that one changed character breaks', () => {
+    for (let index = 0; index < 100; index += 1) {
+      const token = generateAccessToken();
+      expect(token).toMatch(/^ps_[0-9A-Za-z]{38}$/);
+      expect(isAccessToken(token)).toBe(true);
+      const at = 3 + (index % 38);
+      const changed = token.slice(0, at) + (token[at] === 'x' ? 'y' : 'x') + token.slice(at + 1);
+      expect(isAccessToken(changed)).toBe(false);
+    }
+  });
+
+  test('are nowhere in the database', async () => {
+    const { rows } = await service.database.executor.execute<{ text: string }>(
+      sql`select access_tokens::text as text from access_tokens`,
+    );
+    expect(rows.length).toBeGreaterThan(0);
+    expect(rows.some(({ text }) => text.includes('ps_') || text.includes(tenant.token.slice(3, 35)))).toBe(false);
+  });
+});
