@@ -9,7 +9,7 @@ export interface Progress {
 /** A bar on a terminal; elsewhere a line now and then, so that logs of long work show it lives. On standard error. */
 export function startProgress({ stderr }: Context, unit: string): Progress {
   if (stderr.isTTY !== true) {
-    let last = 0;
+    let last = Date.now();
     return {
       update(done, total, note) {
         if (Date.now() - last < 10_000) return;
