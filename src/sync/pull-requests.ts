@@ -70,8 +70,13 @@ export async function refreshPullRequest(deps: Deps, organisationId: string, id:
       'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.',
     );
   }
-  if (outcomes.get(stored.githubId) === 'deleted') {
-    throw new ServiceError('not_found', 'The pull request was deleted meanwhile.');
+  const outcome = outcomes.get(stored.githubId);
+  if (outcome === 'deleted') throw new ServiceError('not_found', 'The pull request was deleted meanwhile.');
+  if (outcome === 'untracked') {
+    throw new ServiceError(
+      'not_found',
+      'The repository of this pull request no longer belongs to the organisation; the stored copy is left as it was.',
+    );
   }
 }
 
@@ -82,7 +87,10 @@ function save(
   ticket: number,
 ): Promise<Map<number, SyncOutcome>> {
   const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
-  const own = fetched.filter(({ repositoryOwner }) => belongsTo(repositoryOwner, organisation));
+  // Each once: a statement can't insert a row that it has just inserted.
+  const own = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()].filter(
+    ({ repositoryOwner }) => belongsTo(repositoryOwner, organisation),
+  );
   if (own.length === 0) return Promise.resolve(outcomes);
 
   return database.transaction(async executor => {

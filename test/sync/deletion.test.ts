@@ -1,0 +1,142 @@
+import { eq } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectDatabase } from '../../src/database/client.ts';
+import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
+import { deletedPullRequests } from '../../src/database/schema.ts';
+import type { Deps } from '../../src/deps.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { startProxy } from '../support/proxy.ts';
+import {
+  fetchedSync,
+  type Home,
+  newHome,
+  scoreHistory,
+  startWorld,
+  stored,
+  storedPullRequests,
+  sync,
+  type World,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+async function remove({ database }: Pick<Deps, 'database'>, home: Home, pullRequest: PullRequest): Promise<boolean> {
+  const id = (await stored(world.service, home, pullRequest))?.id ?? '';
+  const ticket = await drawTicket(database.executor);
+  return database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
+}
+
+const tombstones = (home: Home) =>
+  world.service.database.executor
+    .select()
+    .from(deletedPullRequests)
+    .where(eq(deletedPullRequests.organisationId, home.organisation.id));
+
+async function newStored() {
+  const home = await newHome(world);
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  await sync(world.service, home, pullRequest);
+  return { home, pullRequest };
+}
+
+describe('a deleted pull request', () => {
+  test('stays away while GitHub has nothing newer', async () => {
+    const { home, pullRequest } = await newStored();
+    expect(await remove(world.service, home, pullRequest)).toBe(true);
+    pullRequest.edit({ title: 'changed within the same second' });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['deleted']);
+    expect(await storedPullRequests(world.service, home)).toEqual([]);
+  });
+
+  test('stays away from a fetch that began before, also one that found something newer', async () => {
+    const { home, pullRequest } = await newStored();
+    world.github.clock.advance(5);
+    pullRequest.edit({ title: 'newer' });
+    const under = await fetchedSync(world.service, home, pullRequest);
+    await remove(world.service, home, pullRequest);
+    expect(await under.save()).toBe('deleted');
+    expect(await storedPullRequests(world.service, home)).toEqual([]);
+  });
+
+  test('comes back with its next change, under a new id and with a new history', async () => {
+    const { home, pullRequest } = await newStored();
+    const before = await stored(world.service, home, pullRequest);
+    await remove(world.service, home, pullRequest);
+    world.github.clock.advance(1);
+    pullRequest.edit({ title: 'newer' });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    const after = await stored(world.service, home, pullRequest);
+    expect(after?.title).toBe('newer');
+    expect(after?.id).not.toBe(before?.id);
+    expect(await tombstones(home)).toEqual([]);
+    expect(await scoreHistory(world.service, home)).toEqual(['null → 0 (pull_request, 0)']);
+  });
+
+  test('that came back can be deleted again', async () => {
+    const { home, pullRequest } = await newStored();
+    for (let turn = 0; turn < 2; turn += 1) {
+      await remove(world.service, home, pullRequest);
+      world.github.clock.advance(1);
+      pullRequest.edit({ title: `turn ${turn}` });
+      expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    }
+    await remove(world.service, home, pullRequest);
+    expect(await sync(world.service, home, pullRequest)).toEqual(['deleted']);
+    expect(await tombstones(home)).toHaveLength(1);
+  });
+
+  test('leaves the others of the same reply alone', async () => {
+    const { home, pullRequest } = await newStored();
+    const other = home.acme.repository('web').openPullRequest();
+    await remove(world.service, home, pullRequest);
+    expect(await sync(world.service, home, pullRequest, other)).toEqual(['deleted', 'saved']);
+  });
+
+  test('is told to a second deletion', async () => {
+    const { home, pullRequest } = await newStored();
+    const id = (await stored(world.service, home, pullRequest))?.id ?? '';
+    const { database } = world.service;
+    const ticket = await drawTicket(database.executor);
+    const attempt = (its: number) =>
+      database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, its));
+    expect(await attempt(ticket)).toBe(true);
+    expect(await attempt(await drawTicket(database.executor))).toBe(false);
+    // The same deletion once more: a transaction that was repeated because its commit went unheard.
+    expect(await attempt(ticket)).toBe(true);
+  });
+});
+
+test('a deletion whose commit succeeded unheard succeeds, and leaves one tombstone', async () => {
+  const { home, pullRequest } = await newStored();
+  const proxy = await startProxy(world.service.database.url);
+  const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
+  const id = (await stored(world.service, home, pullRequest))?.id ?? '';
+  const ticket = await drawTicket(database.executor);
+  proxy.loseReplyTo('commit');
+  const deleted = await database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
+  expect(deleted).toBe(true);
+  expect(proxy.connections).toBe(2);
+  expect(await tombstones(home)).toHaveLength(1);
+  await database.close();
+  await proxy.close();
+});
+
+test('a deletion amid saves that began before it is never undone', async () => {
+  const replica = await world.replica();
+  for (let round = 0; round < 10; round += 1) {
+    const { home, pullRequest } = await newStored();
+    world.github.clock.advance(1);
+    pullRequest.edit({ title: 'newer' });
+    const under = await Promise.all(
+      [world.service, replica, world.service, replica].map(deps => fetchedSync(deps, home, pullRequest)),
+    );
+    await Promise.all([...under.map(({ save }) => save()), remove(replica, home, pullRequest)]);
+    expect(await storedPullRequests(world.service, home)).toEqual([]);
+    expect(await tombstones(home)).toHaveLength(1);
+  }
+});

@@ -1,0 +1,285 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { members, repositories } from '../../src/database/schema.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import { refreshPullRequest, syncPullRequests } from '../../src/sync/pull-requests.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import {
+  apply,
+  fetchOf,
+  type Home,
+  newHome,
+  rule,
+  startWorld,
+  stored,
+  storedPullRequests,
+  sync,
+  type World,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+async function storedMembers({ organisation }: Home) {
+  return world.service.database.executor.select().from(members).where(eq(members.organisationId, organisation.id));
+}
+async function storedRepositories({ organisation }: Home) {
+  return world.service.database.executor
+    .select()
+    .from(repositories)
+    .where(eq(repositories.organisationId, organisation.id));
+}
+
+describe('a pull request is kept', () => {
+  test.each(['MEMBER', 'OWNER'])('where GitHub marks its author as %s, who becomes a member', async mark => {
+    const home = await newHome(world);
+    const author = world.github.account(`new-${mark}-${home.acme.login}`, { name: 'New Person' });
+    const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: mark });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await storedMembers(home)).toMatchObject([
+      { githubId: author.id, login: author.login, name: 'New Person', leftAt: null },
+    ]);
+    expect((await stored(world.service, home, pullRequest))?.memberId).toBe((await storedMembers(home))[0]?.id);
+  });
+
+  test('where its author is known as a member, whatever GitHub marks', async () => {
+    const home = await newHome(world);
+    await syncMembers(world.service, home.organisation);
+    const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'CONTRIBUTOR' });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+  });
+
+  test("once it is stored, also when its author has left or the account is gone, under the member's id", async () => {
+    const home = await newHome(world);
+    const [author] = [...home.acme.members.values()];
+    const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'NONE' });
+    await syncMembers(world.service, home.organisation);
+    await sync(world.service, home, pullRequest);
+    const before = await stored(world.service, home, pullRequest);
+    if (author === undefined) throw new Error('no author');
+    home.acme.leave(author);
+    await syncMembers(world.service, home.organisation);
+    pullRequest.edit({ title: 'after leaving' });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect((await storedMembers(home))[0]?.leftAt).not.toBeNull();
+    author.deleted = true;
+    pullRequest.edit({ title: 'as a ghost' });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await stored(world.service, home, pullRequest)).toMatchObject({
+      id: before?.id,
+      memberId: before?.memberId,
+      title: 'as a ghost',
+      author: 'ghost',
+    });
+    expect((await storedMembers(home)).map(({ login }) => login)).toEqual([author.login]);
+  });
+
+  test('by a bot that is marked as a member', async () => {
+    const home = await newHome(world);
+    const author = world.github.account(`robot-${home.acme.login}`, { type: 'Bot' });
+    const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: 'MEMBER' });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect((await stored(world.service, home, pullRequest))?.authorIsBot).toBe(true);
+  });
+});
+
+describe('a pull request is not kept, and leaves no member or repository behind', () => {
+  test.each([
+    ['a stranger', 'User', 'NONE'],
+    ['a contributor who is no member', 'User', 'CONTRIBUTOR'],
+    ['a collaborator who is no member', 'User', 'COLLABORATOR'],
+    ['a bot', 'Bot', 'NONE'],
+    ['a mannequin', 'Mannequin', 'MANNEQUIN'],
+  ] as const)('by %s', async (_, type, authorAssociation) => {
+    const home = await newHome(world);
+    const author = world.github.account(`${type}-${authorAssociation}-${home.acme.login}`, { type });
+    const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
+    expect(await storedPullRequests(world.service, home)).toEqual([]);
+    expect(await storedMembers(home)).toEqual([]);
+    expect(await storedRepositories(home)).toEqual([]);
+  });
+
+  test('by a ghost', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest({ author: null });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
+  });
+
+  test('by someone who has left before it was seen', async () => {
+    const home = await newHome(world);
+    const [author] = [...home.acme.members.values()];
+    await syncMembers(world.service, home.organisation);
+    if (author !== undefined) home.acme.leave(author);
+    await syncMembers(world.service, home.organisation);
+    const pullRequest = home.acme.repository('web').openPullRequest({ author: author ?? null });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
+  });
+
+  test("in another owner's repository", async () => {
+    const [home, other] = [await newHome(world), await newHome(world)];
+    const pullRequest = other.acme.repository('web').openPullRequest();
+    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
+    expect(await storedPullRequests(world.service, home)).toEqual([]);
+  });
+});
+
+describe('members', () => {
+  test('are those whom GitHub lists: others have left, and come back under their id', async () => {
+    const home = await newHome(world);
+    const bert = home.acme.member(`bert-${home.acme.login}`);
+    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 2, left: 0 });
+    const before = await storedMembers(home);
+    home.acme.leave(bert);
+    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 1 });
+    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 0 });
+    home.acme.join(bert);
+    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 2, left: 0 });
+    const byId = (rows: typeof before) => rows.toSorted((a, b) => a.githubId - b.githubId);
+    expect(byId(await storedMembers(home))).toEqual(byId(before));
+  });
+
+  test('stay as they are where a page of the list fails', async () => {
+    const home = await newHome(world);
+    for (let index = 0; index < 150; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
+    await syncMembers(world.service, home.organisation);
+    world.github.fault(
+      { kind: 'reply', status: 500 },
+      { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
+    );
+    for (const account of [...home.acme.members.values()].slice(0, 100)) home.acme.leave(account);
+    for (let index = 0; index < 100; index += 1) home.acme.member(`n${index}-${home.acme.login}`);
+    await expect(syncMembers(world.service, home.organisation)).rejects.toMatchObject({ code: 'github_failed' });
+    const rows = await storedMembers(home);
+    expect(rows).toHaveLength(151);
+    expect(rows.filter(({ leftAt }) => leftAt !== null)).toEqual([]);
+  });
+
+  test('who rename themselves keep their id', async () => {
+    const home = await newHome(world);
+    const [author] = [...home.acme.members.values()];
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    const [before] = await storedMembers(home);
+    if (author === undefined) throw new Error('no author');
+    author.login = `countess-${home.acme.login}`;
+    author.name = 'Ada King';
+    await sync(world.service, home, pullRequest);
+    expect(await storedMembers(home)).toEqual([{ ...before, login: author.login, name: 'Ada King' }]);
+    expect(await stored(world.service, home, pullRequest)).toMatchObject({
+      author: author.login,
+      memberId: before?.id,
+    });
+  });
+});
+
+describe('a repository', () => {
+  test('that is renamed keeps its row and its pull requests, all of which are scored anew', async () => {
+    const home = await newHome(world);
+    const { acme } = home;
+    const web = acme.repository('web');
+    await apply(world.service, home, rule('7', `repository == "${acme.login}/site"`));
+    const [seen, unseen] = [web.openPullRequest(), web.openPullRequest()];
+    await sync(world.service, home, seen, unseen);
+    const before = await storedPullRequests(world.service, home);
+    const [repository] = await storedRepositories(home);
+    web.rename('site');
+    await sync(world.service, home, seen);
+    while ((await rescoreBatch(world.service, home.organisation.id)) > 0);
+    const after = await storedPullRequests(world.service, home);
+    expect(after.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
+    expect(after.map(({ score, rulesetVersion }) => [score, rulesetVersion])).toEqual([
+      [7, 1],
+      [7, 1],
+    ]);
+    expect(await storedRepositories(home)).toMatchObject([{ id: repository?.id, name: `${acme.login}/site` }]);
+  });
+
+  test('whose organisation is renamed on GitHub keeps its row', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    const [before] = await storedRepositories(home);
+    home.acme.rename(`${home.acme.login}-now`);
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await storedRepositories(home)).toMatchObject([{ id: before?.id, name: `${home.acme.login}/web` }]);
+  });
+
+  test('that moves to another owner leaves what is stored as it is, and a refresh says so', async () => {
+    const [home, other] = [await newHome(world), await newHome(world)];
+    const web = home.acme.repository('web');
+    const pullRequest = web.openPullRequest();
+    await sync(world.service, home, pullRequest);
+    const before = await stored(world.service, home, pullRequest);
+    web.transfer(other.acme);
+    pullRequest.edit({ title: 'elsewhere' });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
+    await expect(refreshPullRequest(world.service, home.organisation.id, before?.id ?? '')).rejects.toMatchObject({
+      code: 'not_found',
+    });
+    expect(await stored(world.service, home, pullRequest)).toEqual(before);
+    // Its new owner is tracked too, where it is a pull request like any other.
+    pullRequest.edit({ title: 'at home' });
+    for (const account of home.acme.members.values()) other.acme.join(account);
+    expect(await sync(world.service, other, pullRequest)).toEqual(['saved']);
+  });
+});
+
+describe('GitHub shows', () => {
+  test('no longer what is stored: a refresh says so and leaves it', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    const before = await stored(world.service, home, pullRequest);
+    pullRequest.remove();
+    await expect(refreshPullRequest(world.service, home.organisation.id, before?.id ?? '')).rejects.toThrow(
+      'GitHub no longer shows this pull request',
+    );
+    expect(await stored(world.service, home, pullRequest)).toEqual(before);
+  });
+
+  test('ids past 2^31 and up to what a number holds, which are stored exactly', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const ids = [2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER];
+    const opened = ids.map(id => web.openPullRequest({ id }));
+    expect(await sync(world.service, home, ...opened)).toEqual(['saved', 'saved', 'saved']);
+    expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual(ids);
+  });
+
+  test('text that PostgreSQL cannot hold, which is replaced, and any other, which is kept', async () => {
+    const home = await newHome(world);
+    const hostile = 'nul \0, lone \ud800 and \udfff';
+    const odd = '𝒻ix 👩‍👩‍👧 \u202Eevil\u202C \u0007 é ﷽';
+    const pullRequest = home.acme.repository('web').addPullRequest({
+      title: hostile,
+      body: odd,
+      labels: [hostile, odd],
+      milestone: hostile,
+      files: [{ path: hostile, additions: 1, deletions: 0 }],
+    });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    const replaced = 'nul \uFFFD, lone \uFFFD and \uFFFD';
+    expect(await stored(world.service, home, pullRequest)).toMatchObject({
+      title: replaced,
+      body: odd,
+      labels: [replaced, odd],
+      milestone: replaced,
+      files: [replaced],
+    });
+  });
+
+  test('the same pull request twice in a reply, which is stored once', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    const { pullRequests: found } = await fetchOf(world.service, home, [pullRequest]);
+    const { outcomes } = await syncPullRequests(world.service, home.organisation, async () => ({
+      pullRequests: [...found, ...found],
+    }));
+    expect([...outcomes.values()]).toEqual(['saved']);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(1);
+  });
+});

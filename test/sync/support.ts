@@ -1,0 +1,129 @@
+import { asc, eq } from 'drizzle-orm';
+import { onTestFinished } from 'vitest';
+import { applyRuleset } from '../../src/database/rules.ts';
+import { pullRequests, scoreChanges } from '../../src/database/schema.ts';
+import type { Deps } from '../../src/deps.ts';
+import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { type SyncOutcome, syncPullRequests } from '../../src/sync/pull-requests.ts';
+import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
+
+export interface World {
+  github: GithubStandIn;
+  service: Service;
+  /** One more service on the same database and GitHub; it ends with the test. */
+  replica(): Promise<Service>;
+  close(): Promise<void>;
+}
+
+/** A GitHub whose clock stands still, and the service with its token. */
+export async function startWorld(environment: Record<string, string> = {}): Promise<World> {
+  const github = await startGithub();
+  github.clock.set(1_800_000_000);
+  const variables = { GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment };
+  const service = await startService(variables);
+  return {
+    github,
+    service,
+    async replica() {
+      const replica = await startReplica(service.database.url, variables);
+      onTestFinished(() => replica.close());
+      return replica;
+    },
+    async close() {
+      await service.close();
+      await github.close();
+    },
+  };
+}
+
+export interface Home extends Tenant {
+  /** The same organisation on GitHub, with the member `ada`. */
+  acme: GithubOrganisation;
+}
+
+let homes = 0;
+
+/** An organisation of its own, here and on GitHub, so that tests share a world without meeting. */
+export async function newHome({ github, service }: World): Promise<Home> {
+  const acme = github.organisation(`acme-${++homes}`);
+  acme.member(`ada-${homes}`, { name: 'Ada' });
+  const tenant = await createTenant(service, { login: acme.login, githubId: acme.id });
+  return { ...tenant, acme };
+}
+
+/** Fetches them from GitHub in one request, as the loop does. */
+export async function fetchOf(deps: Deps, home: Home, wanted: readonly PullRequest[]) {
+  const results = await deps.github.fetchPullRequests(
+    home.organisation.login,
+    wanted.map(({ nodeId }) => nodeId),
+  );
+  const found = [...results.values()].flatMap(result => (result.status === 'found' ? [result.pullRequest] : []));
+  return { results, pullRequests: found };
+}
+
+/** Takes them the one way in. */
+export async function sync(deps: Deps, home: Home, ...wanted: PullRequest[]): Promise<(SyncOutcome | undefined)[]> {
+  const { outcomes } = await syncPullRequests(deps, home.organisation, () => fetchOf(deps, home, wanted));
+  return wanted.map(({ id }) => outcomes.get(id));
+}
+
+/** A sync that has fetched, and saves when told to. */
+export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
+  let save: () => void = () => undefined;
+  const told = new Promise<void>(resolve => {
+    save = resolve;
+  });
+  let fetched: () => void = () => undefined;
+  const isFetched = new Promise<void>(resolve => {
+    fetched = resolve;
+  });
+  const done = syncPullRequests(deps, home.organisation, async () => {
+    const reply = await fetchOf(deps, home, [wanted]);
+    fetched();
+    await told;
+    return reply;
+  });
+  await Promise.race([isFetched, done]);
+  return {
+    async save(): Promise<SyncOutcome | undefined> {
+      save();
+      return (await done).outcomes.get(wanted.id);
+    },
+  };
+}
+
+export function storedPullRequests({ database }: Deps, { organisation }: Home) {
+  return database.executor
+    .select()
+    .from(pullRequests)
+    .where(eq(pullRequests.organisationId, organisation.id))
+    .orderBy(asc(pullRequests.githubId));
+}
+
+export async function stored(deps: Deps, home: Home, wanted: PullRequest) {
+  return (await storedPullRequests(deps, home)).find(({ githubId }) => githubId === wanted.id);
+}
+
+/** `from → to (cause, version)`, oldest first. */
+export async function scoreHistory({ database }: Deps, { organisation }: Home): Promise<string[]> {
+  const rows = await database.executor
+    .select()
+    .from(scoreChanges)
+    .where(eq(scoreChanges.organisationId, organisation.id))
+    .orderBy(asc(scoreChanges.id));
+  return rows.map(row => `${row.fromScore} → ${row.toScore} (${row.cause}, ${row.rulesetVersion})`);
+}
+
+/** A rule that counts wherever `expression` is true. */
+export const rule = (value: string, expression = 'true', name = value): RuleDefinition => ({
+  name,
+  description: '',
+  is_enabled: true,
+  logic: [{ expression, effect: { action: 'ADD', value } }],
+});
+
+export const apply = ({ database }: Deps, { organisation }: Home, ...rules: RuleDefinition[]) =>
+  database.transaction(executor => applyRuleset(executor, organisation.id, rules));
