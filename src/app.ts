@@ -4,8 +4,16 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import underPressure from '@fastify/under-pressure';
 import Fastify, { type FastifyBaseLogger } from 'fastify';
 import { accountRoutes } from './api/account.ts';
+import { requireHost } from './api/addresses.ts';
 import { requireAuthentication } from './api/authentication.ts';
-import { ErrorBody, handleClientError, handleErrors, handleFrameworkError, newRequestId } from './api/errors.ts';
+import {
+  ErrorBody,
+  handleClientError,
+  handleConnections,
+  handleErrors,
+  handleFrameworkError,
+  newRequestId,
+} from './api/errors.ts';
 import { memberRoutes } from './api/members.ts';
 import { describeApi } from './api/openapi.ts';
 import { addOperationRoutes } from './api/operations.ts';
@@ -38,7 +46,13 @@ export async function buildApp(deps: Deps) {
     requestTimeout: 30_000,
     connectionTimeout: 60_000,
     keepAliveTimeout: 72_000,
-    http: { headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
+    http: {
+      headersTimeout: 10_000,
+      maxHeaderSize: 16 * 1024,
+      // How often the time limits are looked at.
+      connectionsCheckingInterval: 1_000,
+      requireHostHeader: false,
+    },
     // The requests that are still on their way when the service stops are served, not refused.
     return503OnClosing: false,
     genReqId: request => {
@@ -55,10 +69,12 @@ export async function buildApp(deps: Deps) {
   app.addHook('onRoute', route => {
     route.validatorCompiler = compileValidator;
   });
+  handleConnections(app);
   handleErrors(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
   });
+  requireHost(app);
   for (const schema of [ErrorBody, PageMeta, PageLinks, ...pullRequestSchemas]) app.addSchema(schema);
 
   await app.register(helmet, {

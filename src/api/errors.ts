@@ -84,7 +84,8 @@ export function handleErrors(app: FastifyInstance): void {
 
   app.setErrorHandler(sendError);
   app.setNotFoundHandler((request, reply) => {
-    const path = request.url.replace(/[?#;].*$/s, '');
+    // The router takes an address in absolute form too.
+    const path = request.url.replace(/^https?:\/\/[^/]*|[?#;].*$/gs, '');
     const route = known.find(candidate => candidate.path.test(path));
     if (route === undefined) {
       throw new ServiceError('not_found', 'There is nothing at this path; /openapi.json lists what there is.');
@@ -103,6 +104,13 @@ const parserErrors: Record<string, { status: number; message: string }> = {
   HPE_HEADER_OVERFLOW: { status: errorStatuses.headers_too_large, message: 'The request headers are too large.' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
 };
+
+/** What Node would answer without a body before there is a request, or not at all. */
+export function handleConnections({ server }: FastifyInstance): void {
+  // No reply depends on an expectation: it may be passed over (RFC 9110, 10.1.1).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+  server.on('connect', (_request, socket: Socket) => handleClientError(new Error('a tunnel was asked for'), socket));
+}
 
 /** What is no HTTP request at all is answered on the bare connection. */
 export function handleClientError(error: Error & { code?: string }, socket: Socket): void {

@@ -2,9 +2,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { findMemberRow, type MemberRow, memberExistsAnywhere, readMembers } from '../database/members.ts';
 import { formatId, parseId } from '../ids.ts';
+import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
-import { baseUrl, PageQuery, pageOf } from './pagination.ts';
+import { PageQuery, pageOf } from './pagination.ts';
 import { PullRequest, paginatePullRequests } from './pull-requests.ts';
 
 const Member = Type.Object(

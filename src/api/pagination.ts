@@ -2,6 +2,7 @@ import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox
 import { Value } from '@sinclair/typebox/value';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
+import { baseUrl } from './addresses.ts';
 
 export const PageQuery = Type.Object({
   cursor: Type.Optional(
@@ -49,6 +50,8 @@ export const pageOf = (item: TSchema) =>
  * `_pointsToNextItems`.
  */
 export interface PagedList<Row, Columns extends TObject> {
+  /** Where the list is, from `/2025-04` on. */
+  readonly path: string;
   /** What a cursor holds beside its direction, and nothing else. */
   readonly columns: Columns;
   /** Up to `limit` rows behind the position, or before it with the nearest first; undefined is the list's start. */
@@ -81,7 +84,7 @@ export async function paginate<Row, Columns extends TObject>(
       ? formatCursor(list.positionOf(first), 'previous')
       : null;
 
-  const path = baseUrl(request) + request.url.replace(/[?#;].*$/s, '');
+  const path = baseUrl(request) + list.path;
   const link = (target: string | null) =>
     target === null
       ? null
@@ -114,15 +117,4 @@ function parseCursor<Columns extends TObject>(text: string, columns: Columns) {
   if (!Value.Check(schema, cursor)) throw refused();
   const { _pointsToNextItems: onwards, ...position } = cursor;
   return { position: position as Static<Columns>, direction: onwards ? ('next' as const) : ('previous' as const) };
-}
-
-/** The address under which the caller reached the service, without a trailing slash. */
-export function baseUrl(request: FastifyRequest): string {
-  const { publicUrl } = request.server.deps.config;
-  if (publicUrl !== undefined) return publicUrl;
-  const host = request.host ?? '';
-  if (!/^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host)) {
-    throw new ServiceError('bad_request', 'The Host header is not the name of a host.');
-  }
-  return `${request.protocol}://${host}`;
 }

@@ -13,9 +13,10 @@ import {
 } from '../database/pull-requests.ts';
 import { formatId, idPattern, parseId } from '../ids.ts';
 import { refreshPullRequest } from '../sync/pull-requests.ts';
+import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
-import { baseUrl, jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
+import { jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
 
 const PullRequestScore = Type.Object(
   {
@@ -96,6 +97,7 @@ export function paginatePullRequests(
   const base = baseUrl(request);
   reply.type('application/json; charset=utf-8');
   return paginate(request, {
+    path: `/2025-04/${of.memberId === undefined ? '' : `members/${formatId('mem', of.memberId)}/`}pull-requests`,
     columns: cursorColumns,
     read: (direction, from, limit) =>
       readPullRequestPage(

@@ -42,6 +42,7 @@ export const userRoutes: FastifyPluginAsyncTypebox = async app => {
       const { organisationId } = request.caller;
       reply.type('application/json; charset=utf-8');
       return paginate(request, {
+        path: '/2025-04/users',
         columns: cursorColumns,
         read: (direction, from, limit) =>
           readUserPage(

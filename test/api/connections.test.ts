@@ -1,0 +1,210 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createReplyCheck } from '../support/openapi.ts';
+import { exchange, listen, type RawReply } from '../support/raw-http.ts';
+import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+
+let service: Service;
+let tenant: Tenant;
+let port: number;
+let authorization: string;
+beforeAll(async () => {
+  service = await startService();
+  tenant = await createTenant(service);
+  port = await listen(service.app);
+  authorization = `Authorization: Bearer ${tenant.token}\r\n`;
+});
+afterAll(() => service.close());
+
+const close = 'Connection: close\r\n';
+
+/** Exactly the Error body, as JSON, and the request's id. */
+function expectError(reply: RawReply, status: number) {
+  expect(reply.status, reply.text).toBe(status);
+  expect(reply.headers).toMatchObject({
+    'content-type': 'application/json; charset=utf-8',
+    'x-request-id': expect.stringMatching(/^[\w-]+$/),
+  });
+  expect(JSON.parse(reply.body)).toEqual({ message: expect.stringMatching(/./) });
+}
+
+describe('what is no HTTP request is answered with the Error body', () => {
+  const requests: [string, number, string | Buffer][] = [
+    ['TLS', 400, Buffer.from('16030102000100', 'hex')],
+    ['a line of text', 400, 'hello\r\n\r\n'],
+    ['an unknown method', 400, 'BREW / HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['a tunnel', 400, 'CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['an unknown version', 400, 'GET / HTTP/9.9\r\nHost: a\r\n\r\n'],
+    ['NUL in a header', 400, `GET /2025-04/account HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \0\r\n\r\n`],
+    ['a header without a name', 400, 'GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n'],
+    ['letters outside ASCII in the path', 400, Buffer.from('GET /\xe9 HTTP/1.1\r\nHost: a\r\n\r\n', 'latin1')],
+    ['a length that is none', 400, 'PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: ten\r\n\r\n'],
+    ['two lengths', 400, 'PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
+    [
+      'two ways to tell the length',
+      400,
+      'PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['no Host', 400, `GET /healthz HTTP/1.1\r\n${close}\r\n`],
+    [
+      'an Authorization of 1 MB',
+      431,
+      `GET /2025-04/account HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${'a'.repeat(1_000_000)}\r\n${close}\r\n`,
+    ],
+    ['a path of 1 MB', 431, `GET /${'a'.repeat(1_000_000)} HTTP/1.1\r\nHost: a\r\n${close}\r\n`],
+    ['10,000 headers', 431, `GET / HTTP/1.1\r\nHost: a\r\n${'a: 1\r\n'.repeat(10_000)}${close}\r\n`],
+  ];
+  test.each(requests)('%s: %i', async (_, status, bytes) => {
+    expectError(await exchange(port, bytes), status);
+  });
+
+  test('chunks that are none', async () => {
+    const head = `PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n${authorization}`;
+    expectError(await exchange(port, `${head}${close}\r\nZZ\r\n`), 400);
+  });
+});
+
+describe('what is odd but HTTP is served', () => {
+  const get = async (line: string, headers = 'Host: a.example:81\r\n') => {
+    const reply = await exchange(port, `${line}\r\n${headers}${authorization}${close}\r\n`);
+    if (reply.status === 200 && !line.includes('healthz')) {
+      (await createReplyCheck(service.app))({ ...reply, statusCode: reply.status }, 'GET', '/2025-04/users');
+    }
+    return reply;
+  };
+
+  test('a request of HTTP/1.0, which needs no Host where no address is made from it', async () => {
+    expect((await get('GET /2025-04/users HTTP/1.0')).status).toBe(200);
+    expect((await get('GET /healthz HTTP/1.0', '')).status).toBe(200);
+    expectError(await get('GET /2025-04/users HTTP/1.0', ''), 400);
+  });
+
+  test('an address in absolute form, whose links are of the Host that was asked', async () => {
+    const reply = await get('GET http://b.example/2025-04/users?per_page=5 HTTP/1.1');
+    expect(JSON.parse(reply.body).meta.path).toBe('http://a.example:81/2025-04/users');
+    const wrong = await get('POST http://b.example/2025-04/users HTTP/1.1');
+    expectError(wrong, 405);
+    expect(wrong.headers.allow).toBe('GET, HEAD');
+  });
+
+  test('a path that is written in percent codes leads to the same list, and its links to the plain path', async () => {
+    const reply = await get('GET /2025-04/%75sers HTTP/1.1');
+    expect(JSON.parse(reply.body).meta.path).toBe('http://a.example:81/2025-04/users');
+  });
+
+  test('an expectation that nobody knows', async () => {
+    expect((await get('GET /2025-04/users HTTP/1.1', 'Host: a\r\nExpect: the-unexpected\r\n')).status).toBe(200);
+  });
+
+  test('a wish to go on with another protocol, which is passed over', async () => {
+    const upgrade = 'Host: a\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
+    expect((await get('GET /2025-04/users HTTP/1.1', upgrade)).status).toBe(200);
+  });
+
+  test('two requests in one packet get two replies, in order', async () => {
+    const first = `GET /2025-04/account HTTP/1.1\r\nHost: a\r\n${authorization}\r\n`;
+    const { text } = await exchange(port, `${first}GET /healthz HTTP/1.1\r\nHost: a\r\n${close}\r\n`);
+    expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(2);
+    expect(text.indexOf('Ada Lovelace')).toBeLessThan(text.indexOf('{"status":"ok"}'));
+  });
+});
+
+describe('a Host', () => {
+  const users = (host: string) =>
+    exchange(port, `GET /2025-04/users HTTP/1.1\r\nHost: ${host}\r\n${authorization}${close}\r\n`);
+
+  test.each([
+    'a"b',
+    'a/../b',
+    'a b',
+    '<script>',
+    'user@a',
+    'a:80:80',
+    'a:port',
+    'a?b',
+    'a#b',
+    'a\\b',
+    '[::1',
+    '%61',
+    '',
+  ])('of "%s" gets 400, not a link', async host => {
+    expectError(await users(host), 400);
+  });
+
+  test.each(['a', 'a.example', 'A-1.example:8080', '127.0.0.1', '[::1]:3000'])(
+    'of %s is that of the links',
+    async host => {
+      expect(JSON.parse((await users(host)).body).meta.path).toBe(`http://${host}/2025-04/users`);
+    },
+  );
+
+  test('given twice gets 400: which one was meant cannot be known', async () => {
+    expectError(await users('a\r\nHost: b'), 400);
+  });
+});
+
+describe('two Authorization headers', () => {
+  test('are 401, whichever is valid', async () => {
+    const bad = 'Authorization: Bearer x\r\n';
+    for (const both of [authorization + authorization, authorization + bad, bad + authorization]) {
+      const reply = await exchange(port, `GET /2025-04/account HTTP/1.1\r\nHost: a\r\n${both}${close}\r\n`);
+      expectError(reply, 401);
+    }
+  });
+});
+
+describe('a connection', () => {
+  test('that is silent, or slow with its headers or its body, is closed', async () => {
+    const { headersTimeout, requestTimeout } = service.app.server;
+    // The limits as configured are many seconds.
+    Object.assign(service.app.server, { headersTimeout: 300, requestTimeout: 600 });
+    try {
+      const slowBody = `PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\n${authorization}Content-Length: 9\r\n\r\n1`;
+      const [silent, headers, body] = await Promise.all([
+        exchange(port, ''),
+        exchange(port, 'GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: '),
+        exchange(port, slowBody),
+      ]);
+      for (const reply of [silent, headers, body]) {
+        if (reply.text !== '') expectError(reply, 408);
+        expect(reply.milliseconds).toBeLessThan(4_000);
+      }
+    } finally {
+      Object.assign(service.app.server, { headersTimeout, requestTimeout });
+    }
+    expect([headersTimeout, requestTimeout]).toEqual([10_000, 30_000]);
+  });
+
+  test('that ends before its request does harms no other', async () => {
+    const { complaints } = service;
+    const before = complaints.length;
+    await Promise.all(
+      Array.from(
+        { length: 50 },
+        (_, index) =>
+          new Promise<void>(resolve => {
+            const socket = connect(port, '127.0.0.1', () => {
+              socket.write(`PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\n${authorization}`);
+              if (index % 2 === 0) socket.write('Content-Length: 100\r\n\r\n12345');
+              socket.resetAndDestroy();
+            });
+            socket.on('error', () => undefined).on('close', () => resolve());
+          }),
+      ),
+    );
+    const reply = await exchange(port, `GET /2025-04/account HTTP/1.1\r\nHost: a\r\n${authorization}${close}\r\n`);
+    expect(reply.status).toBe(200);
+    expect(complaints.slice(before).filter(({ level }) => level >= 50)).toEqual([]);
+  });
+
+  test('of a thousand that say nothing leaves the service answering', async () => {
+    const sockets = Array.from({ length: 1_000 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
+    try {
+      const reply = await exchange(port, `GET /2025-04/account HTTP/1.1\r\nHost: a\r\n${authorization}${close}\r\n`);
+      expect(reply.status).toBe(200);
+      expect(reply.milliseconds).toBeLessThan(2_000);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+});
