@@ -131,6 +131,7 @@ CREATE TABLE "rulesets" (
 	"version" integer NOT NULL,
 	"rules" jsonb NOT NULL,
 	"applied_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"applied_by" text NOT NULL,
 	CONSTRAINT "rulesets_organisation_id_version_pk" PRIMARY KEY("organisation_id","version")
 );
 --> statement-breakpoint
@@ -143,7 +144,7 @@ CREATE TABLE "score_changes" (
 	"to_score" integer NOT NULL,
 	"cause" text NOT NULL,
 	"ruleset_version" integer NOT NULL,
-	CONSTRAINT "score_changes_organisation_id_id_pk" PRIMARY KEY("organisation_id","id"),
+	CONSTRAINT "score_changes_organisation_id_pull_request_id_id_pk" PRIMARY KEY("organisation_id","pull_request_id","id"),
 	CONSTRAINT "score_changes_cause" CHECK ("score_changes"."cause" in ('pull_request', 'ruleset'))
 );
 --> statement-breakpoint
@@ -194,7 +195,6 @@ ALTER TABLE "repositories" ADD CONSTRAINT "repositories_organisation_id_organisa
 ALTER TABLE "rules" ADD CONSTRAINT "rules_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "rulesets" ADD CONSTRAINT "rulesets_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "score_changes" ADD CONSTRAINT "score_changes_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "score_changes" ADD CONSTRAINT "score_changes_organisation_id_pull_request_id_pull_requests_organisation_id_id_fk" FOREIGN KEY ("organisation_id","pull_request_id") REFERENCES "public"."pull_requests"("organisation_id","id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "sync_requests" ADD CONSTRAINT "sync_requests_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "users" ADD CONSTRAINT "users_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
@@ -205,7 +205,6 @@ CREATE INDEX "pull_requests_by_creation" ON "pull_requests" USING btree ("organi
 CREATE INDEX "pull_requests_of_member" ON "pull_requests" USING btree ("organisation_id","member_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "pull_requests_by_ruleset_version" ON "pull_requests" USING btree ("organisation_id","ruleset_version");--> statement-breakpoint
 CREATE INDEX "pull_requests_of_repository" ON "pull_requests" USING btree ("organisation_id","repository_id");--> statement-breakpoint
-CREATE INDEX "score_changes_of_pull_request" ON "score_changes" USING btree ("organisation_id","pull_request_id");--> statement-breakpoint
 CREATE INDEX "sync_requests_by_due" ON "sync_requests" USING btree ("organisation_id","due_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "users_email" ON "users" USING btree ("organisation_id",lower("email"));--> statement-breakpoint
 CREATE INDEX "users_by_name" ON "users" USING btree ("organisation_id","name" collate "und-x-icu","id");--> statement-breakpoint

@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { lockRulesetVersion } from './organisations.ts';
-import { deletedPullRequests, pullRequests, tickets } from './schema.ts';
+import { deletedPullRequests, pullRequests, scoreChanges, tickets } from './schema.ts';
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
 
@@ -131,6 +131,9 @@ export async function deletePullRequest(
       .where(and(eq(deletedPullRequests.organisationId, organisationId), eq(deletedPullRequests.ticket, ticket)));
     return own !== undefined;
   }
+  await executor
+    .delete(scoreChanges)
+    .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, id)));
   await executor
     .insert(deletedPullRequests)
     .values({ organisationId, ...deleted, ticket })

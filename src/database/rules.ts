@@ -64,13 +64,14 @@ export async function applyRuleset(
   executor: Executor,
   organisationId: string,
   rules: readonly RuleDefinition[],
+  appliedBy = '',
 ): Promise<{ version: number; changed: boolean }> {
   const current = await lockRulesetVersion(executor, organisationId, 'update');
   if (current > 0 && isDeepStrictEqual(await getRuleset(executor, organisationId, current), rules)) {
     return { version: current, changed: false };
   }
   const version = current + 1;
-  await executor.insert(rulesets).values({ organisationId, version, rules: [...rules] });
+  await executor.insert(rulesets).values({ organisationId, version, rules: [...rules], appliedBy });
   const names = rules.map(rule => rule.name);
   await executor
     .delete(rulesTable)

@@ -264,11 +264,16 @@ export const rulesets = pgTable(
     version: integer('version').notNull(),
     rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
     appliedAt: now('applied_at'),
+    /** Who ran the command, as the operating system or the operator says. */
+    appliedBy: text('applied_by').notNull(),
   },
   table => [primaryKey({ columns: [table.organisationId, table.version] })],
 );
 
-/** Append-only. */
+/**
+ * Append-only. Without a foreign key to the pull request, which would cost a re-scoring a third more; a deletion takes
+ * the changes with it.
+ */
 export const scoreChanges = pgTable(
   'score_changes',
   {
@@ -283,13 +288,8 @@ export const scoreChanges = pgTable(
     rulesetVersion: integer('ruleset_version').notNull(),
   },
   table => [
-    primaryKey({ columns: [table.organisationId, table.id] }),
-    foreignKey({
-      columns: [table.organisationId, table.pullRequestId],
-      foreignColumns: [pullRequests.organisationId, pullRequests.id],
-    }).onDelete('cascade'),
+    primaryKey({ columns: [table.organisationId, table.pullRequestId, table.id] }),
     check('score_changes_cause', sql`${table.cause} in ('pull_request', 'ruleset')`),
-    index('score_changes_of_pull_request').on(table.organisationId, table.pullRequestId),
   ],
 );
 
