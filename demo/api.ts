@@ -1,0 +1,81 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** What the demo reads of the interface's resources. */
+export interface PullRequest {
+  id: string;
+  url: string;
+  state: string;
+  score: number;
+  score_breakdown: { name: string; action: 'ADD' | 'SUBTRACT'; effect: number }[];
+  links: { member: string };
+}
+export interface Member {
+  id: string;
+  name: string;
+  links: { pull_requests: string };
+}
+interface Page<Item> {
+  data: Item[];
+  links: { next: string | null };
+}
+
+export type Api = ReturnType<typeof createApi>;
+
+export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
+  const base = `${baseUrl}/2025-04`;
+
+  /** Waits where somebody else uses up the token's requests meanwhile. */
+  async function get<Reply>(url: string): Promise<Reply> {
+    for (;;) {
+      const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal });
+      const body: unknown = await response.json();
+      if (response.ok) return body as Reply;
+      if (response.status !== 429)
+        throw new Error(`GET ${url} was answered ${response.status}: ${JSON.stringify(body)}`);
+      await delay(1_000, undefined, { signal });
+    }
+  }
+
+  return {
+    base,
+    members: async () => (await get<{ data: Member[] }>(`${base}/members`)).data,
+    /** The most recent first. */
+    async allPullRequests(): Promise<PullRequest[]> {
+      const all: PullRequest[] = [];
+      for (let next: string | null = `${base}/pull-requests?per_page=100`; next !== null; ) {
+        const page: Page<PullRequest> = await get(next);
+        all.push(...page.data);
+        next = page.links.next;
+      }
+      return all;
+    },
+    /** One of a member's hundred most recent, by its page on GitHub. */
+    async findPullRequest(member: Member, url: string): Promise<PullRequest | undefined> {
+      const { data } = await get<Page<PullRequest>>(`${member.links.pull_requests}?per_page=100`);
+      return data.find(pullRequest => pullRequest.url === url);
+    },
+  };
+}
+
+/** Each endpoint with what it shows, in an order to try them in; the one that deletes comes last. */
+export function curlLines(
+  base: string,
+  token: string,
+  ids: { member: string; sync: string; remove: string },
+): { shows: string; line: string }[] {
+  const curl = (shows: string, path: string, method = '') => ({
+    shows,
+    line: `curl ${method === '' ? '' : `-X ${method} `}-H 'Authorization: Bearer ${token}' '${base}/${path}'`,
+  });
+  return [
+    curl('who holds the token', 'account'),
+    curl('the users of the organisation', 'users'),
+    curl('its rules, as they are in force', 'rules'),
+    curl('its members', 'members'),
+    curl('one member', `members/${ids.member}`),
+    curl("that member's pull requests, with scores and breakdowns", `members/${ids.member}/pull-requests`),
+    curl('all pull requests, three to a page', 'pull-requests?per_page=3'),
+    curl('one of them fetched again from GitHub', `pull-requests/${ids.sync}/sync`, 'PUT'),
+    curl('another one deleted', `pull-requests/${ids.remove}`, 'DELETE'),
+  ];
+}

@@ -1,0 +1,195 @@
+/**
+ * The whole of pullscore with nothing configured: a stand-in for GitHub on loopback, the real service with a database
+ * of its own, the real commands, and changes that come in by signed webhooks. Leaves nothing behind.
+ */
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { readLocation } from '../src/database/embedded-places.ts';
+import { startGithub } from '../test/support/github/server.ts';
+import { type Api, createApi, curlLines, type Member, type PullRequest } from './api.ts';
+import { createLife, printEvent } from './live.ts';
+import { choosePort, createEnvironment, DemoError, requireBuild, runCommand, startService } from './pullscore.ts';
+import { buildScenery } from './scenery.ts';
+import { paint, print, printCommand, printNote, printSection, printTable } from './screen.ts';
+
+const usage = `npm run demo -- [--events N] [--every SECONDS]
+
+  --events N         end after N live events; otherwise Ctrl-C ends it
+  --every SECONDS    from one live event to the next; 2 by default
+`;
+
+interface Options {
+  events: number;
+  /** Milliseconds. */
+  every: number;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: { events: { type: 'string' }, every: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) {
+    process.stdout.write(usage);
+    process.exit(0);
+  }
+  const events = values.events === undefined ? Number.POSITIVE_INFINITY : Number(values.events);
+  const every = Number(values.every ?? 2) * 1000;
+  if (!(events >= 1) || (events !== Number.POSITIVE_INFINITY && !Number.isInteger(events))) {
+    throw new DemoError('--events must be a whole number from 1.');
+  }
+  if (!(every >= 0 && every <= 3_600_000)) throw new DemoError('--every must be a number of seconds up to 3600.');
+  return { events, every };
+}
+
+/** What ends the demo's parts, the last one started first. */
+const endings: (() => unknown)[] = [];
+const stopping = new AbortController();
+const { signal } = stopping;
+
+async function tell({ events, every }: Options): Promise<void> {
+  process.stdout.write(
+    `\n${paint('bold', 'pullscore demo')}  everything runs on this machine, apart from anything of yours; Ctrl-C ends it\n`,
+  );
+
+  printSection('A stand-in for GitHub');
+  const github = await startGithub();
+  endings.push(() => github.close());
+  const scenery = buildScenery(github);
+  const { organisation, members } = scenery;
+  const total = organisation.repositories.reduce((sum, { pullRequests }) => sum + pullRequests.length, 0);
+  print(`${github.apiUrl} holds the organisation ${organisation.login}:`);
+  print(`${members.length} members, ${organisation.repositories.length} repositories, ${total} pull requests`);
+  signal.throwIfAborted();
+
+  printSection('The service');
+  const home = createHome();
+  const secret = randomBytes(20).toString('hex');
+  const environment = createEnvironment({
+    PULLSCORE_HOME: home,
+    PORT: await choosePort(),
+    GITHUB_API_URL: github.apiUrl,
+    GITHUB_TOKEN: github.token,
+    GITHUB_WEBHOOK_SECRET: secret,
+    LOG_LEVEL: 'warn',
+  }) as Parameters<typeof startService>[0];
+  printCommand(['npx', 'pullscore', 'serve']);
+  const service = await startService(environment, signal, stop => endings.push(stop));
+  print(`${service.url} is ready, with a PostgreSQL of its own in ${home}`);
+
+  const run = async (...operands: string[]) => {
+    printCommand(['npx', 'pullscore', ...operands]);
+    const answer = await Promise.race([runCommand(environment, operands, signal), service.failed]);
+    print(paint('dim', answer));
+    return answer;
+  };
+  const organisationIs = ['--organisation', organisation.login];
+  const email = `clara@${organisation.login}.example`;
+  printSection('Set up as an operator does it');
+  await run('organisation', 'add', organisation.login);
+  await run('user', 'add', ...organisationIs, '--name', 'Clara Beaumont', '--email', email);
+  const token = await run('token', 'create', '--user', email, '--scopes', 'read,sync,delete');
+  await run('rules', 'apply', 'rules.example.yaml', ...organisationIs);
+  await run('members', 'sync', ...organisationIs);
+  await run('import', ...organisationIs);
+
+  const api = createApi(service.url, token, signal);
+  const [known, pullRequests] = await Promise.all([api.members(), api.allPullRequests()]);
+  const ranking = rank(known, pullRequests);
+  print();
+  printTable(
+    ['member', 'pull requests', 'score'],
+    ranking.map(({ member, count, score }) => [member.name, count, score]),
+  );
+
+  printSection('Your turn: the API');
+  print(`Token  ${paint('bold', token)}`);
+  print(`Docs   ${service.url}/docs`);
+  printCurlLines(api, token, pullRequests, ranking[0]?.member.id ?? '');
+  print();
+  print(paint('dim', '# the commands work here too, for example'));
+  print(`PULLSCORE_HOME=${home} npx pullscore webhooks status --organisation ${organisation.login}`);
+
+  printSection(
+    `Live: each change comes as a signed webhook${events === Number.POSITIVE_INFINITY ? ' (Ctrl-C ends)' : ''}`,
+  );
+  github.webhookTo(`${service.url}/webhooks/github`, secret, organisation);
+  const next = createLife(scenery, api, known);
+  for (let count = 1; count <= events; count += 1) {
+    const pause = delay(count < events ? every : 0, undefined, { signal });
+    pause.catch(() => undefined);
+    printEvent(await Promise.race([next(signal), service.failed]));
+    await Promise.race([pause, service.failed]);
+  }
+}
+
+function createHome(): string {
+  const home = mkdtempSync(join(tmpdir(), 'pullscore-demo-'));
+  // Run by root, PostgreSQL is another user's, who has to pass through.
+  chmodSync(home, 0o755);
+  endings.push(() => {
+    // Where that user can enter no temporary folder, the database lies outside of it.
+    const elsewhere = readLocation(home);
+    for (const folder of elsewhere === undefined ? [home] : [elsewhere, home]) {
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    }
+  });
+  return home;
+}
+
+function rank(members: readonly Member[], pullRequests: readonly PullRequest[]) {
+  return members
+    .map(member => {
+      const own = pullRequests.filter(({ links }) => links.member.endsWith(`/${member.id}`));
+      return { member, count: own.length, score: own.reduce((sum, { score }) => sum + score, 0) };
+    })
+    .sort((a, b) => b.score - a.score);
+}
+
+function printCurlLines(api: Api, token: string, pullRequests: readonly PullRequest[], member: string): void {
+  const ids = {
+    member,
+    sync: pullRequests.find(({ state }) => state === 'open')?.id ?? '',
+    // The oldest, long done with: nothing that happens live brings it back.
+    remove: pullRequests.at(-1)?.id ?? '',
+  };
+  for (const { shows, line } of curlLines(api.base, token, ids)) {
+    print();
+    print(paint('dim', `# ${shows}`));
+    print(line);
+  }
+}
+
+async function end(): Promise<void> {
+  for (const ending of endings.reverse()) {
+    try {
+      await ending();
+    } catch (error) {
+      process.stderr.write(`demo: ${error instanceof Error ? error.message : error}\n`);
+      process.exitCode = 1;
+    }
+  }
+}
+
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
+signal.addEventListener('abort', () => printNote('Stopping.'));
+// What it was piped into has ended.
+process.stdout.on('error', () => stopping.abort());
+
+try {
+  const options = readOptions();
+  requireBuild();
+  await tell(options);
+} catch (error) {
+  if (!signal.aborted) {
+    const known = error instanceof DemoError;
+    const message = error instanceof Error ? (known ? error.message : (error.stack ?? error.message)) : String(error);
+    process.stderr.write(`\ndemo: ${message}\n`);
+    process.exitCode = 1;
+  }
+}
+await end();
+if (endings.length > 0) printNote('The service and its database have ended, and what they kept is removed.');

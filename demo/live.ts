@@ -1,0 +1,128 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PullRequest as GithubPullRequest } from '../test/support/github/pull-request.ts';
+import type { Account } from '../test/support/github/world.ts';
+import type { Api, Member, PullRequest } from './api.ts';
+import { describeChange, explanation, reviewBy, type Scenery } from './scenery.ts';
+import { column, paint, print, widthBeside } from './screen.ts';
+import { comingTitles } from './titles.ts';
+
+/** What can happen to a pull request. Each step changes something that the API shows: so it is known when it landed. */
+type Step = 'opened' | 'pushed' | 'described' | 'ready' | 'approved' | 'merged' | 'closed';
+
+/** A pull request's way from here on; undefined until it is opened. */
+interface Work {
+  pullRequest: GithubPullRequest | undefined;
+  steps: Step[];
+}
+
+const courses: readonly (readonly Step[])[] = [
+  ['opened', 'pushed', 'approved', 'merged'],
+  ['opened', 'approved', 'pushed', 'approved', 'merged'],
+  ['opened', 'described', 'pushed', 'approved', 'merged'],
+  ['opened', 'pushed', 'merged'],
+  ['opened', 'pushed', 'pushed', 'closed'],
+];
+const inProgress = 3;
+/** Milliseconds after which a change is not waited for any longer. */
+const patience = 10_000;
+
+export interface Event {
+  step: Step;
+  pullRequest: GithubPullRequest;
+  before: PullRequest | undefined;
+  /** Undefined where no change has shown. */
+  after: PullRequest | undefined;
+}
+
+/** Lets one thing after another happen on GitHub, and waits each time until the service's API shows what it brought. */
+export function createLife({ organisation, members, chance }: Scenery, api: Api, knownMembers: readonly Member[]) {
+  const waiting = organisation.repositories
+    .flatMap(({ pullRequests }) => pullRequests)
+    .filter(({ state, reviews }) => state === 'OPEN' && reviews.length === 0);
+  const queue: Work[] = [
+    { pullRequest: waiting.findLast(({ draft }) => !draft), steps: ['approved', 'merged'] },
+    { pullRequest: waiting.findLast(({ draft }) => draft), steps: ['ready', 'pushed', 'approved', 'merged'] },
+  ];
+  let started = 0;
+
+  function startWork(): Work {
+    const steps = [...(courses[started % courses.length] ?? [])];
+    return { pullRequest: undefined, steps };
+  }
+
+  function open(): GithubPullRequest {
+    const [repository = '', title = ''] = comingTitles[started % comingTitles.length] ?? [];
+    started += 1;
+    const author = members[(started * 3) % members.length] as Account;
+    const { body: _, ...options } = describeChange(title, chance);
+    return organisation.repository(repository).openPullRequest({ ...options, author, comments: 0, commits: 1 });
+  }
+
+  function take(work: Work, step: Step): GithubPullRequest {
+    work.pullRequest ??= open();
+    const { pullRequest } = work;
+    const file = pullRequest.files[0]?.path ?? 'src/index.ts';
+    if (step === 'pushed') {
+      const lines = { additions: chance.between(3, 40), deletions: chance.between(0, 15) };
+      const test = { path: file.replace(/^src\/([\w-]+)\/.*$/, 'test/$1.test.ts'), additions: 12, deletions: 0 };
+      pullRequest.push({ files: [{ path: file, ...lines }, test] });
+    }
+    if (step === 'described') pullRequest.edit({ body: explanation });
+    if (step === 'ready') pullRequest.markReady();
+    if (step === 'approved') reviewBy(pullRequest, members, chance, 'APPROVED');
+    if (step === 'merged') pullRequest.merge();
+    if (step === 'closed') pullRequest.close();
+    return pullRequest;
+  }
+
+  return async function next(signal: AbortSignal): Promise<Event> {
+    if (queue.length < inProgress) queue.unshift(startWork());
+    const work = queue.shift() ?? startWork();
+    const step = work.steps.shift() ?? 'closed';
+    const shown = (pullRequest: GithubPullRequest) => {
+      const member = knownMembers.find(({ name }) => name === pullRequest.author?.name);
+      return member && api.findPullRequest(member, pullRequest.url);
+    };
+    const before = work.pullRequest && (await shown(work.pullRequest));
+    const pullRequest = take(work, step);
+    if (work.steps.length > 0) queue.push(work);
+
+    for (const deadline = Date.now() + patience; Date.now() < deadline; await delay(30, undefined, { signal })) {
+      const after = await shown(pullRequest);
+      if (JSON.stringify(after) !== JSON.stringify(before)) return { step, pullRequest, before, after };
+    }
+    return { step, pullRequest, before, after: undefined };
+  };
+}
+
+const stepFormats = { opened: 'cyan', merged: 'magenta', closed: 'dim', approved: 'green' } as const;
+
+/** Such as `merged   acme/website#42  "Fix login"  score 18 → 28  (+10 Merged)`. */
+export function printEvent({ step, pullRequest, before, after }: Event): void {
+  const { repository, number, title } = pullRequest;
+  const name = paint(step in stepFormats ? stepFormats[step as keyof typeof stepFormats] : 'yellow', step.padEnd(9));
+  const what = column(`"${title}"`, widthBeside(78, 24, 48));
+  const start = `${name}  ${column(`${repository.fullName}#${number}`, 18)}  ${what}  score`;
+  if (after === undefined) {
+    print(`${start}  no change has shown within ${patience / 1000} s: are webhooks enabled?`);
+    return;
+  }
+  const from = before === undefined ? 'new' : String(before.score);
+  const to = paint('bold', String(after.score).padStart(3));
+  print(`${start} ${from.padStart(3)} → ${to}  ${paint('dim', `(${explainChange(before, after)})`)}`);
+}
+
+/** `+10 Merged, -5 Reviewed` */
+function explainChange(before: PullRequest | undefined, after: PullRequest): string {
+  const change = new Map<string, number>();
+  const count = (pullRequest: PullRequest | undefined, sign: 1 | -1) => {
+    for (const { name, action, effect } of pullRequest?.score_breakdown ?? []) {
+      change.set(name, (change.get(name) ?? 0) + sign * (action === 'ADD' ? effect : -effect));
+    }
+  };
+  count(after, 1);
+  count(before, -1);
+  const parts = [...change].filter(([, points]) => points !== 0);
+  if (parts.length === 0) return 'no rule is concerned';
+  return parts.map(([name, points]) => `${points > 0 ? '+' : '−'}${Math.abs(points)} ${name}`).join(', ');
+}

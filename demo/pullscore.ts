@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { readServerFile } from '../src/database/embedded-files.ts';
+import { isGuardian } from '../src/database/embedded-processes.ts';
+
+/** A failure that the reader can do something about. */
+export class DemoError extends Error {}
+
+const checkout = fileURLToPath(new URL('..', import.meta.url));
+const program = join(checkout, 'dist', 'main.js');
+
+/** Ends a process of ours as soon as the demo is gone, however that ended: the kernel closes the channel to it. */
+const tether = `process.once('disconnect', () => process.kill(process.pid, 'SIGTERM')); process.channel?.unref()`;
+const parameters = ['--import', `data:text/javascript,${encodeURIComponent(tether)}`, program];
+
+/** Milliseconds in which the service and its database stop in any case. */
+const stopPatience = 12_000;
+
+export type Environment = Record<string, string>;
+
+/** Nothing of the user's own but what programs need to run: no DATABASE_URL, GITHUB_TOKEN or PORT gets through. */
+export function createEnvironment(settings: Environment): Environment {
+  const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ', 'LD_LIBRARY_PATH'].flatMap(name => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  // As npm sets it, so that commands suggest `npx pullscore`: here the program is on nobody's PATH.
+  return { ...Object.fromEntries(inherited), npm_execpath: 'npm', ...settings };
+}
+
+/** @throws DemoError with what to do */
+export function requireBuild(): void {
+  if (!existsSync(program)) throw new DemoError('pullscore is not built (dist/main.js is missing): run npm ci first.');
+}
+
+/** Sessions of their own: Ctrl-C reaches the demo alone, which then stops them in order. */
+const start = (environment: Environment, operands: readonly string[], stderr: 'pipe' | number) =>
+  spawn(process.execPath, [...parameters, ...operands], {
+    cwd: checkout,
+    env: environment,
+    detached: true,
+    stdio: ['ignore', 'pipe', stderr, 'ipc'],
+  });
+
+/** Runs a command to its end and answers what it printed. @throws DemoError with its message */
+export async function runCommand(
+  environment: Environment,
+  operands: readonly string[],
+  signal: AbortSignal,
+): Promise<string> {
+  signal.throwIfAborted();
+  const child = start(environment, operands, 'pipe');
+  const interrupt = () => child.kill('SIGINT');
+  signal.addEventListener('abort', interrupt);
+  let output = '';
+  let errors = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    errors += text;
+  });
+  const [code, endedBy] = (await once(child, 'close')) as [number | null, string | null];
+  signal.removeEventListener('abort', interrupt);
+  signal.throwIfAborted();
+  if (code === 0) return output.trim();
+  throw new DemoError(`pullscore ${operands.join(' ')} failed (${endedBy ?? `exit code ${code}`}): ${errors.trim()}`);
+}
+
+export interface Service {
+  url: string;
+  /** Rejects when the service ends without having been stopped. */
+  failed: Promise<never>;
+}
+
+/**
+ * Starts `pullscore serve` and waits until it is ready.
+ *
+ * @param onStart gets what stops it, also while it starts: resolves when it and its database are gone
+ */
+export async function startService(
+  environment: Environment & { PULLSCORE_HOME: string },
+  signal: AbortSignal,
+  onStart: (stop: () => Promise<void>) => void,
+): Promise<Service> {
+  const log = join(environment.PULLSCORE_HOME, 'service.log');
+  const file = openSync(log, 'a');
+  const child = start(environment, ['serve', '--json'], file);
+  closeSync(file);
+  const ended = once(child, 'exit');
+  let stopping = false;
+  onStart(() => {
+    stopping = true;
+    return stop(child, environment.PULLSCORE_HOME);
+  });
+
+  const failed = ended.then(([code, signal]) => {
+    if (stopping) return new Promise<never>(() => undefined);
+    const last = readFileSync(log, 'utf8').trim().split('\n').slice(-5).join('\n');
+    throw new DemoError(`the service has ended (${signal ?? `exit code ${code}`}). Its last words:\n${last}`);
+  });
+  failed.catch(() => undefined);
+  if (child.stdout === null) throw new Error('the service has no standard output');
+  const ready = once(createInterface({ input: child.stdout }), 'line', { signal }) as Promise<[string]>;
+  const [line] = await Promise.race([ready, failed]);
+  const { url } = JSON.parse(line) as { url: string };
+  return { url, failed };
+}
+
+async function stop(child: ChildProcess, home: string): Promise<void> {
+  const guardian = readServerFile(home)?.pid;
+  const isRunning = () => child.exitCode === null && child.signalCode === null;
+  const gone = isRunning() ? once(child, 'exit') : undefined;
+  if (isRunning()) child.kill('SIGINT');
+  await Promise.race([gone, delay(stopPatience, undefined, { ref: false })]);
+  if (isRunning()) child.kill('SIGKILL');
+  await gone;
+  // The service waits for its database; where it was killed, the database ends by itself, a little later.
+  const deadline = Date.now() + stopPatience;
+  while (guardian !== undefined && isGuardian(guardian) && Date.now() < deadline) await delay(20);
+}
+
+/** The usual port where it is free, else any. */
+export async function choosePort(): Promise<string> {
+  const server = createServer();
+  try {
+    server.listen({ host: '127.0.0.1', port: 3000 });
+    await once(server, 'listening');
+    return '3000';
+  } catch {
+    return '0';
+  } finally {
+    server.close();
+  }
+}

@@ -1,0 +1,172 @@
+import type { Organisation } from '../test/support/github/organisation.ts';
+import type { ChangedFile, PullRequest, PullRequestOptions } from '../test/support/github/pull-request.ts';
+import type { GithubStandIn } from '../test/support/github/server.ts';
+import type { Account } from '../test/support/github/world.ts';
+import { pastTitles } from './titles.ts';
+
+const day = 86_400;
+const hour = 3_600;
+
+const people = [
+  ['aokafor', 'Amara Okafor'],
+  ['clara-b', 'Clara Beaumont'],
+  ['jlindqvist', 'Jonas Lindqvist'],
+  ['luciah', 'Lucía Herrera'],
+  ['meitanaka', 'Mei Tanaka'],
+  ['priyaraman', 'Priya Raman'],
+  ['sosei', 'Samuel Osei'],
+  ['tnowak', 'Tomasz Nowak'],
+] as const;
+
+/** Updates that no member wrote: the import leaves them out. */
+const updates = ['undici from 6.21.1 to 6.21.2', 'vite from 6.0.7 to 6.0.11', 'pg from 8.13.1 to 8.13.3'];
+
+/** The same numbers on every machine (Mulberry32). */
+function createChance(seed: number) {
+  let state = seed;
+  const next = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return {
+    between: (least: number, most: number) => least + Math.floor(next() * (most - least + 1)),
+    happens: (probability: number) => next() < probability,
+    pick: <Item>(items: readonly Item[]): Item => items[Math.floor(next() * items.length)] as Item,
+  };
+}
+export type Chance = ReturnType<typeof createChance>;
+
+/** Lines that a change of its kind has, at least and at most. */
+const sizes: Record<string, readonly [number, number]> = {
+  feat: [60, 620],
+  fix: [4, 140],
+  docs: [6, 120],
+  chore: [2, 90],
+  refactor: [80, 720],
+  test: [30, 260],
+};
+const labels: Record<string, string> = { feat: 'enhancement', fix: 'bug', docs: 'documentation' };
+
+/** What follows from a title such as `fix(cart): round totals once`. */
+export function describeChange(title: string, chance: Chance): PullRequestOptions & { title: string } {
+  const [, kind = 'feat', scope = 'app'] = /^(\w+)\(([\w-]+)\): /.exec(title) ?? [];
+  const [least, most] = sizes[kind] ?? [20, 300];
+  const lines = chance.between(least, most);
+  const label = labels[kind];
+  const urgent = kind === 'fix' && chance.happens(0.3);
+  return {
+    title,
+    body: chance.happens(0.6) ? explanation : '',
+    head: title
+      .toLowerCase()
+      .replace(/[^a-z]+/g, '-')
+      .slice(0, 40),
+    files: filesOf(kind, scope, lines, chance),
+    commits: chance.between(1, kind === 'feat' || kind === 'refactor' ? 9 : 3),
+    comments: chance.between(0, 4),
+    linkedIssues: kind === 'fix' && chance.happens(0.6) ? 1 : 0,
+    labels: [...(label === undefined ? [] : [label]), ...(urgent ? ['priority: high'] : [])],
+  };
+}
+
+export const explanation =
+  'What changes, and why: support has had several questions about this in the last weeks. ' +
+  'The old behaviour stays behind the flag until the next release; the steps to try it are in the issue.';
+
+function filesOf(kind: string, scope: string, lines: number, chance: Chance): ChangedFile[] {
+  const split = (path: string, share: number): ChangedFile => {
+    const additions = Math.ceil(lines * share * (kind === 'refactor' ? 0.55 : 0.8));
+    return { path, additions, deletions: Math.max(0, Math.round(lines * share) - additions) };
+  };
+  if (kind === 'docs') return [split(`docs/${scope}.md`, 1)];
+  if (kind === 'test') return [split(`test/${scope}.test.ts`, 1)];
+  if (kind === 'chore') return [split('package.json', 0.2), split('package-lock.json', 0.8)];
+  if (!chance.happens(0.6)) return [split(`src/${scope}/index.ts`, 0.7), split(`src/${scope}/model.ts`, 0.3)];
+  return [split(`src/${scope}/index.ts`, 0.6), split(`test/${scope}.test.ts`, 0.4)];
+}
+
+export interface Scenery {
+  organisation: Organisation;
+  members: readonly Account[];
+  /** For what comes next. */
+  chance: Chance;
+}
+
+/** An organisation with five months of work, put in as GitHub would hold it; no webhook is sent yet. */
+export function buildScenery(github: GithubStandIn): Scenery {
+  const { clock } = github;
+  const chance = createChance(2025_04);
+  const now = clock.now();
+  clock.set(now - 400 * day);
+  const organisation = github.organisation('acme', { name: 'Acme Corporation' });
+  const members = people.map(([login, name]) => organisation.member(login, { name }));
+  const bot = github.account('dependabot', { type: 'Bot' });
+
+  const works = Object.entries(pastTitles).flatMap(([repository, titles]) =>
+    titles.map((title, index) => {
+      // The newest is hours old; evenly spread, with some disorder.
+      const age = (titles.length - index) * 3.7 * day - chance.between(0, 3 * day);
+      return {
+        repository,
+        title,
+        author: chance.pick(members),
+        at: now - Math.floor(age),
+        newest: titles.length - index,
+      };
+    }),
+  );
+  const byBot = updates.map((update, index) => ({
+    repository: chance.pick(Object.keys(pastTitles)),
+    title: `chore(deps): bump ${update}`,
+    author: bot,
+    at: now - (20 + 31 * index) * day,
+    newest: Number.POSITIVE_INFINITY,
+  }));
+  for (const { repository, title, author, at, newest } of [...works, ...byBot].sort((a, b) => a.at - b.at)) {
+    clock.set(at);
+    const draft = newest === 2;
+    const pullRequest = organisation
+      .repository(repository)
+      .openPullRequest({ ...describeChange(title, chance), author, draft });
+    if (newest > 4) liveOn(pullRequest, members, chance, github);
+    else if (newest === 3) reviewBy(pullRequest, members, chance, 'CHANGES_REQUESTED');
+  }
+  clock.run();
+  return { organisation, members, chance };
+}
+
+/** Its reviews and its end. */
+function liveOn(pullRequest: PullRequest, members: readonly Account[], chance: Chance, { clock }: GithubStandIn): void {
+  const wait = (least: number, most: number) => clock.advance(chance.between(least, most));
+  wait(hour / 2, 20 * hour);
+  if (chance.happens(0.06)) {
+    pullRequest.close();
+    return;
+  }
+  if (chance.happens(0.2)) {
+    const reviewer = reviewBy(pullRequest, members, chance, 'CHANGES_REQUESTED');
+    wait(hour, 9 * hour);
+    pullRequest.push({ additions: chance.between(1, 30), deletions: chance.between(0, 12) });
+    wait(hour / 4, 3 * hour);
+    pullRequest.review(reviewer, 'APPROVED');
+  } else if (chance.happens(0.85)) {
+    reviewBy(pullRequest, members, chance, 'APPROVED');
+  }
+  if (chance.happens(0.3)) reviewBy(pullRequest, members, chance, 'APPROVED');
+  wait(60, 5 * hour);
+  pullRequest.merge();
+}
+
+export function reviewBy(
+  pullRequest: PullRequest,
+  members: readonly Account[],
+  chance: Chance,
+  verdict: 'APPROVED' | 'CHANGES_REQUESTED',
+): Account {
+  const before = new Set(pullRequest.reviews.map(({ author }) => author));
+  const reviewer = chance.pick(members.filter(member => member !== pullRequest.author && !before.has(member)));
+  pullRequest.review(reviewer, verdict);
+  return reviewer;
+}
