@@ -69,6 +69,9 @@ export async function buildApp(deps: Deps) {
   app.addHook('onRoute', route => {
     route.validatorCompiler = compileValidator;
   });
+  // A body is allowed and ignored, whatever its type: but for webhooks there is nothing to say in one.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => undefined);
   handleConnections(app);
   handleErrors(app);
   app.addHook('onRequest', async (request, reply) => {
@@ -92,9 +95,6 @@ export async function buildApp(deps: Deps) {
   await app.register(webhookRoutes, { prefix: '/webhooks' });
   await app.register(
     async api => {
-      // A body is allowed and ignored, whatever its type: there is nothing to say in one.
-      api.removeAllContentTypeParsers();
-      api.addContentTypeParser('*', { parseAs: 'buffer' }, async () => undefined);
       api.addHook('onSend', async (_request, reply) => {
         reply.header('cache-control', 'no-store');
       });
@@ -103,7 +103,6 @@ export async function buildApp(deps: Deps) {
         await api.register(rateLimit, {
           max: config.rateLimit,
           timeWindow: '1 minute',
-          hook: 'preHandler',
           keyGenerator: request => request.caller.tokenId,
           errorResponseBuilder: (_request, { ttl }) =>
             new ServiceError('rate_limited', 'Too many requests with this token. Slow down.', {

@@ -40,7 +40,10 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
         log.warn({ err: error }, 'the last use of a token was not written'),
       );
     }
-    if (!caller.scopes.includes(request.routeOptions.config.scope ?? 'read')) throw unauthorized();
+  });
+  // Behind the rate limit, which counts these requests too, and before anything else of the request is read.
+  app.addHook('preParsing', async request => {
+    if (!request.caller.scopes.includes(request.routeOptions.config.scope ?? 'read')) throw unauthorized();
   });
 }
 

@@ -85,7 +85,7 @@ export function handleErrors(app: FastifyInstance): void {
   app.setErrorHandler(sendError);
   app.setNotFoundHandler((request, reply) => {
     // The router takes an address in absolute form too.
-    const path = request.url.replace(/^https?:\/\/[^/]*|[?#;].*$/gs, '');
+    const path = request.url.replace(/^https?:\/\/[^/]*|[?#].*$/gs, '');
     const route = known.find(candidate => candidate.path.test(path));
     if (route === undefined) {
       throw new ServiceError('not_found', 'There is nothing at this path; /openapi.json lists what there is.');

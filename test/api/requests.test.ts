@@ -1,0 +1,306 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { formatId, newId } from '../../src/ids.ts';
+import { type Client, createClient, type MemberBody, type PageBody } from '../support/client.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import {
+  closing,
+  createTenant,
+  createToken,
+  type Service,
+  startReplica,
+  startService,
+  type Tenant,
+} from '../support/service.ts';
+
+let service: Service;
+let client: Client;
+let tenant: Tenant;
+beforeAll(async () => {
+  service = await startService();
+  client = await createClient(service);
+  tenant = await createTenant(service);
+});
+afterAll(() => service.close());
+
+const absent = formatId('pr', newId());
+
+describe('paths and methods', () => {
+  test.each([
+    '/',
+    '/2025-04',
+    '/2025-04/',
+    '/2025-04/pull-request',
+    '/2025-04/users/',
+    '/2025-04//users',
+    '//2025-04/users',
+    '/2025-05/users',
+    '/2025-04/Users',
+    '/2025-04/users/x',
+    '/2025-04/account/x',
+    '/webhooks',
+    '/webhooks/gitlab',
+    '/favicon.ico',
+    '/docs/nothing',
+    '/2025-04/users;x=1',
+    '/constructor',
+    '/__proto__',
+    `/${'a'.repeat(5_000)}`,
+  ])('%s is 404, with a token or without', async url => {
+    for (const token of [tenant.token, undefined]) {
+      const { status, body } = await client.get(url, token);
+      expect([status, body.message]).toEqual([
+        404,
+        'There is nothing at this path; /openapi.json lists what there is.',
+      ]);
+    }
+  });
+
+  test.each([
+    ['/2025-04/account', 'GET, HEAD'],
+    ['/2025-04/members', 'GET, HEAD'],
+    ['/2025-04/members/x', 'GET, HEAD'],
+    ['/2025-04/members/x/pull-requests', 'GET, HEAD'],
+    ['/2025-04/pull-requests?per_page=3', 'GET, HEAD'],
+    [`/2025-04/pull-requests/${absent}`, 'DELETE'],
+    [`/2025-04/pull-requests/${absent}/sync`, 'PUT'],
+    ['/2025-04/rules', 'GET, HEAD'],
+    ['/2025-04/users', 'GET, HEAD'],
+    ['/webhooks/github', 'POST'],
+    ['/healthz', 'GET, HEAD'],
+  ])('%s answers other methods than %s with 405', async (url, allow) => {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const) {
+      if (allow.split(', ').includes(method)) continue;
+      const { status, headers, body } = await client.send(method as 'GET', url, tenant.token);
+      expect([method, status, headers.allow, body.message]).toEqual([
+        method,
+        405,
+        allow,
+        `${method} is not possible here, only ${allow}.`,
+      ]);
+    }
+  });
+
+  test('HEAD is answered as GET is, without the body', async () => {
+    for (const url of ['/2025-04/account', '/2025-04/users', '/2025-04/members/x', '/2025-04/users?per_page=0']) {
+      const get = await service.app.inject({ url, headers: { authorization: `Bearer ${tenant.token}` } });
+      const head = await service.app.inject({
+        method: 'HEAD',
+        url,
+        headers: { authorization: `Bearer ${tenant.token}` },
+      });
+      expect([head.statusCode, head.headers['content-type'], head.headers['content-length'], head.body]).toEqual([
+        get.statusCode,
+        get.headers['content-type'],
+        get.headers['content-length'],
+        '',
+      ]);
+    }
+    expect((await service.app.inject({ method: 'HEAD', url: '/2025-04/users' })).statusCode).toBe(401);
+  });
+
+  test('a path that cannot be decoded is 400 with the Error body, before anyone asks who is there', async () => {
+    for (const url of ['/%', '/2025-04/%ff', '/2025-04/members/%E0%A4%A/pull-requests']) {
+      expect((await client.get(url)).status).toBe(400);
+    }
+  });
+
+  test('nothing may be kept by a cache between', async () => {
+    for (const url of ['/2025-04/account', '/2025-04/members/x', '/2025-04/users?per_page=0']) {
+      expect((await client.get(url, tenant.token)).headers['cache-control']).toBe('no-store');
+    }
+  });
+});
+
+describe('bodies', () => {
+  const types = [
+    undefined,
+    'application/json',
+    'application/json; charset=latin1',
+    'text/plain',
+    'multipart/form-data',
+    'application/x-www-form-urlencoded',
+    'application/octet-stream',
+    'a/b',
+  ];
+  const malformed = ['', 'nonsense', ';', 'a/b/c', 'text/\u00fcml'];
+  const payloads = ['', '{}', '{', 'null', '\0', 'a=b', Buffer.alloc(1_000, 0xff)];
+
+  test('are passed over, whatever they are; only a type that is none may be refused', async () => {
+    for (const type of [...types, ...malformed]) {
+      for (const payload of payloads) {
+        for (const [method, url, expected] of [
+          ['PUT', `/2025-04/pull-requests/${absent}/sync`, 404],
+          ['DELETE', `/2025-04/pull-requests/${absent}`, 404],
+          ['GET', `/2025-04/members/${absent}`, 404],
+          ['POST', '/2025-04/users', 405],
+          ['POST', '/nothing', 404],
+        ] as const) {
+          const headers = type === undefined ? {} : { 'content-type': type };
+          const { status } = await client.send(method, url, tenant.token, { payload, headers });
+          const allowed = malformed.includes(type ?? 'a/b') ? [expected, 415] : [expected];
+          expect(allowed, `${method} ${url} with ${JSON.stringify(payload)} as ${type}`).toContain(status);
+        }
+      }
+    }
+  });
+
+  test('over 16 KiB are 413', async () => {
+    const url = `/2025-04/pull-requests/${absent}/sync`;
+    const fits = await client.put(url, tenant.token, { payload: 'a'.repeat(16 * 1024) });
+    expect(fits.status).toBe(404);
+    const over = await client.put(url, tenant.token, { payload: 'a'.repeat(16 * 1024 + 1) });
+    expect([over.status, over.body.message]).toEqual([413, 'The request body is too large.']);
+  });
+});
+
+describe("a request's id", () => {
+  test.each(['a', '0af7651916cd43dd8448eb211c80319c', 'A-1_b.c:d', 'x'.repeat(64)])(
+    'that is short and plain comes back: %s',
+    async id => {
+      for (const url of ['/2025-04/account', '/nothing', '/%', '/healthz']) {
+        const { headers } = await client.get(url, tenant.token, { headers: { 'x-request-id': id } }).catch(() => ({
+          headers: {},
+        }));
+        if (url !== '/healthz') expect(headers).toMatchObject({ 'x-request-id': id });
+      }
+    },
+  );
+
+  test.each(['', ' ', 'x'.repeat(65), 'a b', 'a"b', '<b>', 'a,b', '\u00e9'])(
+    'that is not is replaced: "%s"',
+    async id => {
+      const { headers } = await client.get('/2025-04/account', tenant.token, { headers: { 'x-request-id': id } });
+      expect(headers['x-request-id']).toMatch(/^[\w-]{3,40}$/);
+      expect(headers['x-request-id']).not.toBe(id);
+    },
+  );
+
+  test('is another for each request', async () => {
+    const replies = await Promise.all(Array.from({ length: 200 }, () => service.app.inject('/healthz')));
+    expect(new Set(replies.map(({ headers }) => headers['x-request-id'])).size).toBe(200);
+  });
+});
+
+describe('links', () => {
+  const forwarded = {
+    host: 'inside:3000',
+    'x-forwarded-for': '203.0.113.9',
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': 'scores.example',
+  };
+  const pathOf = async (replica: Service, headers: Record<string, string>, remoteAddress = '10.1.2.3') => {
+    const { status, body } = await (await createClient(replica)).get<PageBody<object>>('/2025-04/users', tenant.token, {
+      headers,
+      remoteAddress,
+    });
+    return status === 200 ? body.meta.path : status;
+  };
+
+  test("are the request's own, whatever it says was forwarded, unless TRUST_PROXY names its sender", async () => {
+    expect(await pathOf(service, forwarded)).toBe('http://inside:3000/2025-04/users');
+    const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8, ::1' }));
+    expect(await pathOf(proxied, forwarded)).toBe('https://scores.example/2025-04/users');
+    expect(await pathOf(proxied, forwarded, '192.0.2.1')).toBe('http://inside:3000/2025-04/users');
+    const many = { ...forwarded, 'x-forwarded-host': 'evil.example, scores.example' };
+    expect(await pathOf(proxied, many)).toBe('https://scores.example/2025-04/users');
+  });
+
+  test.each([
+    { 'x-forwarded-proto': 'javascript' },
+    { 'x-forwarded-proto': 'https://evil.example/' },
+    { 'x-forwarded-host': 'evil.example/path' },
+    { 'x-forwarded-host': 'a"b' },
+  ])('are not made from nonsense that a proxy hands on: %o', async nonsense => {
+    const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8' }));
+    expect(await pathOf(proxied, { ...forwarded, ...nonsense })).toBe(400);
+  });
+
+  test('begin with PUBLIC_URL where it is set, whatever the Host', async () => {
+    const environment = { PUBLIC_URL: 'https://scores.example/api/', TRUST_PROXY: '10.0.0.0/8' };
+    const published = closing(await startReplica(service.database.url, environment));
+    const scores = await createClient(published);
+    await insertPullRequests(service, tenant, [1, 2]);
+    for (const headers of [forwarded, { ...forwarded, host: '<script>' }]) {
+      const options = { headers, remoteAddress: '10.1.2.3' };
+      const { body } = await scores.get<PageBody<{ links: { member: string } }>>(
+        '/2025-04/pull-requests?per_page=1',
+        tenant.token,
+        options,
+      );
+      const base = 'https://scores.example/api/2025-04/';
+      expect(body.meta.path).toBe(`${base}pull-requests`);
+      expect(body.links.next).toMatch(`${base}pull-requests?per_page=1&cursor=`);
+      expect(body.data[0]?.links.member).toMatch(`${base}members/mem_`);
+      const members = await scores.get<{ data: MemberBody[] }>('/2025-04/members', tenant.token, options);
+      expect(members.body.data[0]?.links.pull_requests).toMatch(`${base}members/mem_`);
+    }
+    expect((await published.app.inject('/openapi.json')).json().servers).toEqual([
+      { url: 'https://scores.example/api' },
+    ]);
+  });
+});
+
+describe('the rate limit', () => {
+  test('counts each request of a token, whatever comes of it, and lets others be', async () => {
+    const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '6' }));
+    const slow = await createClient(limited);
+    const token = await createToken(service, tenant.user, ['read']);
+    const requests = [
+      ['GET', '/2025-04/account', 200],
+      ['GET', '/2025-04/members/x', 404],
+      ['GET', '/2025-04/users?per_page=0', 400],
+      ['PUT', `/2025-04/pull-requests/${absent}/sync`, 403],
+      ['GET', '/2025-04/users', 200],
+      ['HEAD', '/2025-04/users', 200],
+      ['GET', '/2025-04/users', 429],
+      ['GET', '/2025-04/users?per_page=0', 429],
+      ['DELETE', `/2025-04/pull-requests/${absent}`, 429],
+    ] as const;
+    for (const [method, url, status] of requests) {
+      const reply = await limited.app.inject({ method, url, headers: { authorization: `Bearer ${token}` } });
+      expect([method, url, reply.statusCode]).toEqual([method, url, status]);
+    }
+    const { status, body, headers } = await slow.get('/2025-04/rules', token);
+    expect([status, body.message]).toEqual([429, 'Too many requests with this token. Slow down.']);
+    expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+    expect(Number(headers['retry-after'])).toBeLessThanOrEqual(60);
+    const forged = { 'x-forwarded-for': '203.0.113.77', 'x-real-ip': '203.0.113.78' };
+    expect((await slow.get('/2025-04/rules', token, { headers: forged })).status).toBe(429);
+    expect((await slow.get('/2025-04/rules', tenant.token)).status).toBe(200);
+    expect((await slow.get('/2025-04/rules')).status).toBe(401);
+  });
+
+  test('of 0 is off', async () => {
+    for (let index = 0; index < 700; index += 1) {
+      const { statusCode } = await service.app.inject({
+        url: '/2025-04/rules',
+        headers: { authorization: `Bearer ${tenant.token}` },
+      });
+      expect(statusCode).toBe(200);
+    }
+  });
+});
+
+describe('a service that is overloaded', () => {
+  test('says so with 503 and Retry-After, and recovers by itself', async () => {
+    const replica = closing(await startReplica(service.database.url));
+    const busy = await createClient(replica);
+    const until = Date.now() + 7_000;
+    let refused = await busy.get('/2025-04/account', tenant.token);
+    while (refused.status === 200 && Date.now() < until) {
+      const blocked = performance.now() + 2_500;
+      while (performance.now() < blocked) Math.sqrt(blocked);
+      await delay(10);
+      refused = await busy.get('/2025-04/account', tenant.token);
+    }
+    expect([refused.status, refused.headers['retry-after'], refused.body.message]).toEqual([
+      503,
+      '2',
+      'The service is overloaded. Try again shortly.',
+    ]);
+    await expect
+      .poll(async () => (await busy.get('/2025-04/account', tenant.token)).status, { timeout: 5_000 })
+      .toBe(200);
+  });
+});
