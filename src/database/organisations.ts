@@ -63,7 +63,8 @@ export async function setWebhooksEnabled(executor: Executor, id: string, enabled
 
 /**
  * Holds the organisation's ruleset version, and deletions, off until the transaction ends. Saves take it shared, so
- * that they don't wait for each other.
+ * that they don't wait for each other. It is an advisory lock, which is given in turn: of a row lock, savers that keep
+ * coming would never leave a gap for the one that wants it alone.
  *
  * @returns the version in force
  */
@@ -72,11 +73,12 @@ export async function lockRulesetVersion(
   organisationId: string,
   strength: 'share' | 'update',
 ): Promise<number> {
+  const lock = sql.raw(strength === 'share' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock');
+  await executor.execute(sql`select ${lock}(hashtextextended(${organisationId}, 0))`);
   const [organisation] = await executor
     .select({ rulesetVersion: organisations.rulesetVersion })
     .from(organisations)
-    .where(eq(organisations.id, organisationId))
-    .for(strength);
+    .where(eq(organisations.id, organisationId));
   if (organisation === undefined) throw new Error(`organisation ${organisationId} is gone`);
   return organisation.rulesetVersion;
 }

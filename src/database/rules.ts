@@ -55,6 +55,9 @@ export async function getRuleset(
   return ruleset.rules;
 }
 
+/** PostgreSQL can't hold NUL and lone surrogates: they become U+FFFD, as they do in pull requests, so that both compare. */
+const storable = (text: string) => text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
+
 /**
  * Makes the rules the organisation's next ruleset, which puts every score out of date. A rule that was there under the
  * same name keeps its id and moment of creation. Nothing happens where they are in force already. Runs in a
@@ -63,9 +66,12 @@ export async function getRuleset(
 export async function applyRuleset(
   executor: Executor,
   organisationId: string,
-  rules: readonly RuleDefinition[],
+  given: readonly RuleDefinition[],
   appliedBy = '',
 ): Promise<{ version: number; changed: boolean }> {
+  const rules: RuleDefinition[] = JSON.parse(JSON.stringify(given), (_key, value) =>
+    typeof value === 'string' ? storable(value) : value,
+  );
   const current = await lockRulesetVersion(executor, organisationId, 'update');
   if (current > 0 && isDeepStrictEqual(await getRuleset(executor, organisationId, current), rules)) {
     return { version: current, changed: false };

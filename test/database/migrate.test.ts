@@ -175,7 +175,6 @@ test('every foreign key between them carries the organisation, on both sides fir
     'access_tokens → users',
     'pull_requests → members',
     'pull_requests → repositories',
-    'score_changes → pull_requests',
   ]);
   for (const { columns, targets } of between)
     expect([columns[0], targets[0]]).toEqual(['organisation_id', 'organisation_id']);

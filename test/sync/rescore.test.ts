@@ -1,0 +1,263 @@
+import { eq, sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectDatabase } from '../../src/database/client.ts';
+import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
+import { countOutdated } from '../../src/database/rescoring.ts';
+import { applyRuleset } from '../../src/database/rules.ts';
+import { pullRequests, rulesets } from '../../src/database/schema.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { startProxy } from '../support/proxy.ts';
+import {
+  apply,
+  type Home,
+  newHome,
+  rule,
+  scoreHistory,
+  startWorld,
+  stored,
+  storedPullRequests,
+  sync,
+  type World,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+async function rescore(home: Home): Promise<number> {
+  let all = 0;
+  for (let scored = -1; scored !== 0; all += scored) scored = await rescoreBatch(world.service, home.organisation.id);
+  return all;
+}
+
+/** Copies of one stored pull request, with other ids. */
+async function newStored(home: Home, count: number): Promise<void> {
+  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 3 });
+  await sync(world.service, home, pullRequest);
+  const columns = sql.raw(
+    (
+      await world.service.database.executor.execute<{ columns: string }>(
+        sql`select string_agg(quote_ident(column_name), ', ') as columns from information_schema.columns
+          where table_name = 'pull_requests' and column_name not in ('id', 'github_id')`,
+      )
+    ).rows[0]?.columns ?? '',
+  );
+  await world.service.database.executor.execute(sql`
+    insert into pull_requests (id, github_id, ${columns})
+    select gen_random_uuid(), github_id * 1000 + number_of, ${columns}
+    from pull_requests, generate_series(1, ${count - 1}) as number_of where organisation_id = ${home.organisation.id}`);
+}
+
+async function summary({ organisation }: Home) {
+  const { rows } = await world.service.database.executor.execute<{ score: number; version: number; count: number }>(sql`
+    select score, ruleset_version as version, count(*)::int as count from pull_requests
+    where organisation_id = ${organisation.id} group by 1, 2 order by 1, 2`);
+  return rows;
+}
+
+describe('scores', () => {
+  test('and their breakdown come from the ruleset in force when they are saved', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest({ additions: 40, deletions: 2 });
+    await sync(world.service, home, pullRequest);
+    expect(await stored(world.service, home, pullRequest)).toMatchObject({
+      score: 0,
+      scoreBreakdown: '[]',
+      rulesetVersion: 0,
+    });
+    await apply(world.service, home, rule('size / 4', 'size > 10', 'Size'), rule('100', 'merged', 'Merged'));
+    await sync(world.service, home, pullRequest);
+    const after = await stored(world.service, home, pullRequest);
+    expect(after).toMatchObject({ score: 11, rulesetVersion: 1 });
+    expect(JSON.parse(after?.scoreBreakdown ?? '')).toEqual([
+      { name: 'Size', action: 'ADD', effect: 11, expression: 'size > 10' },
+    ]);
+  });
+
+  test('have a history of what changed them, and of nothing else', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest({ additions: 5 });
+    await apply(world.service, home, rule('additions'));
+    await sync(world.service, home, pullRequest);
+    await sync(world.service, home, pullRequest);
+    world.github.clock.advance(1);
+    pullRequest.push({ additions: 2 });
+    await sync(world.service, home, pullRequest);
+    pullRequest.edit({ title: 'of no weight' });
+    await sync(world.service, home, pullRequest);
+    await apply(world.service, home, rule('additions * 2'));
+    await rescore(home);
+    await apply(world.service, home, rule('additions + additions'));
+    await rescore(home);
+    await apply(world.service, home);
+    await rescore(home);
+    expect(await scoreHistory(world.service, home)).toEqual([
+      'null → 5 (pull_request, 1)',
+      '5 → 7 (pull_request, 1)',
+      '7 → 14 (ruleset, 2)',
+      '14 → 0 (ruleset, 4)',
+    ]);
+  });
+});
+
+describe('re-scoring', () => {
+  test('brings every score to the ruleset in force, batch by batch', async () => {
+    const home = await newHome(world);
+    await newStored(home, 1_201);
+    await apply(world.service, home, rule('additions'));
+    expect(await countOutdated(world.service.database.executor, home.organisation.id)).toEqual({
+      outdated: 1_201,
+      total: 1_201,
+    });
+    expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(1_201);
+    // Where it stopped another process goes on: what is stored says what is left.
+    await rescore(home);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 1_201 }]);
+    expect(await rescoreBatch(world.service, home.organisation.id)).toBe(0);
+  });
+
+  test('shared by two replicas scores and records each once', async () => {
+    const home = await newHome(world);
+    const replica = await world.replica();
+    await newStored(home, 2_000);
+    await apply(world.service, home, rule('additions'));
+    const work = async (deps: typeof replica) => {
+      let all = 0;
+      while ((await countOutdated(deps.database.executor, home.organisation.id)).outdated > 0) {
+        all += await rescoreBatch(deps, home.organisation.id);
+      }
+      return all;
+    };
+    const shares = await Promise.all([work(world.service), work(replica)]);
+    expect(shares[0] + shares[1]).toBe(2_000);
+    expect(Math.min(...shares)).toBeGreaterThan(0);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2_000 }]);
+    const history = await scoreHistory(world.service, home);
+    expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(2_000);
+  });
+
+  test('that goes on for long on three replicas holds up neither a deletion nor other rules', async () => {
+    const home = await newHome(world);
+    const replicas = [world.service, await world.replica(), await world.replica()];
+    await newStored(home, 10_000);
+    const [first] = await storedPullRequests(world.service, home);
+    await apply(world.service, home, rule('additions'));
+    const { database } = world.service;
+    const outdated = async () => (await countOutdated(database.executor, home.organisation.id)).outdated;
+    const working = replicas.map(async replica => {
+      while ((await rescoreBatch(replica, home.organisation.id)) > 0);
+    });
+    while ((await outdated()) === 10_000);
+    const ticket = await drawTicket(database.executor);
+    await database.transaction(executor => deletePullRequest(executor, home.organisation.id, first?.id ?? '', ticket));
+    expect(await outdated()).toBeGreaterThan(0);
+    await Promise.all(working);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 9_999 }]);
+  });
+
+  test('takes any organisation that has something to do', async () => {
+    const home = await newHome(world);
+    await newStored(home, 2);
+    await apply(world.service, home, rule('additions'));
+    while ((await rescoreBatch(world.service)) > 0);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
+  });
+
+  test('counts a stored rule that is no longer valid for nothing, reports it once, and scores the rest', async () => {
+    const home = await newHome(world);
+    await newStored(home, 3);
+    await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Of an older release'));
+    world.service.complaints.length = 0;
+    await rescore(home);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
+    const reports = world.service.complaints.filter(({ msg }) => msg.startsWith('a stored rule is no longer valid'));
+    expect(reports).toHaveLength(1);
+    expect(reports[0]?.msg).toContain('Of an older release');
+  });
+
+  test('of a ruleset in which nothing is understood leaves the service standing', async () => {
+    const home = await newHome(world);
+    await newStored(home, 1);
+    await apply(world.service, home, rule('additions'));
+    await world.service.database.executor
+      .update(rulesets)
+      .set({
+        rules: [{ ...rule('1'), logic: [{ expression: 'true', effect: { action: 'ADD', value: 'eval("1")' } }] }],
+      })
+      .where(eq(rulesets.organisationId, home.organisation.id));
+    await rescore(home);
+    expect(await summary(home)).toEqual([{ score: 0, version: 1, count: 1 }]);
+  });
+});
+
+test('no score ever mixes versions while rules change under syncs and re-scoring on three replicas', async () => {
+  const home = await newHome(world);
+  const replicas = [world.service, await world.replica(), await world.replica()];
+  const web = home.acme.repository('web');
+  const opened = Array.from({ length: 12 }, () => web.openPullRequest());
+  await sync(world.service, home, ...opened);
+  const versionRule = (version: number) => rule(String(version), 'true', `version ${version}`);
+  let over = false;
+  const until = async (work: () => Promise<unknown>) => {
+    while (!over) await work();
+  };
+  const mixed = sql<number>`count(*) filter (where score <> ruleset_version
+    or (ruleset_version > 0 and score_breakdown->0->>'name' <> 'version ' || ruleset_version)
+    or json_array_length(score_breakdown) <> least(1, ruleset_version))::int`;
+  const found: number[] = [];
+  const background = [
+    ...replicas.map((replica, index) => until(() => sync(replica, home, ...opened.slice(index * 3, index * 3 + 6)))),
+    ...replicas.map(replica => until(() => rescoreBatch(replica, home.organisation.id))),
+    until(async () => {
+      const [row] = await world.service.database.executor
+        .select({ mixed })
+        .from(pullRequests)
+        .where(eq(pullRequests.organisationId, home.organisation.id));
+      found.push(row?.mixed ?? -1);
+    }),
+  ];
+  try {
+    for (let version = 1; version <= 25; version += 1) await apply(world.service, home, versionRule(version));
+  } finally {
+    over = true;
+    await Promise.all(background);
+  }
+  await rescore(home);
+  expect(new Set(found)).toEqual(new Set([0]));
+  expect(await summary(home)).toEqual([{ score: 25, version: 25, count: 12 }]);
+  const ends = (await storedPullRequests(world.service, home)).map(({ scoreBreakdown }) => scoreBreakdown);
+  expect(new Set(ends).size).toBe(1);
+});
+
+test('rules whose commit succeeded unheard are applied once', async () => {
+  const home = await newHome(world);
+  const proxy = await startProxy(world.service.database.url);
+  const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
+  proxy.loseReplyTo('commit');
+  const { version } = await database.transaction(executor =>
+    applyRuleset(executor, home.organisation.id, [rule('1'), rule('2')]),
+  );
+  expect(version).toBe(1);
+  expect(proxy.connections).toBe(2);
+  const versions = await world.service.database.executor
+    .select({ version: rulesets.version })
+    .from(rulesets)
+    .where(eq(rulesets.organisationId, home.organisation.id));
+  expect(versions).toEqual([{ version: 1 }]);
+  await database.close();
+  await proxy.close();
+});
+
+test('rules with text that PostgreSQL cannot hold are applied with it replaced', async () => {
+  const home = await newHome(world);
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  const hostile = { ...rule('4', 'title != "\0\ud800"', 'Hostile'), description: 'nul \0 and lone \ud800' };
+  await apply(world.service, home, hostile);
+  expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+  expect((await stored(world.service, home, pullRequest))?.score).toBe(4);
+  await apply(world.service, home, hostile);
+  expect((await stored(world.service, home, pullRequest))?.rulesetVersion).toBe(1);
+});
