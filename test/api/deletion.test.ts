@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { formatId, newId } from '../../src/ids.ts';
+import type { PageBody, PullRequestBody } from '../support/client.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { signature } from '../support/github/webhooks.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { webhookSecret } from '../support/service.ts';
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await startScene();
+  scene.github.clock.set(1_790_000_000);
+  scene.acme.member('ada');
+});
+afterAll(() => scene.close());
+
+const find = async (source: PullRequest) => {
+  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token);
+  return body.data.find(({ external_id }) => external_id === String(source.id));
+};
+const remove = (id: string | undefined) =>
+  scene.client.delete<{ id: string; object: string; deleted: boolean }>(`/2025-04/pull-requests/${id}`, scene.token);
+
+async function deliver(event: { event: string; payload: object }) {
+  const payload = JSON.stringify(event.payload);
+  const { statusCode } = await scene.service.app.inject({
+    method: 'POST',
+    url: '/webhooks/github',
+    payload,
+    headers: {
+      'content-type': 'application/json',
+      'x-github-event': event.event,
+      'x-github-delivery': newId(),
+      'x-hub-signature-256': signature(webhookSecret, payload),
+    },
+  });
+  expect(statusCode).toBe(202);
+  expect(await scene.workOff()).toBeGreaterThan(0);
+}
+
+describe('DELETE', () => {
+  test('returns what was deleted; a second one finds nothing', async () => {
+    const source = scene.web.addPullRequest();
+    await scene.import();
+    const { id } = (await find(source)) ?? {};
+    const { status, body } = await remove(id);
+    expect([status, body]).toEqual([200, { id, object: 'pull_request', deleted: true }]);
+    expect(await find(source)).toBeUndefined();
+    for (const again of [await remove(id), await scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token)]) {
+      expect([again.status, again.body]).toEqual([404, { message: 'There is no pull request with this id.' }]);
+    }
+  });
+
+  test('of ten at once deletes once', async () => {
+    const source = scene.web.addPullRequest();
+    await scene.import();
+    const { id } = (await find(source)) ?? {};
+    const replies = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
+    expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
+  });
+
+  test('of an id that never was is 404', async () => {
+    expect((await remove(formatId('pr', newId()))).status).toBe(404);
+  });
+});
+
+describe('a deleted pull request', () => {
+  test('stays away while it does not change on GitHub, whichever way it comes', async () => {
+    const source = scene.web.addPullRequest();
+    await scene.import();
+    await remove((await find(source))?.id);
+    await scene.import();
+    expect(await find(source)).toBeUndefined();
+    await deliver(source.open());
+    expect(await find(source)).toBeUndefined();
+    // As old as what was deleted: GitHub's times are whole seconds.
+    await deliver(source.edit({ title: 'Within the same second' }));
+    expect(await find(source)).toBeUndefined();
+  });
+
+  test('is there again, under a new id and complete, after an update on GitHub', async () => {
+    const source = scene.web.addPullRequest({ title: 'Before' });
+    await scene.import();
+    const before = await find(source);
+    await remove(before?.id);
+    scene.github.clock.advance(1);
+    await deliver(source.edit({ title: 'After' }));
+    const after = await find(source);
+    expect(after).toEqual({ ...before, id: after?.id, title: 'After' });
+    expect(after?.id).not.toBe(before?.id);
+    expect((await remove(before?.id)).status).toBe(404);
+    expect((await scene.client.put(`/2025-04/pull-requests/${after?.id}/sync`, scene.token)).status).toBe(200);
+    expect((await remove(after?.id)).status).toBe(200);
+    await scene.import();
+    expect(await find(source)).toBeUndefined();
+  });
+
+  test('during a sync that is under way stays deleted, and that sync finds it gone', async () => {
+    const source = scene.web.addPullRequest();
+    await scene.import();
+    const { id } = (await find(source)) ?? {};
+    scene.github.clock.advance(1);
+    source.edit({ title: 'Newer' });
+    scene.github.fault({ kind: 'delay', milliseconds: 300 });
+    const asked = scene.github.count();
+    const syncing = scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token);
+    await expect.poll(() => scene.github.count()).toBe(asked + 1);
+    expect((await remove(id)).status).toBe(200);
+    const { status, body } = await syncing;
+    expect([status, body.message]).toEqual([404, 'The pull request was deleted meanwhile.']);
+    expect(await find(source)).toBeUndefined();
+  });
+});

@@ -1,0 +1,234 @@
+import { createServer } from 'node:net';
+import { sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createClient, type PageBody, type PullRequestBody } from '../support/client.ts';
+import { type Fault, htmlError, pointsUsedUp, secondaryLimit } from '../support/github/faults.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { closing, startReplica } from '../support/service.ts';
+
+let scene: Scene;
+let source: PullRequest;
+let id: string;
+beforeAll(async () => {
+  scene = await startScene();
+  scene.github.clock.set(1_790_000_000);
+  scene.acme.member('ada');
+  source = scene.web.addPullRequest({ title: 'First', createdAt: 1_780_000_000 });
+  await scene.applyRules([
+    {
+      name: 'Size',
+      description: '',
+      is_enabled: true,
+      logic: [{ expression: 'additions > 0', effect: { action: 'ADD', value: 'additions' } }],
+    },
+  ]);
+  await scene.import();
+  id = (await stored()).id;
+});
+afterAll(() => scene.close());
+afterEach(async () => {
+  scene.github.clearFaults();
+  await scene.service.database.executor.execute(sql`delete from github_limits`);
+});
+
+async function stored(): Promise<PullRequestBody> {
+  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token);
+  const found = body.data.find(({ external_id }) => external_id === String(source.id));
+  if (found === undefined) throw new Error('the pull request is not listed');
+  return found;
+}
+const url = () => `/2025-04/pull-requests/${id}/sync`;
+const sync = <Body = { message: string }>() => scene.client.put<Body>(url(), scene.token);
+
+describe('PUT sync', () => {
+  test('returns the pull request as GitHub has it now, with the score of that, by one request', async () => {
+    scene.github.clock.advance(60);
+    source.edit({ title: 'Second' });
+    source.push({ additions: 40, deletions: 2, commits: 3 });
+    source.merge();
+    const before = await stored();
+    const asked = scene.github.count();
+    const { status, body } = await sync<{ data: PullRequestBody }>();
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      data: {
+        ...before,
+        title: 'Second',
+        state: 'merged',
+        additions: 40,
+        deletions: 2,
+        commits: 4,
+        score: 40,
+        score_breakdown: [{ name: 'Size', action: 'ADD', effect: 40, expression: 'additions > 0' }],
+      },
+    });
+    expect(await stored()).toEqual(body.data);
+    expect(scene.github.count()).toBe(asked + 1);
+  });
+
+  test('twice changes nothing the second time', async () => {
+    const first = await sync();
+    expect(await sync()).toEqual({ ...first, headers: expect.anything() });
+  });
+
+  test('thirty times at once answers each with the same', async () => {
+    scene.github.clock.advance(1);
+    source.edit({ title: 'Many' });
+    const replies = await Promise.all(Array.from({ length: 30 }, () => sync<{ data: PullRequestBody }>()));
+    const expected = await stored();
+    expect(expected.title).toBe('Many');
+    for (const { status, body } of replies) expect([status, body]).toEqual([200, { data: expected }]);
+  });
+
+  test('finds the pull request by its id after its repository was renamed', async () => {
+    scene.github.clock.advance(1);
+    scene.web.rename('site');
+    const { status, body } = await sync<{ data: PullRequestBody }>();
+    expect([status, body.data.id, body.data.url]).toEqual([
+      200,
+      id,
+      `https://github.com/acme/site/pull/${source.number}`,
+    ]);
+  });
+});
+
+describe('while GitHub', () => {
+  const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
+  const json = (body: string): Fault => ({ kind: 'reply', status: 200, body });
+  const failures: [string, Fault, number, RegExp][] = [
+    ['fails with 500 in HTML', htmlError(500), 502, /status 500: try again later/],
+    ['fails with 502 in HTML', htmlError(502), 502, /status 502/],
+    ['fails with 503 in HTML', htmlError(503), 502, /status 503/],
+    ['answers HTML with 200', { ...htmlError(500), status: 200 }, 502, /makes no sense/],
+    ['breaks off in the middle', { kind: 'truncate' }, 502, /makes no sense/],
+    ['resets the connection', { kind: 'reset' }, 502, /connection to GitHub failed/],
+    ['answers null', json('null'), 502, /not GraphQL/],
+    ['answers without the fields', json('{"data":{"nodes":[{"id":"x"}]}}'), 502, /makes no sense/],
+    ['answers with too few', json('{"data":{"nodes":[]}}'), 502, /makes no sense/],
+    [
+      'leaves a part out with an error',
+      { kind: 'alter', change: reply => ({ ...reply, errors: [{ message: 'boom', path: ['nodes', 0, 'title'] }] }) },
+      502,
+      /boom/,
+    ],
+    [
+      'redirects to another host',
+      { kind: 'redirect', location: 'http://evil.invalid/graphql' },
+      502,
+      /another address/,
+    ],
+    [
+      'refuses our credentials',
+      { kind: 'reply', status: 401, body: { message: 'Bad credentials' } },
+      502,
+      /GITHUB_TOKEN/,
+    ],
+    ['forbids it to our credentials', { kind: 'reply', status: 403, body: { message: 'No' } }, 502, /GITHUB_TOKEN/],
+  ];
+  test.each(failures)('%s, the row stays and the answer says so', async (_, fault, status, message) => {
+    const before = await stored();
+    scene.github.clock.advance(1);
+    source.edit({ title: `Unseen ${scene.github.clock.now()}` });
+    scene.github.fault(fault, { times: Number.POSITIVE_INFINITY });
+    const reply = await sync();
+    expect(reply.status).toBe(status);
+    expect(reply.body.message).toMatch(message);
+    expect(reply.body.message).not.toContain(scene.github.token);
+    expect(await stored()).toEqual(before);
+    scene.github.clearFaults();
+    expect((await sync()).status).toBe(200);
+    expect((await stored()).title).toMatch(/^Unseen/);
+  });
+
+  const limits: [string, Fault, number, number][] = [
+    ['for 90 seconds', secondaryLimit('90'), 90, 90],
+    ['until a date', secondaryLimit(new Date(Date.now() + 120_000).toUTCString()), 100, 121],
+    ['without a time', secondaryLimit(), 60, 60],
+    ['by 429', secondaryLimit('7', 429), 7, 7],
+    ['for an hour, told with 200', pointsUsedUp(inAnHour), 3_500, 3_601],
+  ];
+  test.each(limits)(
+    'limits its rate %s: 503 with that Retry-After, and no earlier call',
+    async (_, fault, least, most) => {
+      const before = await stored();
+      scene.github.fault(fault);
+      const asked = scene.github.count();
+      for (let tried = 0; tried < 3; tried += 1) {
+        const { status, headers, body } = await sync();
+        expect(status).toBe(503);
+        expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(least - tried - 1);
+        expect(Number(headers['retry-after'])).toBeLessThanOrEqual(most);
+        expect(body.message).toMatch(/rate limit is used up/);
+      }
+      expect(scene.github.count()).toBe(asked + 1);
+      expect(await stored()).toEqual(before);
+    },
+  );
+
+  test('does not answer, or only byte by byte: 504 within 10 s', async () => {
+    const before = await stored();
+    scene.github.fault({ kind: 'hang' });
+    scene.github.fault({ kind: 'trickle' });
+    const began = performance.now();
+    const replies = await Promise.all([sync(), sync()]);
+    expect(performance.now() - began).toBeLessThan(10_000);
+    for (const { status, body } of replies) {
+      expect([status, body.message]).toEqual([504, 'GitHub did not answer within 8 seconds: try again later']);
+    }
+    expect(await stored()).toEqual(before);
+  });
+
+  test('is nowhere, or no GitHub at all: 502', async () => {
+    const nonsense = createServer(socket =>
+      socket
+        .resume()
+        .on('error', () => undefined)
+        .end('SSH-2.0-OpenSSH_9.6\r\n'),
+    );
+    await new Promise<void>(resolve => nonsense.listen(0, '127.0.0.1', resolve));
+    closing({ close: () => new Promise(resolve => nonsense.close(resolve)) });
+    const address = nonsense.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    for (const apiUrl of ['http://127.0.0.1:1', `http://127.0.0.1:${port}`, 'http://github.invalid']) {
+      const environment = { GITHUB_API_URL: apiUrl, GITHUB_TOKEN: 'ghp_secret' };
+      const replica = closing(await startReplica(scene.service.database.url, environment));
+      const { status, body } = await (await createClient(replica)).put(url(), scene.token);
+      expect([apiUrl, status]).toEqual([apiUrl, 502]);
+      expect(body.message).not.toContain('ghp_secret');
+    }
+  });
+
+  test('is not configured: 503 that says what to set', async () => {
+    const replica = closing(await startReplica(scene.service.database.url));
+    const { status, body } = await (await createClient(replica)).put(url(), scene.token);
+    expect(status).toBe(503);
+    expect(body.message).toMatch(/GITHUB_TOKEN/);
+  });
+});
+
+describe('a pull request that GitHub no longer shows', () => {
+  const gone =
+    'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.';
+
+  test('is 404 that says so, and stays as it was', async () => {
+    const extra = scene.web.addPullRequest({ title: 'Extra' });
+    await scene.import();
+    const list = async () =>
+      (await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token)).body.data;
+    const before = await list();
+    const stale = before.find(({ title }) => title === 'Extra');
+    extra.remove();
+    const reply = await scene.client.put(`/2025-04/pull-requests/${stale?.id}/sync`, scene.token);
+    expect([reply.status, reply.body.message]).toEqual([404, gone]);
+    expect(await list()).toEqual(before);
+  });
+
+  test('because its repository is gone, likewise', async () => {
+    const before = await stored();
+    scene.web.remove();
+    const reply = await sync();
+    expect([reply.status, reply.body.message]).toEqual([404, gone]);
+    expect(await stored()).toEqual(before);
+  });
+});
