@@ -49,6 +49,7 @@ CREATE TABLE "organisations" (
 	"photo_url" text NOT NULL,
 	"webhooks_enabled" boolean DEFAULT true NOT NULL,
 	"ruleset_version" integer DEFAULT 0 NOT NULL,
+	"reconcile_due_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "organisations_github_id_unique" UNIQUE("github_id")
 );
@@ -106,7 +107,7 @@ CREATE TABLE "repositories" (
 	"node_id" text NOT NULL,
 	"name" text NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"reconciled_at" timestamp with time zone,
+	"reconciled_at" timestamp (0) with time zone,
 	"import_cursor" text,
 	"imported_at" timestamp with time zone,
 	CONSTRAINT "repositories_organisation_id_id_pk" PRIMARY KEY("organisation_id","id"),

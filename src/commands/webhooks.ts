@@ -21,7 +21,7 @@ export function webhookCommands(program: Command, context: Context): void {
             return {
               json: { organisation: organisation.login, webhooks_enabled: enabled },
               text: enabled
-                ? `Webhooks are enabled for ${organisation.login}: what changed meanwhile comes with the next change or import.`
+                ? `Webhooks are enabled for ${organisation.login}: what changed meanwhile is fetched now.`
                 : `Webhooks are disabled for ${organisation.login}: deliveries are answered and ignored.`,
             };
           }),

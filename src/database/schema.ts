@@ -68,6 +68,8 @@ export const organisations = pgTable(
     webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
     /** The version of `rulesets` in force; 0 before the first. A score of a lower version is out of date. */
     rulesetVersion: integer('ruleset_version').notNull().default(0),
+    /** When its repositories are next compared with GitHub; in the near future while a replica is at it (its lease). */
+    reconcileDueAt: now('reconcile_due_at'),
     createdAt: now('created_at'),
   },
   table => [uniqueIndex('organisations_login').on(sql`lower(${table.login})`)],
@@ -145,7 +147,8 @@ export const repositories = pgTable(
     /** `owner/name` */
     name: text('name').notNull(),
     createdAt: now('created_at'),
-    reconciledAt: moment('reconciled_at'),
+    /** By GitHub's clock: what changed before is here. Null before the first comparison. */
+    reconciledAt: seconds('reconciled_at'),
     /** Where an interrupted import goes on: GitHub's cursor after the last page that was saved. */
     importCursor: text('import_cursor'),
     importedAt: moment('imported_at'),

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { forgetOldDeliveries } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
+import { reconcileOrganisation } from './reconcile.ts';
 import { createRequestWorker } from './requests.ts';
 import { rescoreBatch } from './rescore.ts';
 
@@ -16,6 +17,11 @@ export interface Loops {
 export function startLoops(deps: Deps): Loops {
   const sync = startLoop(deps, 'sync', createRequestWorker(deps));
   const rescore = startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0);
+  const { config, github } = deps;
+  const reconcile =
+    config.reconcileInterval > 0 && github.configured
+      ? startLoop(deps, 'reconcile', () => reconcileOrganisation(deps))
+      : undefined;
   const listener = listen(deps, channel => (channel === 'rescore' ? rescore : sync).wake());
   const pruning = setInterval(
     () => forgetOldDeliveries(deps.database.executor).catch((error: unknown) => deps.log.warn({ err: error })),
@@ -24,7 +30,7 @@ export function startLoops(deps: Deps): Loops {
   return {
     async stop() {
       clearInterval(pruning);
-      await Promise.all([listener.stop(), sync.stop(), rescore.stop()]);
+      await Promise.all([listener.stop(), sync.stop(), rescore.stop(), reconcile?.stop()]);
     },
   };
 }

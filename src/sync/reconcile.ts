@@ -1,0 +1,110 @@
+import { getOrganisation, type Organisation } from '../database/organisations.ts';
+import {
+  claimReconciliation,
+  findReconciled,
+  postponeReconciliation,
+  saveReconciled,
+} from '../database/reconciliation.ts';
+import { saveRepositories } from '../database/repositories.ts';
+import type { Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
+import { mostPullRequests } from '../github/client.ts';
+import type { GithubRepository } from '../github/organisation.ts';
+import { createPageSize, withPageSize } from '../github/page-size.ts';
+import { callGithub } from './github-limits.ts';
+import { syncPullRequests } from './pull-requests.ts';
+
+/** Seconds until the next try where GitHub or the database failed. */
+const retrySeconds = 60;
+
+/**
+ * Heals what webhooks missed: compares the repositories of one organisation with GitHub. One request tells of a hundred
+ * repositories when a pull request of theirs last changed; only those that changed since the last comparison are read,
+ * latest change first, down to where it stopped.
+ *
+ * @returns whether an organisation was due
+ */
+export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
+  const { config, database, log } = deps;
+  const id = await claimReconciliation(database.executor);
+  if (id === undefined) return false;
+  const organisation = await getOrganisation(database.executor, id);
+  // Jitter keeps organisations that were added together from being compared together.
+  let seconds = config.reconcileInterval * (0.9 + 0.2 * Math.random());
+  try {
+    for (let after: string | null = null; ; ) {
+      const page = await callGithub(deps, organisation, () => deps.github.pageRepositories(organisation.login, after));
+      await reconcileRepositories(deps, organisation, page.items);
+      if (!page.hasNextPage) break;
+      after = page.endCursor;
+    }
+  } catch (error) {
+    seconds = (error instanceof ServiceError && error.retryAfter) || Math.min(retrySeconds, seconds);
+    if (!(error instanceof ServiceError)) throw error;
+    log.warn({ organisation: organisation.login, seconds, reason: error.message }, 'the comparison with GitHub waits');
+  } finally {
+    await postponeReconciliation(database.executor, id, seconds);
+  }
+  return true;
+}
+
+async function reconcileRepositories(
+  deps: Deps,
+  organisation: Organisation,
+  listed: readonly GithubRepository[],
+): Promise<void> {
+  const { executor } = deps.database;
+  const reconciled = await findReconciled(
+    executor,
+    organisation.id,
+    listed.map(({ githubId }) => githubId),
+  );
+  for (const repository of listed) {
+    const { pullRequestsUpdatedAt: changedAt } = repository;
+    // What is older than the organisation here is for `import` to bring in.
+    const since = reconciled.get(repository.githubId) ?? Math.floor(organisation.createdAt.getTime() / 1000);
+    if (changedAt === null || changedAt < since) continue;
+    const whole = await reconcileRepository(deps, organisation, repository, since);
+    // GitHub's moments are whole seconds, and more may happen within the last one of them: it is read once more the
+    // next time, and is over only then.
+    if (whole) {
+      await saveReconciled(executor, organisation.id, repository.githubId, changedAt + (changedAt === since ? 1 : 0));
+    }
+  }
+}
+
+/** @returns false where some of the pull requests did not come whole, and must be asked for again */
+async function reconcileRepository(
+  deps: Deps,
+  organisation: Organisation,
+  repository: GithubRepository,
+  since: number,
+): Promise<boolean> {
+  const { database, github, log } = deps;
+  let whole = true;
+  await database.transaction(executor =>
+    saveRepositories(executor, organisation.id, [{ ...repository, name: `${repository.owner}/${repository.name}` }]),
+  );
+  const pageSize = createPageSize(mostPullRequests);
+  for (let after: string | null = null; ; ) {
+    await postponeReconciliation(database.executor, organisation.id);
+    const { reply } = await withPageSize(pageSize, mostPullRequests, size =>
+      syncPullRequests(deps, organisation, async () => {
+        const page = await github.pagePullRequests(organisation.login, repository.nodeId, {
+          order: 'updated',
+          after,
+          pageSize: size,
+        });
+        const changed = (page?.items ?? []).filter(({ sourceUpdatedAt }) => sourceUpdatedAt >= since);
+        return { page, pullRequests: changed };
+      }),
+    );
+    const { page, pullRequests } = reply;
+    for (const { nodeId, error } of page?.failed ?? []) {
+      log.warn({ nodeId, reason: error.message }, 'a pull request was not compared');
+      whole = false;
+    }
+    if (page === undefined || !page.hasNextPage || pullRequests.length < page.items.length) return whole;
+    after = page.endCursor;
+  }
+}

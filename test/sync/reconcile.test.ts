@@ -1,0 +1,135 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
+import { organisations, repositories } from '../../src/database/schema.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { secondaryLimit } from '../support/github/faults.ts';
+import { type Home, newHome, startWorld, storedPullRequests, type World } from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+/** Compares the organisation alone, whichever others of the file are due. */
+async function reconcile(home: Home): Promise<number> {
+  const { executor } = world.service.database;
+  await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
+  await executor
+    .update(organisations)
+    .set({ reconcileDueAt: sql`now()` })
+    .where(eq(organisations.id, home.organisation.id));
+  const before = world.github.count();
+  expect(await reconcileOrganisation(world.service)).toBe(true);
+  return world.github.count() - before;
+}
+
+async function imported(pullRequests: number) {
+  const home = await newHome(world);
+  const repository = home.acme.repository('web');
+  const opened = Array.from({ length: pullRequests }, (_, index) =>
+    repository.openPullRequest({ title: `Change ${index}` }),
+  );
+  await importPullRequests(world.service, home.organisation);
+  // The first comparisons read what is as young as the organisation here.
+  await reconcile(home);
+  await reconcile(home);
+  return { home, repository, opened };
+}
+
+const titles = async (home: Home) => (await storedPullRequests(world.service, home)).map(({ title }) => title).sort();
+
+describe('a comparison with GitHub', () => {
+  test('costs one request where nothing has changed', async () => {
+    const { home } = await imported(60);
+    expect(await reconcile(home)).toBe(1);
+  });
+
+  test('brings in what no webhook told of, closed pull requests included, fifty for a request', async () => {
+    const { home, repository, opened } = await imported(130);
+    world.github.clock.advance(60);
+    for (const pullRequest of opened.slice(0, 120)) pullRequest.edit({ title: `Edited ${pullRequest.number}` });
+    opened[3]?.close();
+    repository.openPullRequest({ title: 'Opened during the outage' });
+    expect(await reconcile(home)).toBe(1 + Math.ceil(122 / 50));
+    const stored = await storedPullRequests(world.service, home);
+    expect(stored.filter(({ title }) => title.startsWith('Edited'))).toHaveLength(120);
+    expect(stored.find(({ number }) => number === opened[3]?.number)?.state).toBe('closed');
+    expect(stored.map(({ title }) => title)).toContain('Opened during the outage');
+  });
+
+  test('finds what changed within the second of the comparison before', async () => {
+    const { home, opened } = await imported(2);
+    world.github.clock.advance(60);
+    opened[0]?.edit({ title: 'First' });
+    await reconcile(home);
+    opened[1]?.edit({ title: 'Second, in the same second' });
+    await reconcile(home);
+    expect(await titles(home)).toEqual(['First', 'Second, in the same second']);
+  });
+
+  test('does not bring back what was deleted here and has not changed since', async () => {
+    const { home, opened } = await imported(3);
+    const { database } = world.service;
+    const [deleted] = await storedPullRequests(world.service, home);
+    const ticket = await drawTicket(database.executor);
+    await database.transaction(executor =>
+      deletePullRequest(executor, home.organisation.id, deleted?.id ?? '', ticket),
+    );
+    await database.executor
+      .update(repositories)
+      .set({ reconciledAt: null })
+      .where(eq(repositories.organisationId, home.organisation.id));
+    await reconcile(home);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(2);
+    world.github.clock.advance(60);
+    for (const pullRequest of opened) pullRequest.edit({ title: 'Anew' });
+    await reconcile(home);
+    expect(await titles(home)).toEqual(['Anew', 'Anew', 'Anew']);
+  });
+
+  test('waits as long as GitHub wants, and goes on where it was', async () => {
+    const { home, opened } = await imported(2);
+    world.github.clock.advance(60);
+    opened[0]?.edit({ title: 'Missed' });
+    world.github.fault(secondaryLimit('1'), { times: 1 });
+    await reconcile(home);
+    const [organisation] = await world.service.database.executor
+      .select({ seconds: sql<number>`extract(epoch from reconcile_due_at - now())::float8` })
+      .from(organisations)
+      .where(eq(organisations.id, home.organisation.id));
+    expect(organisation?.seconds).toBeLessThan(5);
+    await world.service.database.executor.execute(sql`delete from github_limits`);
+    await reconcile(home);
+    expect(await titles(home)).toContain('Missed');
+  });
+
+  test('is not made where webhooks are disabled, and at once when they are enabled again', async () => {
+    const home = await newHome(world);
+    const { executor } = world.service.database;
+    await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
+    await executor
+      .update(organisations)
+      .set({ webhooksEnabled: false, reconcileDueAt: sql`now()` })
+      .where(eq(organisations.id, home.organisation.id));
+    expect(await reconcileOrganisation(world.service)).toBe(false);
+    await setWebhooksEnabled(executor, home.organisation.id, true);
+    expect(await reconcileOrganisation(world.service)).toBe(true);
+  });
+
+  test('is made by one replica at a time', async () => {
+    const home = await newHome(world);
+    const { executor } = world.service.database;
+    await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
+    await executor
+      .update(organisations)
+      .set({ reconcileDueAt: sql`now()` })
+      .where(eq(organisations.id, home.organisation.id));
+    const replica = await world.replica();
+    const made = await Promise.all([reconcileOrganisation(world.service), reconcileOrganisation(replica)]);
+    expect(made.filter(Boolean)).toHaveLength(1);
+  });
+});
