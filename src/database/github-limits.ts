@@ -30,13 +30,13 @@ export async function blockGithub(executor: Executor, credential: string, second
     .values({
       credential,
       blockedUntil: sql`now() + make_interval(secs => ${seconds ?? 60}::double precision)`,
-      refusals: 1,
+      refusals: seconds === undefined ? 1 : 0,
     })
     .onConflictDoUpdate({
       target: githubLimits.credential,
       set: {
         blockedUntil: sql`greatest(${githubLimits.blockedUntil}, now() + make_interval(secs => ${wait}))`,
-        refusals: sql`${githubLimits.refusals} + 1`,
+        ...(seconds === undefined && { refusals: sql`${githubLimits.refusals} + 1` }),
       },
       // One refusal seen by many requests at once counts once.
       setWhere: seconds === undefined ? sql`${githubLimits.blockedUntil} <= now()` : sql`true`,

@@ -30,10 +30,11 @@ export async function claimSyncRequests(
 ): Promise<ClaimedRequest[]> {
   const { rows } = await executor.execute<{ github_id: string; node_id: string; ticket: string; attempts: number }>(sql`
     update sync_requests set due_at = now() + make_interval(secs => ${leaseSeconds}), attempts = attempts + 1
-    where organisation_id = ${organisationId} and github_id in (
+    -- An array is made once; of \`in\` some plans run the subquery for each row, each time with rows not yet claimed.
+    where organisation_id = ${organisationId} and github_id = any(array(
       select github_id from sync_requests where organisation_id = ${organisationId} and due_at <= now()
       order by due_at limit ${limit} for update skip locked
-    )
+    ))
     returning github_id, node_id, ticket, attempts`);
   return rows.map(row => ({
     githubId: Number(row.github_id),
@@ -85,7 +86,7 @@ export async function completeSyncRequests(
 /**
  * Puts the requests off.
  *
- * @param seconds until the next try
+ * @param seconds until the next try of each
  * @param reason shown to the operator
  * @param counts false where the failure is none of the request's, such as a rate limit
  */
@@ -93,14 +94,16 @@ export async function deferSyncRequests(
   executor: Executor,
   organisationId: string,
   requests: readonly ClaimedRequest[],
-  { seconds, reason, counts }: { seconds: number; reason: string; counts: boolean },
+  { seconds, reason, counts }: { seconds: (request: ClaimedRequest) => number; reason: string; counts: boolean },
 ): Promise<void> {
   await executor.execute(sql`
-    update sync_requests set due_at = now() + make_interval(secs => ${seconds}::double precision),
+    update sync_requests set due_at = now() + make_interval(secs => deferred.seconds),
       last_error = ${reason}, attempts = greatest(0, attempts - ${counts ? 0 : 1})
-    from ${claimed(requests)} as claimed
-    where organisation_id = ${organisationId} and sync_requests.github_id = claimed.github_id
-      and sync_requests.ticket = claimed.ticket`);
+    from unnest(${sql.param(requests.map(request => request.githubId))}::bigint[],
+      ${sql.param(requests.map(request => request.ticket))}::bigint[],
+      ${sql.param(requests.map(seconds))}::double precision[]) as deferred (github_id, ticket, seconds)
+    where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id
+      and sync_requests.ticket = deferred.ticket`);
 }
 
 export async function countSyncRequests(

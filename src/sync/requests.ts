@@ -79,7 +79,7 @@ async function fetchBatch(
     const smaller = error instanceof GithubError && error.tooMuch && pageSize.shrink(requests.length);
     if (smaller) {
       await deferSyncRequests(database.executor, organisation.id, requests, {
-        seconds: 0,
+        seconds: () => 0,
         reason: error.message,
         counts: false,
       });
@@ -98,14 +98,19 @@ async function defer(
   error: unknown,
 ): Promise<void> {
   const refused = error instanceof ServiceError && error.code === 'github_rate_limited';
-  const attempts = Math.max(...requests.map(request => request.attempts));
-  const wait = waits[Math.min(attempts, waits.length) - 1] ?? 5;
-  // Jitter keeps replicas and requests from coming back all at once.
-  const seconds = refused ? (error.retryAfter ?? 60) + Math.random() : wait * (0.8 + 0.4 * Math.random());
+  // Each waits by its own failures: a new one is not held back by those it happened to fail with.
+  const wait = ({ attempts }: ClaimedRequest) =>
+    refused ? (error.retryAfter ?? 60) : (waits[Math.min(attempts, waits.length) - 1] ?? 5);
+  // Jitter keeps replicas and requests from coming back all at once, and none before GitHub wants it.
+  const jitter = refused ? 1 + Math.random() * 0.02 : 0.8 + 0.4 * Math.random();
   const reason = error instanceof ServiceError ? error.message : 'An error of the service; see its log.';
   log.warn(
-    { organisation: organisation.login, requests: requests.length, seconds: Math.round(seconds), reason },
+    { organisation: organisation.login, requests: requests.length, seconds: Math.min(...requests.map(wait)), reason },
     'pull requests were not synced and are tried again',
   );
-  await deferSyncRequests(database.executor, organisation.id, requests, { seconds, reason, counts: !refused });
+  await deferSyncRequests(database.executor, organisation.id, requests, {
+    seconds: request => wait(request) * jitter,
+    reason,
+    counts: !refused,
+  });
 }

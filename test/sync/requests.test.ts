@@ -1,0 +1,390 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { claimSyncRequests, leaseSeconds } from '../../src/database/sync-requests.ts';
+import { takePullRequestDelivery } from '../../src/database/webhook-deliveries.ts';
+import { createRequestWorker } from '../../src/sync/requests.ts';
+import { htmlError, pointsUsedUp, queryTimeout, type ReplyFault, secondaryLimit } from '../support/github/faults.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import type { Service } from '../support/service.ts';
+import { type Home, newHome, startWorld, stored, storedPullRequests, type World } from './support.ts';
+
+let world: World;
+let work: () => Promise<boolean>;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  work = createRequestWorker(world.service);
+});
+afterEach(async () => {
+  world.github.clearFaults();
+  world.github.requests.length = 0;
+  const { executor } = world.service.database;
+  await executor.delete(syncRequests);
+  await executor.execute(sql`delete from github_limits`);
+});
+
+/** Never early; a little late, so that not all come back at once. */
+function expectAbout(seconds: number, expected: number): void {
+  expect(seconds).toBeGreaterThan(expected - 3);
+  expect(seconds).toBeLessThan(expected * 1.02 + 3);
+}
+
+let guids = 0;
+
+/** As a webhook does. */
+async function request(home: Home, ...changed: PullRequest[]): Promise<void> {
+  for (const { id, nodeId } of changed) {
+    await takePullRequestDelivery(world.service.database.executor, {
+      guid: `guid-${++guids}`,
+      event: 'pull_request',
+      action: 'edited',
+      organisation: { githubId: home.acme.id, login: home.acme.login },
+      pullRequest: { githubId: id, nodeId },
+    });
+  }
+}
+
+async function waiting({ organisation }: Home) {
+  const rows = await world.service.database.executor
+    .select({
+      githubId: syncRequests.githubId,
+      attempts: syncRequests.attempts,
+      lastError: syncRequests.lastError,
+      seconds: sql<number>`extract(epoch from due_at - now())::float8`,
+    })
+    .from(syncRequests)
+    .where(eq(syncRequests.organisationId, organisation.id));
+  return rows.toSorted((a, b) => a.githubId - b.githubId);
+}
+
+/** As if the time had passed. */
+const makeDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
+
+async function deliveryStates({ organisation }: Home): Promise<string[]> {
+  const rows = await world.service.database.executor
+    .select({ state: webhookDeliveries.state })
+    .from(webhookDeliveries)
+    .where(eq(webhookDeliveries.organisationId, organisation.id));
+  return rows.map(({ state }) => state).toSorted();
+}
+
+async function untilIdle(worker = work): Promise<void> {
+  while (await worker());
+}
+
+function open(home: Home, count: number): PullRequest[] {
+  const web = home.acme.repository('web');
+  return Array.from({ length: count }, () => web.openPullRequest());
+}
+
+describe('pending pull requests', () => {
+  test('are fetched fifty in a request', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 120);
+    await request(home, ...opened);
+    await untilIdle();
+    expect(world.github.count('PullRequests')).toBe(3);
+    expect(world.github.requests.map(({ variables }) => (variables.ids as string[]).length)).toEqual([50, 50, 20]);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(120);
+    expect(await waiting(home)).toEqual([]);
+  });
+
+  test('with many updates each are fetched once', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 2);
+    for (let turn = 0; turn < 20; turn += 1) await request(home, ...opened);
+    await untilIdle();
+    expect(world.github.count('PullRequests')).toBe(1);
+    expect(await deliveryStates(home)).toEqual(Array(40).fill('applied'));
+  });
+
+  test('of the organisation that waits longest come first', async () => {
+    const [large, small] = [await newHome(world), await newHome(world)];
+    await request(large, ...open(large, 60));
+    await request(small, ...open(small, 1));
+    await world.service.database.executor
+      .update(syncRequests)
+      .set({ dueAt: sql`now() - interval '1 minute'` })
+      .where(eq(syncRequests.organisationId, small.organisation.id));
+    await work();
+    expect(await waiting(small)).toEqual([]);
+    expect(await waiting(large)).toHaveLength(60);
+  });
+
+  test('that are no longer on GitHub, or of no member, are done with', async () => {
+    const home = await newHome(world);
+    const [gone] = open(home, 1);
+    if (gone === undefined) throw new Error('nothing opened');
+    const foreign = home.acme.repository('web').openPullRequest({ author: null });
+    await request(home, gone, foreign);
+    gone.remove();
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+    expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
+  });
+
+  test('that change again while they are fetched stay pending, with their delivery', async () => {
+    const home = await newHome(world);
+    const [pullRequest] = open(home, 1);
+    if (pullRequest === undefined) throw new Error('nothing opened');
+    await request(home, pullRequest);
+    world.github.fault({ kind: 'delay', milliseconds: 200 });
+    const working = work();
+    while (world.github.count() === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    pullRequest.edit({ title: 'changed during the fetch' });
+    await request(home, pullRequest);
+    await working;
+    expect(await waiting(home)).toMatchObject([{ githubId: pullRequest.id }]);
+    expect(await deliveryStates(home)).toEqual(['applied', 'pending']);
+    await untilIdle();
+    expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
+    expect((await stored(world.service, home, pullRequest))?.title).toBe('changed during the fetch');
+  });
+
+  test('are claimed never more than asked for, however the planner sees the table', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 130));
+    const { executor } = world.service.database;
+    for (const setting of ['on', 'off']) {
+      await makeDue();
+      await executor.transaction(async transaction => {
+        for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
+          await transaction.execute(sql.raw(`set local ${way} = ${setting}`));
+        }
+        expect(await claimSyncRequests(transaction, home.organisation.id, 50)).toHaveLength(50);
+      });
+    }
+  });
+});
+
+describe('a fetch that fails', () => {
+  test('is put off: five seconds, half a minute, two minutes, ten, an hour, and an hour from then on', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 3));
+    world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
+    const waits: number[] = [];
+    for (let turn = 1; turn <= 7; turn += 1) {
+      await makeDue();
+      expect(await work()).toBe(true);
+      const rows = await waiting(home);
+      expect(rows.map(({ attempts }) => attempts)).toEqual([turn, turn, turn]);
+      expect(rows[0]?.lastError).toContain('GitHub failed with status 500');
+      waits.push(rows[0]?.seconds ?? 0);
+    }
+    for (const [index, expected] of [5, 30, 120, 600, 3600, 3600, 3600].entries()) {
+      expect(waits[index]).toBeGreaterThan(expected * 0.75);
+      expect(waits[index]).toBeLessThan(expected * 1.25);
+    }
+    expect(await work()).toBe(false);
+    world.github.clearFaults();
+    await makeDue();
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+    expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
+  });
+
+  test('does not make a new request wait as long as the old ones that it failed with', async () => {
+    const home = await newHome(world);
+    const [old, fresh] = open(home, 2);
+    if (old === undefined || fresh === undefined) throw new Error('nothing opened');
+    await request(home, old);
+    await world.service.database.executor.update(syncRequests).set({ attempts: 6 });
+    await request(home, fresh);
+    world.github.fault(htmlError(500));
+    await work();
+    const rows = await waiting(home);
+    expect(rows.map(({ attempts }) => attempts)).toEqual([7, 1]);
+    expect(rows[0]?.seconds).toBeGreaterThan(2_000);
+    expect(rows[1]?.seconds).toBeLessThan(10);
+  });
+
+  test('begins anew with a new delivery', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 1);
+    await request(home, ...opened);
+    await world.service.database.executor
+      .update(syncRequests)
+      .set({ attempts: 6, dueAt: sql`now() + interval '1 hour'` });
+    await request(home, ...opened);
+    expect(await waiting(home)).toMatchObject([{ attempts: 0, lastError: null }]);
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+  });
+
+  test('because it was too much is halved until it succeeds, without a wait, and grows again', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 50));
+    world.github.fault(queryTimeout(), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ variables }) => (variables.ids as string[]).length > 12,
+    });
+    await untilIdle();
+    const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+    expect(sizes).toEqual([50, 25, 12, 12, 12, 12, 2]);
+    expect(await waiting(home)).toEqual([]);
+    world.github.clearFaults();
+    world.github.requests.length = 0;
+    await request(home, ...open(home, 300));
+    await untilIdle();
+    const grown = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+    expect(Math.max(...grown)).toBeGreaterThan(12);
+    expect(grown[0]).toBe(12);
+  });
+
+  test('because of one pull request saves the others, and puts off that one', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 5);
+    const [broken, ...others] = opened;
+    if (broken === undefined) throw new Error('nothing opened');
+    await request(home, ...opened);
+    world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] });
+    await untilIdle();
+    expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual(
+      others.map(({ id }) => id),
+    );
+    expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
+    expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied', 'pending']);
+    await makeDue();
+    await untilIdle();
+    expect(await deliveryStates(home)).toEqual(Array(5).fill('applied'));
+  });
+
+  test('for refused credentials says so, and keeps everything', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 1));
+    world.github.fault({ kind: 'reply', status: 401, body: { message: 'Bad credentials' } });
+    await untilIdle();
+    expect((await waiting(home))[0]?.lastError).toContain('GITHUB_TOKEN');
+    expect(world.service.complaints.at(-1)).toMatchObject({
+      organisation: home.acme.login,
+      reason: expect.stringContaining('GITHUB_TOKEN'),
+    });
+    expect(JSON.stringify(world.service.complaints)).not.toContain(world.github.token);
+  });
+});
+
+describe('a rate limit', () => {
+  const limits: [string, () => ReplyFault, number][] = [
+    ['with the seconds to wait', () => secondaryLimit('40'), 40],
+    ['with a date to wait for', () => secondaryLimit(new Date(Date.now() + 300_000).toUTCString(), 429), 300],
+    ['with the reset of the points', () => pointsUsedUp(Math.floor(Date.now() / 1000) + 1_800), 1_800],
+    ['without a time', () => secondaryLimit(), 60],
+  ];
+
+  test.each(limits)('%s keeps two replicas from calling early, and costs no attempt', async (_, fault, seconds) => {
+    const home = await newHome(world);
+    const replica = createRequestWorker(await world.replica());
+    const opened = open(home, 2);
+    await request(home, ...opened);
+    world.github.fault(fault());
+    await untilIdle();
+    expect(world.github.count()).toBe(1);
+    for (const row of await waiting(home)) {
+      expect(row.attempts).toBe(0);
+      expectAbout(row.seconds, seconds);
+    }
+    // A new delivery is due at once, for either replica.
+    await request(home, ...opened);
+    await untilIdle(replica);
+    await request(home, ...opened);
+    await untilIdle();
+    expect(world.github.count()).toBe(1);
+    for (const row of await waiting(home)) expectAbout(row.seconds, seconds);
+    await world.service.database.executor.execute(sql`update github_limits set blocked_until = now()`);
+    await makeDue();
+    await untilIdle(replica);
+    expect(world.github.count()).toBe(2);
+    expect(await waiting(home)).toEqual([]);
+  });
+
+  test('without a time doubles its wait from a minute to an hour, and an answer ends that', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 1));
+    const blocked = async () => {
+      const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
+        sql`select round(extract(epoch from blocked_until - now()))::int as seconds from github_limits`,
+      );
+      return rows[0]?.seconds;
+    };
+    const pass = async () => {
+      await world.service.database.executor.execute(sql`update github_limits set blocked_until = now()`);
+      await makeDue();
+    };
+    world.github.fault(secondaryLimit(), { times: 8 });
+    const waits: (number | undefined)[] = [];
+    for (let turn = 0; turn < 8; turn += 1) {
+      await work();
+      waits.push(await blocked());
+      await pass();
+    }
+    expect(waits).toEqual([60, 120, 240, 480, 960, 1920, 3600, 3600]);
+    await untilIdle();
+    world.github.fault(secondaryLimit());
+    await request(home, ...open(home, 1));
+    await work();
+    expect(await blocked()).toBe(60);
+  });
+
+  test('with a time does not lengthen a later one without', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 1));
+    for (const fault of [secondaryLimit('1'), secondaryLimit('1'), secondaryLimit()]) {
+      world.github.fault(fault);
+      await work();
+      await world.service.database.executor.execute(
+        sql`update github_limits set blocked_until = now() where blocked_until < now() + interval '5 seconds'`,
+      );
+      await makeDue();
+    }
+    const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
+      sql`select round(extract(epoch from blocked_until - now()))::int as seconds from github_limits`,
+    );
+    expect(rows).toEqual([{ seconds: 60 }]);
+  });
+});
+
+describe('a lease', () => {
+  test('of a replica that died is taken over once it ends, not before', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 3));
+    await claimSyncRequests(world.service.database.executor, home.organisation.id, 50);
+    expect(await work()).toBe(false);
+    for (const { seconds } of await waiting(home)) {
+      expect(seconds).toBeGreaterThan(leaseSeconds - 2);
+      expect(seconds).toBeLessThan(10);
+    }
+    await makeDue();
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(3);
+  });
+
+  test('is renewed while GitHub keeps us waiting, so that nobody else fetches the same', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 1));
+    world.github.fault({ kind: 'delay', milliseconds: 4_000 });
+    const working = work();
+    while (world.github.count() === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    // Without a renewal it would end before the answer comes.
+    await world.service.database.executor.update(syncRequests).set({ dueAt: sql`now() + interval '3 seconds'` });
+    await new Promise(resolve => setTimeout(resolve, 3_300));
+    const other = createRequestWorker(await world.replica());
+    expect(await other()).toBe(false);
+    await working;
+    expect(world.github.count()).toBe(1);
+    expect(await waiting(home)).toEqual([]);
+  });
+
+  test('keeps two replicas at work from fetching anything twice', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 200));
+    const replica: Service = await world.replica();
+    await Promise.all([untilIdle(), untilIdle(createRequestWorker(replica))]);
+    const asked = world.github.requests.flatMap(({ variables }) => variables.ids as string[]);
+    expect(asked).toHaveLength(200);
+    expect(new Set(asked).size).toBe(200);
+  });
+});
