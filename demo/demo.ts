@@ -28,21 +28,27 @@ interface Options {
   every: number;
 }
 
+class WrongUsage extends DemoError {}
+
 function readOptions(): Options {
-  const { values } = parseArgs({
-    options: { events: { type: 'string' }, every: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
-  });
-  if (values.help) {
+  const { events = 'Infinity', every = '2', help } = parse();
+  if (help) {
     process.stdout.write(usage);
     process.exit(0);
   }
-  const events = values.events === undefined ? Number.POSITIVE_INFINITY : Number(values.events);
-  const every = Number(values.every ?? 2) * 1000;
-  if (!(events >= 1) || (events !== Number.POSITIVE_INFINITY && !Number.isInteger(events))) {
-    throw new DemoError('--events must be a whole number from 1.');
+  if (!/^([1-9]\d{0,8}|Infinity)$/.test(events)) throw new WrongUsage('--events must be a whole number from 1.');
+  if (!/^\d{1,4}(\.\d+)?$/.test(every)) throw new WrongUsage('--every must be a number of seconds, such as 0.5.');
+  return { events: Number(events), every: Number(every) * 1000 };
+}
+
+function parse() {
+  try {
+    return parseArgs({
+      options: { events: { type: 'string' }, every: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+    }).values;
+  } catch (error) {
+    throw new WrongUsage(`${error instanceof Error ? error.message : error}\n\n${usage.trimEnd()}`);
   }
-  if (!(every >= 0 && every <= 3_600_000)) throw new DemoError('--every must be a number of seconds up to 3600.');
-  return { events, every };
 }
 
 /** What ends the demo's parts, the last one started first. */
@@ -185,10 +191,9 @@ try {
   await tell(options);
 } catch (error) {
   if (!signal.aborted) {
-    const known = error instanceof DemoError;
-    const message = error instanceof Error ? (known ? error.message : (error.stack ?? error.message)) : String(error);
+    const message = error instanceof DemoError ? error.message : error instanceof Error ? error.stack : String(error);
     process.stderr.write(`\ndemo: ${message}\n`);
-    process.exitCode = 1;
+    process.exitCode = error instanceof WrongUsage ? 2 : 1;
   }
 }
 await end();

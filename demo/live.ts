@@ -123,6 +123,6 @@ function explainChange(before: PullRequest | undefined, after: PullRequest): str
   count(after, 1);
   count(before, -1);
   const parts = [...change].filter(([, points]) => points !== 0);
-  if (parts.length === 0) return 'no rule is concerned';
+  if (parts.length === 0) return 'unchanged';
   return parts.map(([name, points]) => `${points > 0 ? '+' : '−'}${Math.abs(points)} ${name}`).join(', ');
 }

@@ -15,9 +15,18 @@ export class DemoError extends Error {}
 const checkout = fileURLToPath(new URL('..', import.meta.url));
 const program = join(checkout, 'dist', 'main.js');
 
-/** Ends a process of ours as soon as the demo is gone, however that ended: the kernel closes the channel to it. */
-const tether = `process.once('disconnect', () => process.kill(process.pid, 'SIGTERM')); process.channel?.unref()`;
-const parameters = ['--import', `data:text/javascript,${encodeURIComponent(tether)}`, program];
+/**
+ * Ends a process of ours as soon as the demo is gone, however that ended: the kernel closes the channel to it. The
+ * service then also removes what it kept, when it and its database have stopped.
+ */
+const tether = (removes: string | undefined) => `
+  import { rmSync } from 'node:fs';
+  const removes = ${JSON.stringify(removes ?? null)};
+  process.once('disconnect', () => {
+    process.once('exit', () => removes && rmSync(removes, { recursive: true, force: true }));
+    process.kill(process.pid, 'SIGTERM');
+  });
+  process.channel?.unref();`;
 
 /** Milliseconds in which the service and its database stop in any case. */
 const stopPatience = 12_000;
@@ -39,14 +48,16 @@ export function requireBuild(): void {
   if (!existsSync(program)) throw new DemoError('pullscore is not built (dist/main.js is missing): run npm ci first.');
 }
 
-/** Sessions of their own: Ctrl-C reaches the demo alone, which then stops them in order. */
-const start = (environment: Environment, operands: readonly string[], stderr: 'pipe' | number) =>
-  spawn(process.execPath, [...parameters, ...operands], {
+/** In sessions of their own: Ctrl-C reaches the demo alone, which then stops them in order. */
+function start(environment: Environment, operands: readonly string[], stderr: 'pipe' | number, removes?: string) {
+  const tethered = ['--import', `data:text/javascript,${encodeURIComponent(tether(removes))}`];
+  return spawn(process.execPath, [...tethered, program, ...operands], {
     cwd: checkout,
     env: environment,
     detached: true,
     stdio: ['ignore', 'pipe', stderr, 'ipc'],
   });
+}
 
 /** Runs a command to its end and answers what it printed. @throws DemoError with its message */
 export async function runCommand(
@@ -70,8 +81,19 @@ export async function runCommand(
   signal.removeEventListener('abort', interrupt);
   signal.throwIfAborted();
   if (code === 0) return output.trim();
-  throw new DemoError(`pullscore ${operands.join(' ')} failed (${endedBy ?? `exit code ${code}`}): ${errors.trim()}`);
+  throw new DemoError(
+    `pullscore ${operands.join(' ')} failed (${endedBy ?? `exit code ${code}`}):\n${lastWords(errors)}`,
+  );
 }
+
+/** Of a log that may have very long lines. */
+const lastWords = (text: string): string =>
+  text
+    .trim()
+    .split('\n')
+    .slice(-5)
+    .map(line => line.slice(0, 400))
+    .join('\n');
 
 export interface Service {
   url: string;
@@ -91,7 +113,7 @@ export async function startService(
 ): Promise<Service> {
   const log = join(environment.PULLSCORE_HOME, 'service.log');
   const file = openSync(log, 'a');
-  const child = start(environment, ['serve', '--json'], file);
+  const child = start(environment, ['serve', '--json'], file, environment.PULLSCORE_HOME);
   closeSync(file);
   const ended = once(child, 'exit');
   let stopping = false;
@@ -102,8 +124,9 @@ export async function startService(
 
   const failed = ended.then(([code, signal]) => {
     if (stopping) return new Promise<never>(() => undefined);
-    const last = readFileSync(log, 'utf8').trim().split('\n').slice(-5).join('\n');
-    throw new DemoError(`the service has ended (${signal ?? `exit code ${code}`}). Its last words:\n${last}`);
+    throw new DemoError(
+      `the service has ended (${signal ?? `exit code ${code}`}):\n${lastWords(readFileSync(log, 'utf8'))}`,
+    );
   });
   failed.catch(() => undefined);
   if (child.stdout === null) throw new Error('the service has no standard output');

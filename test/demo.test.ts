@@ -1,0 +1,171 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer, type Server } from 'node:net';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+
+const program = fileURLToPath(new URL('../demo/demo.ts', import.meta.url));
+const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+
+/** A user's own settings, none of which the demo may take. */
+const foreign = {
+  DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing',
+  PULLSCORE_HOME: '/nonexistent/home',
+  HOST: 'nowhere.invalid',
+  PORT: 'none',
+  GITHUB_API_URL: 'http://127.0.0.1:1',
+  GITHUB_TOKEN: 'not a token',
+  GITHUB_APP_ID: '1',
+  GITHUB_WEBHOOK_SECRET: 'not the secret',
+  WORKER: 'false',
+};
+
+interface Demo {
+  child: ChildProcess;
+  output(): string;
+  /** Waits until the output matches; fails when the demo ends before. */
+  shows(pattern: RegExp): Promise<RegExpExecArray>;
+  ended: Promise<[code: number | null, signal: string | null]>;
+}
+
+/** Milliseconds; a demo takes a tenth of that on a machine that does nothing else. */
+const patience = 60_000;
+
+const children = new Set<ChildProcess>();
+
+/** In a process group of its own, as a terminal starts it. */
+function startDemo(...options: string[]): Demo {
+  const child = spawn(process.execPath, ['--import', tsx, program, ...options], {
+    env: { ...process.env, ...foreign },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  children.add(child);
+  let output = '';
+  const add = (text: string) => {
+    output += text;
+  };
+  child.stdout?.setEncoding('utf8').on('data', add);
+  child.stderr?.setEncoding('utf8').on('data', add);
+  const ended = once(child, 'close') as Demo['ended'];
+  return {
+    child,
+    output: () => output,
+    ended,
+    shows(pattern) {
+      const find = () => {
+        const match = pattern.exec(output);
+        if (match || child.exitCode !== null) return match;
+        throw new Error(`the demo does not show ${pattern}:\n${output}`);
+      };
+      return vi.waitFor(find, { timeout: patience, interval: 20 }).then(match => {
+        if (match === null) throw new Error(`the demo has ended without ${pattern}:\n${output}`);
+        return match;
+      });
+    },
+  };
+}
+
+/** What the demo has started by now, and where it keeps things. */
+function tracesOf({ child, output }: Demo) {
+  const listed = execFileSync('ps', ['-axww', '-o', 'pid=,ppid='], { encoding: 'utf8' });
+  const started = [...listed.matchAll(/(\d+)\s+(\d+)/g)].flatMap(([, id, parent]) =>
+    Number(parent) === child.pid ? [Number(id)] : [],
+  );
+  const [, url = '', folder = ''] = /(http:\S+) is ready, with a PostgreSQL of its own in (\S+)/.exec(output()) ?? [];
+  expect(started).not.toEqual([]);
+  expect(existsSync(folder)).toBe(true);
+  return { started, url, folder };
+}
+
+async function expectNothingRunning({ started, url, folder }: ReturnType<typeof tracesOf>): Promise<void> {
+  const running = () =>
+    execFileSync('ps', ['-axww', '-o', 'pid=,stat=,command='], { encoding: 'utf8' })
+      .split('\n')
+      .filter(line => !/^\s*\d+\s+Z/.test(line))
+      .filter(line => line.includes(folder) || started.includes(Number.parseInt(line, 10)));
+  await vi.waitFor(() => expect(running()).toEqual([]), { timeout: 10_000, interval: 50 });
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+}
+
+/** Taken, so that demos that run at the same time don't compete for it. */
+let usualPort: Server;
+
+beforeAll(async () => {
+  usualPort = createServer().listen({ host: '127.0.0.1', port: 3000 });
+  await Promise.race([once(usualPort, 'listening'), once(usualPort, 'error')]).catch(() => undefined);
+});
+
+afterAll(() => {
+  usualPort.close();
+  for (const child of children) child.kill('SIGKILL');
+});
+
+describe.concurrent('the demo', { timeout: patience }, () => {
+  it('shows a token, a curl line that works for each endpoint, and scores that follow webhooks', async () => {
+    const demo = startDemo('--events', '5', '--every', '1');
+    await demo.shows(/^ +opened .*$/m);
+    const traces = tracesOf(demo);
+    const [, token] = await demo.shows(/^ +Token +(ps_\w{38})$/m);
+    const lines = demo.output().match(/^ +curl .*$/gm) ?? [];
+
+    const replies: [string, number, unknown][] = [];
+    for (const line of lines) {
+      const [, method = 'GET', given, url = ''] =
+        /^ +curl (?:-X (\w+) )?-H 'Authorization: Bearer (\w+)' '([^']+)'$/.exec(line) ?? [];
+      expect(given).toBe(token);
+      const reply = await fetch(url, { method, headers: { authorization: `Bearer ${given}` } });
+      const path = url.slice(traces.url.length).replace(/(mem|pr)_\w{26}/, '$1');
+      replies.push([`${method} ${path}`, reply.status, await reply.json()]);
+    }
+    const pullRequest = expect.objectContaining({ score: expect.any(Number), score_breakdown: expect.any(Array) });
+    expect(replies).toEqual([
+      ['GET /2025-04/account', 200, { data: expect.objectContaining({ name: 'Clara Beaumont' }) }],
+      ['GET /2025-04/users', 200, expect.objectContaining({ data: [expect.anything()] })],
+      ['GET /2025-04/rules', 200, { data: Array(8).fill(expect.objectContaining({ logic: expect.any(Array) })) }],
+      ['GET /2025-04/members', 200, { data: Array(8).fill(expect.objectContaining({ id: expect.any(String) })) }],
+      ['GET /2025-04/members/mem', 200, { data: expect.objectContaining({ name: expect.any(String) }) }],
+      ['GET /2025-04/members/mem/pull-requests', 200, expect.objectContaining({ data: Array(15).fill(pullRequest) })],
+      ['GET /2025-04/pull-requests?per_page=3', 200, expect.objectContaining({ data: Array(3).fill(pullRequest) })],
+      ['PUT /2025-04/pull-requests/pr/sync', 200, { data: pullRequest }],
+      ['DELETE /2025-04/pull-requests/pr', 200, expect.objectContaining({ object: 'pull_request', deleted: true })],
+    ]);
+
+    expect(await demo.ended).toEqual([0, null]);
+    const events = demo.output().match(/^ +\w+ +acme\/[\w-]+#\d+ +".* +score +(?:new|-?\d+) → +-?\d+ {2}\(.+\)$/gm);
+    expect(events).toHaveLength(5);
+    expect(events?.[4]).toMatch(/merged .* \(\+10 Merged.*\)$/);
+    expect(demo.output()).toContain('120 saved, 3 by people who are no members');
+    await expectNothingRunning(traces);
+    expect(existsSync(traces.folder)).toBe(false);
+  });
+
+  it('leaves nothing behind after Ctrl-C, also while a command runs', async () => {
+    const demo = startDemo();
+    await demo.shows(/\$ npx pullscore user add/);
+    const traces = tracesOf(demo);
+    // To the whole group, as a terminal sends it.
+    process.kill(-Number(demo.child.pid), 'SIGINT');
+    expect(await demo.ended).toEqual([0, null]);
+    expect(demo.output()).not.toContain('Token');
+    await expectNothingRunning(traces);
+    expect(existsSync(traces.folder)).toBe(false);
+  });
+
+  it('leaves nothing behind when it is killed', async () => {
+    const demo = startDemo();
+    await demo.shows(/is ready/);
+    const traces = tracesOf(demo);
+    demo.child.kill('SIGKILL');
+    await expectNothingRunning(traces);
+    await vi.waitFor(() => expect(existsSync(traces.folder)).toBe(false));
+  });
+
+  it('says how it is used', async () => {
+    const demo = startDemo('--evnets', '5');
+    expect(await demo.ended).toEqual([2, null]);
+    expect(demo.output()).toMatch(/'--evnets'[\s\S]*--events N/);
+  });
+});
