@@ -37,8 +37,22 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
   });
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    staticCSP: true,
-    logo: { type: 'image/svg+xml', content: '' },
+    // The page's own directory where a proxy adds one, since at /docs its parts can't be named relatively.
+    ...(publicUrl === undefined ? {} : { indexPrefix: new URL(publicUrl).pathname }),
+    // The plugin's own policy has browsers look for the page's parts at https, where no proxy may be.
+    staticCSP: {
+      'default-src': ["'self'"],
+      'base-uri': ["'none'"],
+      'form-action': ["'none'"],
+      'frame-ancestors': ["'none'"],
+      'img-src': ["'self'", 'data:'],
+      'object-src': ["'none'"],
+      'script-src': ["'self'"],
+      'style-src': ["'self'"],
+    },
+    theme: { title: 'pullscore' },
+    // Without the bar that asks for another document's address.
+    uiConfig: { layout: 'BaseLayout' },
   });
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
 }
