@@ -117,7 +117,7 @@ async function tell({ events, every }: Options): Promise<void> {
   printCurlLines(api, token, pullRequests, ranking[0]?.member.id ?? '');
   print();
   print(paint('dim', '# the commands work here too, for example'));
-  print(`PULLSCORE_HOME=${home} npx pullscore webhooks status --organisation ${organisation.login}`);
+  print(`PULLSCORE_HOME=${home} npx pullscore rules export --organisation ${organisation.login}`);
 
   printSection(
     `Live: each change comes as a signed webhook${events === Number.POSITIVE_INFINITY ? ' (Ctrl-C ends)' : ''}`,

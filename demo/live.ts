@@ -26,7 +26,7 @@ const inProgress = 3;
 /** Milliseconds after which a change is not waited for any longer. */
 const patience = 10_000;
 
-export interface Event {
+export interface LiveEvent {
   step: Step;
   pullRequest: GithubPullRequest;
   before: PullRequest | undefined;
@@ -75,7 +75,7 @@ export function createLife({ organisation, members, chance }: Scenery, api: Api,
     return pullRequest;
   }
 
-  return async function next(signal: AbortSignal): Promise<Event> {
+  return async function next(signal: AbortSignal): Promise<LiveEvent> {
     if (queue.length < inProgress) queue.unshift(startWork());
     const work = queue.shift() ?? startWork();
     const step = work.steps.shift() ?? 'closed';
@@ -98,11 +98,12 @@ export function createLife({ organisation, members, chance }: Scenery, api: Api,
 const stepFormats = { opened: 'cyan', merged: 'magenta', closed: 'dim', approved: 'green' } as const;
 
 /** Such as `merged   acme/website#42  "Fix login"  score 18 → 28  (+10 Merged)`. */
-export function printEvent({ step, pullRequest, before, after }: Event): void {
+export function printEvent({ step, pullRequest, before, after }: LiveEvent): void {
   const { repository, number, title } = pullRequest;
   const name = paint(step in stepFormats ? stepFormats[step as keyof typeof stepFormats] : 'yellow', step.padEnd(9));
-  const what = column(`"${title}"`, widthBeside(78, 24, 48));
-  const start = `${name}  ${column(`${repository.fullName}#${number}`, 18)}  ${what}  score`;
+  const room = widthBeside(78);
+  const what = room < 16 ? '' : `${column(`"${title}"`, Math.min(room, 48))}  `;
+  const start = `${name}  ${column(`${repository.fullName}#${number}`, 18)}  ${what}score`;
   if (after === undefined) {
     print(`${start}  no change has shown within ${patience / 1000} s: are webhooks enabled?`);
     return;

@@ -47,6 +47,5 @@ export function printTable(headings: readonly string[], rows: readonly (readonly
 export const column = (text: string, width: number): string =>
   text.length > width ? `${text.slice(0, width - 1)}…` : text.padEnd(width);
 
-/** Characters that remain on a line beside `taken` of them. */
-export const widthBeside = (taken: number, least: number, most: number): number =>
-  Math.min(most, Math.max(least, (stdout.columns ?? 120) - margin.length - taken));
+/** How many characters a line has beside `taken` of them. */
+export const widthBeside = (taken: number): number => (stdout.columns ?? 120) - margin.length - taken;
