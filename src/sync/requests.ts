@@ -1,3 +1,4 @@
+import { isDatabaseUnavailable } from '../database/failures.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   type ClaimedRequest,
@@ -98,12 +99,20 @@ async function defer(
   error: unknown,
 ): Promise<void> {
   const refused = error instanceof ServiceError && error.code === 'github_rate_limited';
+  const outage = isDatabaseUnavailable(error);
   // Each waits by its own failures: a new one is not held back by those it happened to fail with.
-  const wait = ({ attempts }: ClaimedRequest) =>
-    refused ? (error.retryAfter ?? 60) : (waits[Math.min(attempts, waits.length) - 1] ?? 5);
+  const wait = ({ attempts }: ClaimedRequest) => {
+    if (refused) return error.retryAfter ?? 60;
+    return outage ? 1 : (waits[Math.min(attempts, waits.length) - 1] ?? 5);
+  };
   // Jitter keeps replicas and requests from coming back all at once, and none before GitHub wants it.
   const jitter = refused ? 1 + Math.random() * 0.02 : 0.8 + 0.4 * Math.random();
-  const reason = error instanceof ServiceError ? error.message : 'An error of the service; see its log.';
+  const reason =
+    error instanceof ServiceError
+      ? error.message
+      : outage
+        ? 'The database was not available.'
+        : 'An error of the service; see its log.';
   log.warn(
     { organisation: organisation.login, requests: requests.length, seconds: Math.min(...requests.map(wait)), reason },
     'pull requests were not synced and are tried again',
@@ -111,6 +120,6 @@ async function defer(
   await deferSyncRequests(database.executor, organisation.id, requests, {
     seconds: request => wait(request) * jitter,
     reason,
-    counts: !refused,
+    counts: !refused && !outage,
   });
 }

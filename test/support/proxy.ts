@@ -14,6 +14,8 @@ export interface TcpProxy {
   loseReplyTo(text: string): void;
   /** New connections are refused until {@link TcpProxy.accept}. */
   refuse(): void;
+  /** New connections are made, but what they send waits until {@link TcpProxy.accept}. */
+  hold(): void;
   accept(): void;
   close(): Promise<void>;
 }
@@ -28,7 +30,7 @@ export async function startProxy(targetUrl: string): Promise<TcpProxy> {
   const { hostname, port } = new URL(targetUrl);
   const pairs = new Set<Pair>();
   let connections = 0;
-  let refusing = false;
+  let opening: 'accepted' | 'held' | 'refused' = 'accepted';
   let lost: string | undefined;
 
   const destroy = (pair: Pair) => {
@@ -37,13 +39,14 @@ export async function startProxy(targetUrl: string): Promise<TcpProxy> {
     pairs.delete(pair);
   };
   const proxy = createServer(client => {
-    if (refusing) {
+    if (opening === 'refused') {
       client.resetAndDestroy();
       return;
     }
     connections += 1;
     const pair: Pair = { client, server: connect(Number(port), hostname), stalled: false };
     pairs.add(pair);
+    if (opening === 'held') client.pause();
     let loses = false;
     client.on('data', data => {
       if (pair.stalled) return;
@@ -86,10 +89,14 @@ export async function startProxy(targetUrl: string): Promise<TcpProxy> {
       lost = text;
     },
     refuse() {
-      refusing = true;
+      opening = 'refused';
+    },
+    hold() {
+      opening = 'held';
     },
     accept() {
-      refusing = false;
+      opening = 'accepted';
+      for (const { client } of pairs) client.resume();
     },
     async close() {
       for (const pair of pairs) destroy(pair);

@@ -13,8 +13,8 @@ import { createTenant, type Service, startReplica, startService, type Tenant } f
 export interface World {
   github: GithubStandIn;
   service: Service;
-  /** One more service on the same database and GitHub; it ends with the test. */
-  replica(): Promise<Service>;
+  /** One more service on the same database, or another way to it, and GitHub; it ends with the test. */
+  replica(databaseUrl?: string): Promise<Service>;
   close(): Promise<void>;
 }
 
@@ -22,13 +22,19 @@ export interface World {
 export async function startWorld(environment: Record<string, string> = {}): Promise<World> {
   const github = await startGithub();
   github.clock.set(1_800_000_000);
-  const variables = { GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment };
+  const variables = {
+    GITHUB_API_URL: github.apiUrl,
+    GITHUB_TOKEN: github.token,
+    // Comparisons would take the faults that are meant for others.
+    RECONCILE_INTERVAL: '0',
+    ...environment,
+  };
   const service = await startService(variables);
   return {
     github,
     service,
-    async replica() {
-      const replica = await startReplica(service.database.url, variables);
+    async replica(databaseUrl = service.database.url) {
+      const replica = await startReplica(databaseUrl, variables);
       onTestFinished(() => replica.close());
       return replica;
     },

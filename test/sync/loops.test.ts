@@ -1,0 +1,270 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { postponeReconciliation } from '../../src/database/reconciliation.ts';
+import { formatId } from '../../src/ids.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { type Loops, startLoops } from '../../src/sync/loops.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { signature } from '../support/github/webhooks.ts';
+import { startProxy, type TcpProxy } from '../support/proxy.ts';
+import { type Service, webhookSecret } from '../support/service.ts';
+import {
+  apply,
+  type Home,
+  newHome,
+  rule,
+  startWorld,
+  stored,
+  storedPullRequests,
+  sync,
+  type World,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+const running: Loops[] = [];
+function start(service: Service = world.service): Loops {
+  const loops = startLoops(service);
+  running.push(loops);
+  return loops;
+}
+afterEach(async () => {
+  await Promise.all(running.splice(0).map(loops => loops.stop()));
+});
+
+/** Waits as long as it must for what is asked about, and no longer. */
+async function until(condition: () => Promise<boolean>, milliseconds = 10_000): Promise<number> {
+  const begin = performance.now();
+  while (!(await condition())) {
+    if (performance.now() - begin > milliseconds) throw new Error(`not within ${milliseconds} ms`);
+    await delay(10);
+  }
+  return performance.now() - begin;
+}
+
+let guids = 0;
+async function deliver(service: Service, event: { event: string; payload: object }): Promise<number> {
+  const payload = JSON.stringify(event.payload);
+  const { statusCode } = await service.app.inject({
+    method: 'POST',
+    url: '/webhooks/github',
+    headers: {
+      'content-type': 'application/json',
+      'x-github-event': event.event,
+      'x-github-delivery': `loops-${++guids}`,
+      'x-hub-signature-256': signature(webhookSecret, payload),
+    },
+    payload,
+  });
+  return statusCode;
+}
+
+async function countRequests({ organisation }: Home): Promise<number> {
+  const { rows } = await world.service.database.executor.execute<{ count: number }>(
+    sql`select count(*)::int as count from sync_requests where organisation_id = ${organisation.id}`,
+  );
+  return rows[0]?.count ?? -1;
+}
+
+async function listeners(): Promise<number[]> {
+  const { rows } = await world.service.database.executor.execute<{ pid: number }>(
+    sql`select pid from pg_stat_activity where datname = current_database()
+      and application_name = 'pullscore listener' and state = 'idle'`,
+  );
+  return rows.map(({ pid }) => pid);
+}
+
+describe('an idle service', () => {
+  test('applies a delivery at once: it is woken', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const other = await world.replica();
+    start();
+    await until(async () => (await listeners()).length === 1);
+    const waits: number[] = [];
+    for (let turn = 0; turn < 9; turn += 1) {
+      const pullRequest = web.addPullRequest();
+      const begin = performance.now();
+      expect(await deliver(other, pullRequest.open())).toBe(202);
+      await until(async () => (await stored(world.service, home, pullRequest)) !== undefined);
+      waits.push(performance.now() - begin);
+    }
+    // By its own looking, once a second, half of them would take longer.
+    expect(waits.filter(wait => wait < 500).length).toBeGreaterThanOrEqual(7);
+  });
+
+  test('scores anew at once when rules are applied', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    start();
+    await until(async () => (await listeners()).length === 1);
+    await apply(world.service, home, rule('9'));
+    const wait = await until(async () => (await stored(world.service, home, pullRequest))?.score === 9);
+    expect(wait).toBeLessThan(1_000);
+  });
+
+  test('finds work also where no notification reaches it', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    start();
+    await until(async () => (await listeners()).length === 1);
+    await world.service.database.executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket)
+      values (${home.organisation.id}, ${pullRequest.id}, ${pullRequest.nodeId}, nextval('tickets'))`);
+    expect(await until(async () => (await stored(world.service, home, pullRequest)) !== undefined)).toBeLessThan(2_500);
+  });
+});
+
+describe('stopping', () => {
+  test('lets the fetch under way end and be saved, and leaves nothing open', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    const loops = start();
+    await until(async () => (await listeners()).length === 1);
+    world.github.requests.length = 0;
+    world.github.fault({ kind: 'delay', milliseconds: 400 });
+    await deliver(world.service, pullRequest.edit({ title: 'under way' }));
+    await until(async () => world.github.count() === 1);
+    await loops.stop();
+    expect((await stored(world.service, home, pullRequest))?.title).toBe('under way');
+    expect(await countRequests(home)).toBe(0);
+    expect(await until(async () => (await listeners()).length === 0)).toBeLessThan(1_000);
+  });
+
+  test('takes no time where nothing is under way, and may come at once', async () => {
+    for (const pause of [0, 5, 300]) {
+      const loops = start();
+      await delay(pause);
+      const begin = performance.now();
+      await loops.stop();
+      expect(performance.now() - begin).toBeLessThan(500);
+    }
+    await until(async () => (await listeners()).length === 0);
+  });
+
+  test('while the connection for notifications is being made again leaves none behind', async () => {
+    const proxy = await startProxy(world.service.database.url);
+    const replica = await world.replica(proxy.through(world.service.database.url));
+    try {
+      const loops = start(replica);
+      await until(async () => (await listeners()).length === 1);
+      proxy.hold();
+      proxy.cut();
+      const before = proxy.connections;
+      // The reader's, the pool's for each loop, and the listener's, which comes last.
+      await until(async () => proxy.connections > before);
+      await delay(1_100);
+      const stopped = loops.stop();
+      proxy.accept();
+      await stopped;
+      await delay(200);
+      expect(await listeners()).toEqual([]);
+    } finally {
+      await proxy.close();
+    }
+  });
+});
+
+describe('a database that goes away and comes back', () => {
+  async function through(work: (replica: Service, proxy: TcpProxy) => Promise<void>): Promise<void> {
+    const proxy = await startProxy(world.service.database.url);
+    const replica = await world.replica(proxy.through(world.service.database.url));
+    const loops = start(replica);
+    try {
+      await until(async () => (await listeners()).length === 1);
+      await work(replica, proxy);
+    } finally {
+      await loops.stop();
+      await proxy.close();
+    }
+  }
+
+  test('finds the loops at work within two seconds, woken by notifications again', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await through(async (replica, proxy) => {
+      proxy.refuse();
+      proxy.cut();
+      await until(async () => replica.complaints.some(({ msg }) => msg.includes('a loop failed')));
+      await deliver(world.service, pullRequest.edit({ title: 'meanwhile' }));
+      proxy.accept();
+      await until(async () => (await stored(world.service, home, pullRequest)) !== undefined, 2_500);
+      await until(async () => (await listeners()).length === 1);
+    });
+  });
+
+  test('fills no log with one outage', async () => {
+    await through(async (replica, proxy) => {
+      proxy.refuse();
+      proxy.cut();
+      await delay(3_500);
+      expect(replica.complaints.filter(({ msg }) => msg.includes('a loop failed')).length).toBeLessThanOrEqual(3);
+      proxy.accept();
+    });
+  });
+
+  test('by ending every server process is survived', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    start();
+    let acknowledged = 0;
+    for (let turn = 0; turn < 3; turn += 1) {
+      const opened = Array.from({ length: 10 }, () => web.openPullRequest());
+      for (const pullRequest of opened) {
+        if (pullRequest.opened && (await deliver(world.service, pullRequest.opened)) === 202) acknowledged += 1;
+      }
+      await world.service.database.executor
+        .execute(
+          sql`select pg_terminate_backend(pid) from pg_stat_activity
+            where datname = current_database() and pid <> pg_backend_pid()`,
+        )
+        .catch(() => undefined);
+    }
+    await until(async () => (await countRequests(home)) === 0, 15_000);
+    expect(acknowledged).toBeGreaterThan(20);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(acknowledged);
+  });
+});
+
+test('webhook, refresh, comparison and import of one pull request, a hundred times at once, end in what GitHub has, in one row', async () => {
+  const home = await newHome(world);
+  const replica = await world.replica();
+  const web = home.acme.repository('web');
+  const pullRequest: PullRequest = web.openPullRequest();
+  await sync(world.service, home, pullRequest);
+  const id = (await stored(world.service, home, pullRequest))?.id ?? '';
+  start();
+  start(replica);
+  const tasks: Promise<unknown>[] = [];
+  for (let turn = 0; turn < 100; turn += 1) {
+    if (turn % 4 === 0) world.github.clock.advance(1);
+    pullRequest.push({ additions: 1 });
+    const service = turn % 2 === 0 ? world.service : replica;
+    tasks.push(
+      deliver(service, pullRequest.edit({ title: `turn ${turn}` })).then(status => expect(status).toBe(202)),
+      service.app
+        .inject({
+          method: 'PUT',
+          url: `/2025-04/pull-requests/${formatId('pr', id)}/sync`,
+          headers: { authorization: `Bearer ${home.token}` },
+        })
+        .then(({ statusCode }) => expect(statusCode).toBe(200)),
+      importPullRequests(service, home.organisation, { repositories: ['web'] }),
+      postponeReconciliation(service.database.executor, home.organisation.id, 0).then(() =>
+        reconcileOrganisation(service),
+      ),
+    );
+    if (tasks.length >= 40) await Promise.all(tasks.splice(0));
+  }
+  await Promise.all(tasks);
+  await until(async () => (await countRequests(home)) === 0);
+  const rows = await storedPullRequests(world.service, home);
+  expect(rows).toMatchObject([{ id, title: 'turn 99', additions: 100, sourceUpdatedAt: pullRequest.updatedAt }]);
+}, 40_000);
