@@ -59,7 +59,7 @@ function explain(error: unknown): string | undefined {
 }
 
 async function main(): Promise<void> {
-  const interruption = new AbortController();
+  let interruption: AbortController | undefined;
   let config: Context['config'] | undefined;
   let log: Context['log'] | undefined;
   const context: Context = {
@@ -73,12 +73,19 @@ async function main(): Promise<void> {
     },
     // Within a checkout the program is on nobody's PATH.
     program: process.env.npm_execpath === undefined ? 'pullscore' : 'npx pullscore',
-    interrupted: interruption.signal,
+    // Only commands that ask for it end in their own way; the others end at once, as programs do.
+    get interrupted() {
+      if (interruption === undefined) {
+        const controller = new AbortController();
+        interruption = controller;
+        const interrupt = () => controller.abort();
+        process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+      }
+      return interruption.signal;
+    },
     stdout: process.stdout,
     stderr: process.stderr,
   };
-  const interrupt = () => interruption.abort();
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
 
   try {
     await buildProgram(context).parseAsync(process.argv);

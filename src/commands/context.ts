@@ -11,7 +11,7 @@ export interface Context {
   readonly log: Logger;
   /** How the operator calls this program, for the commands that messages suggest. */
   readonly program: string;
-  /** Aborted by Ctrl-C and SIGTERM. */
+  /** Aborted by Ctrl-C and SIGTERM; from when it is first read on, these no longer end the process by themselves. */
   readonly interrupted: AbortSignal;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };

@@ -27,6 +27,7 @@ export function importCommands(program: Command, context: Context): void {
     .action(
       answering<{ organisation: string; repository?: string[]; since?: string }>(context, options => {
         const since = options.since === undefined ? undefined : parseDay(options.since);
+        const { interrupted } = context;
         return withDeps(context, async deps => {
           const organisation = await requireOrganisation(context, deps, options.organisation);
           requireGithub(deps);
@@ -41,7 +42,7 @@ export function importCommands(program: Command, context: Context): void {
             const result = await importPullRequests(deps, organisation, {
               repositories: options.repository,
               since,
-              signal: context.interrupted,
+              signal: interrupted,
               onProgress: show,
             });
             progress.stop();
@@ -55,7 +56,7 @@ export function importCommands(program: Command, context: Context): void {
             };
           } catch (error) {
             progress.stop();
-            if (!context.interrupted.aborted) throw error;
+            if (!interrupted.aborted) throw error;
             throw new CommandError('Interrupted. What came in is kept; run the same command again to go on.');
           }
         });

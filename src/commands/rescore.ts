@@ -17,6 +17,7 @@ export function rescoreCommands(program: Command, context: Context): void {
     .action(
       answering<{ organisation: string }>(context, ({ organisation: login }) =>
         withDeps(context, async deps => {
+          const { interrupted } = context;
           const organisation = await requireOrganisation(context, deps, login);
           const count = () => countOutdated(deps.database.executor, organisation.id);
           const { outdated, total } = await count();
@@ -25,12 +26,12 @@ export function rescoreCommands(program: Command, context: Context): void {
             let left = outdated;
             progress.update(0, outdated, '');
             while (left > 0) {
-              if (context.interrupted.aborted) {
+              if (interrupted.aborted) {
                 throw new CommandError('Interrupted. The service goes on with it; run the command again to watch.');
               }
               const scored = await rescoreBatch(deps, organisation.id);
               // The last ones may be in the hands of the service.
-              if (scored === 0) await delay(200, undefined, { signal: context.interrupted }).catch(() => undefined);
+              if (scored === 0) await delay(200, undefined, { signal: interrupted }).catch(() => undefined);
               left = scored === 0 ? (await count()).outdated : left - scored;
               if (left <= 0) left = (await count()).outdated;
               progress.update(Math.max(0, outdated - left), outdated, '');

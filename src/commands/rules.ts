@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { applyRuleset, listRules } from '../database/rules.ts';
@@ -10,30 +10,40 @@ import { answering, CommandError, type Context, requireOrganisation, withDeps } 
 /** Two hundred full rules have less. */
 const largestFile = 2_000_000;
 
+/** For files that are not where the program runs: it may be in a container. */
+const standardInput = '-';
+
+const nameOf = (path: string): string => (path === standardInput ? 'standard input' : path);
+
 async function readRulesFile(path: string): Promise<RulesFile> {
-  let text: string;
+  const chunks: Buffer[] = [];
+  let size = 0;
   try {
-    if ((await stat(path)).size > largestFile) {
-      throw new CommandError(`${path} is larger than ${largestFile / 1e6} MB: that is no rules file.`);
+    const source: AsyncIterable<Buffer> = path === standardInput ? process.stdin : createReadStream(path);
+    for await (const chunk of source) {
+      size += chunk.length;
+      if (size > largestFile) {
+        throw new CommandError(`${nameOf(path)} is larger than ${largestFile / 1e6} MB: that is no rules file.`);
+      }
+      chunks.push(chunk);
     }
-    text = await readFile(path, 'utf8');
   } catch (error) {
     if (error instanceof CommandError) throw error;
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new CommandError(`${path} can't be read (${code}): name a rules file, such as rules.example.yaml.`);
+    throw new CommandError(`${nameOf(path)} can't be read (${code}): name a rules file, such as rules.example.yaml.`);
   }
-  return parseRulesFile(text);
+  return parseRulesFile(Buffer.concat(chunks).toString('utf8'));
 }
 
 /** One line for each thing that is wrong with the file. */
 function findProblems(path: string, file: RulesFile): string[] {
-  const problems = file.problems.map(({ line, message }) => `${path}:${line}: ${message}`);
+  const problems = file.problems.map(({ line, message }) => `${nameOf(path)}:${line}: ${message}`);
   if (problems.length > 0) return problems;
   return runRuleTests(file.rules, file.tests)
     .filter(({ passed }) => !passed)
     .map(({ name, expected, actual, breakdown }) => {
       const parts = breakdown.map(entry => `${entry.name} ${entry.action === 'ADD' ? '+' : '-'} ${entry.effect}`);
-      return `${path}: test ${JSON.stringify(name)} expected ${expected}, but the score is ${actual} (${parts.join(', ') || 'nothing counted'})`;
+      return `${nameOf(path)}: test ${JSON.stringify(name)} expected ${expected}, but the score is ${actual} (${parts.join(', ') || 'nothing counted'})`;
     });
 }
 
@@ -64,7 +74,7 @@ export function ruleCommands(program: Command, context: Context): void {
   group
     .command('check')
     .description('check a rules file and run its tests; needs no database')
-    .argument('<file>')
+    .argument('<file>', 'a rules file; - for standard input')
     .addHelpText('after', `\nExample:\n  ${context.program} rules check rules.example.yaml`)
     .action(
       answering(context, async (_options, path = '') => {
@@ -76,7 +86,7 @@ export function ruleCommands(program: Command, context: Context): void {
         const { rules, tests } = file;
         return {
           json: { valid: true, rules: rules.length, tests: tests.length },
-          text: `${path} is valid: ${rules.length} rules; ${tests.length} tests passed.`,
+          text: `${nameOf(path)} is valid: ${rules.length} rules; ${tests.length} tests passed.`,
         };
       }),
     );
@@ -84,7 +94,7 @@ export function ruleCommands(program: Command, context: Context): void {
   group
     .command('apply')
     .description("make a file the organisation's rules; every score follows")
-    .argument('<file>')
+    .argument('<file>', 'a rules file; - for standard input')
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText('after', `\nExample:\n  ${context.program} rules apply rules.example.yaml --organisation acme`)
     .action(

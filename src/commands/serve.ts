@@ -26,7 +26,7 @@ export function serveCommands(program: Command, context: Context): void {
 }
 
 async function serve(context: Context, options: { json?: boolean }): Promise<void> {
-  const { config } = context;
+  const { config, interrupted } = context;
   const deps = await createDeps(config, context.log);
   const app = await buildApp(deps);
   try {
@@ -44,7 +44,7 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
     await Promise.all([app.close(), loops?.stop()]);
     await deps.close();
   });
-  if (context.interrupted.aborted) return;
+  if (interrupted.aborted) return;
 
   const address = app.server.address();
   const port = typeof address === 'object' && address !== null ? address.port : config.port;
@@ -59,13 +59,14 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
 }
 
 async function work(context: Context, options: { json?: boolean }): Promise<void> {
+  const { interrupted } = context;
   const deps = await createDeps(context.config, context.log);
   const loops = startLoops(deps);
   closeOnSignal(context, async () => {
     await loops.stop();
     await deps.close();
   });
-  if (context.interrupted.aborted) return;
+  if (interrupted.aborted) return;
   context.stdout.write(options.json ? `${JSON.stringify({ ready: true })}\n` : 'The pullscore worker is ready.\n');
 }
 
