@@ -22,7 +22,7 @@ const Owner = Type.Object({ id: Id, login: Login });
 
 /** Read before it is known whether there is anything to do. */
 const Origin = Type.Object({
-  action: Type.Optional(Type.String({ pattern: '^[a-z_]{1,100}$' })),
+  action: Type.Optional(Type.String({ pattern: '^[a-z0-9_]{1,100}$' })),
   organization: Type.Optional(Owner),
   repository: Type.Optional(Type.Object({ owner: Owner })),
 });
@@ -77,13 +77,20 @@ const receipt = (outcome: DeliveryOutcome): Receipt => ({ taken: outcome === 'ta
 /** Does what a verified delivery asks for; it is durable when this returns. */
 export async function receive(deps: Deps, { event, guid, payload }: Delivery): Promise<Receipt> {
   if (event === 'ping') return { taken: false, message: 'Pong: deliveries arrive and their signature matches.' };
-  const { action = '', organization, repository } = expect(checks.origin, payload);
-  const owner = organization ?? repository?.owner;
-  const origin = owner && { githubId: owner.id, login: owner.login };
+  const action = 'action' in payload && typeof payload.action === 'string' ? payload.action : '';
+  const readEffect = effects.get(`${event} ${action}`);
+  if (readEffect === undefined && !pullRequestEvents.has(event)) {
+    // GitHub adds events and changes their form without notice: nothing is expected of those that aren't used.
+    const name = /^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event;
+    return { taken: false, message: `Ignored: nothing depends on ${name}.` };
+  }
 
-  if (pullRequestEvents.has(event)) {
+  const { organization, repository } = expect(checks.origin, payload);
+  const owner = organization ?? repository?.owner;
+  if (owner === undefined) throw malformed();
+  const origin = { githubId: owner.id, login: owner.login };
+  if (readEffect === undefined) {
     const { pull_request: pullRequest } = expect(checks.pullRequest, payload);
-    if (origin === undefined) throw malformed();
     const outcome = await takePullRequestDelivery(deps.database.executor, {
       guid,
       event,
@@ -94,10 +101,7 @@ export async function receive(deps: Deps, { event, guid, payload }: Delivery): P
     return receipt(outcome);
   }
 
-  const apply = effectOf(event, action, payload);
-  if (apply === undefined || origin === undefined) {
-    return { taken: false, message: `Ignored: nothing depends on ${[event, action].filter(Boolean).join(' ')}.` };
-  }
+  const apply = readEffect(payload);
   const outcome = await deps.database.transaction(async executor => {
     const organisation = await findGithubOrganisation(executor, origin);
     if (organisation === undefined) return 'unknown_organisation';
@@ -114,29 +118,41 @@ type Effect = (
   origin: { githubId: number; login: string },
 ) => Promise<unknown>;
 
-/** What the small events bring about at once; undefined where it is nothing. */
-function effectOf(event: string, action: string, payload: object): Effect | undefined {
-  if (event === 'organization') {
-    if (action === 'renamed') return (executor, { id }, origin) => saveGithubIdentity(executor, id, origin);
-    if (action !== 'member_added' && action !== 'member_removed') return undefined;
-    const { user } = expect(checks.member, payload).membership;
-    if (action === 'member_removed') return (executor, { id }) => markLeft(executor, id, user.id);
-    // A payload has no name: the login stands for it until the member is next seen.
-    return async (executor, { id }) => {
-      const known = (await findMembers(executor, id, [user.id])).get(user.id);
-      const name = known?.name ?? user.login;
-      await saveMembers(executor, id, [{ githubId: user.id, login: user.login, name, photoUrl: user.avatar_url }]);
-    };
-  }
-  if (event === 'repository' && (action === 'renamed' || action === 'transferred')) {
-    const { repository } = expect(checks.repository, payload);
-    return (executor, { id }) =>
-      saveRepositories(executor, id, [
-        { githubId: repository.id, nodeId: repository.node_id, name: repository.full_name },
-      ]);
-  }
-  return undefined;
-}
+const followRepository = (payload: object): Effect => {
+  const { id: githubId, node_id: nodeId, full_name: name } = expect(checks.repository, payload).repository;
+  return (executor, { id }) => saveRepositories(executor, id, [{ githubId, nodeId, name }]);
+};
+
+/** What the small events bring about at once, by event and action. */
+const effects = new Map<string, (payload: object) => Effect>([
+  [
+    'organization renamed',
+    () =>
+      (executor, { id }, origin) =>
+        saveGithubIdentity(executor, id, origin),
+  ],
+  [
+    'organization member_added',
+    payload => {
+      const { user } = expect(checks.member, payload).membership;
+      // A payload has no name: the login stands for it until the member is next seen.
+      return async (executor, { id }) => {
+        const known = (await findMembers(executor, id, [user.id])).get(user.id);
+        const name = known?.name ?? user.login;
+        await saveMembers(executor, id, [{ githubId: user.id, login: user.login, name, photoUrl: user.avatar_url }]);
+      };
+    },
+  ],
+  [
+    'organization member_removed',
+    payload => {
+      const { user } = expect(checks.member, payload).membership;
+      return (executor, { id }) => markLeft(executor, id, user.id);
+    },
+  ],
+  ['repository renamed', followRepository],
+  ['repository transferred', followRepository],
+]);
 
 const malformed = () =>
   new ServiceError('bad_request', "The payload is not one of GitHub's: parts that every delivery has are missing.");

@@ -66,7 +66,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
           'The signature does not match: GITHUB_WEBHOOK_SECRET must be the secret of the webhook on GitHub.',
         );
       }
-      const event = header(request, 'x-github-event', /^[a-z_]{1,100}$/);
+      const event = header(request, 'x-github-event', /^[a-z0-9_]{1,100}$/);
       const guid = header(request, 'x-github-delivery', /^[\w-]{1,100}$/);
       const { taken, message } = await receive(deps, { event, guid, payload: parsePayload(body) });
       return reply.code(taken ? 202 : 200).send({ message });

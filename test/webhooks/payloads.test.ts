@@ -1,0 +1,227 @@
+import { createRequire } from 'node:module';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createTenant, type Service, startService } from '../support/service.ts';
+import { countRows, nothing, post } from './support.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+  await createTenant(service, { login: 'acme', githubId: 1 });
+});
+afterAll(() => service.close());
+
+const organization = { id: 1, login: 'acme' };
+const pullRequest = { action: 'opened', pull_request: { id: 5, node_id: 'PR_5' }, organization };
+const events = ['pull_request', 'pull_request_review', 'pull_request_review_comment', 'pull_request_review_thread'];
+
+describe('a signed payload', () => {
+  const bodies: [string, string | Buffer][] = [
+    ['nothing', ''],
+    ['blanks', '  \n'],
+    ['no JSON', 'payload={}'],
+    ['JSON cut short', JSON.stringify(pullRequest).slice(0, -1)],
+    ['two values', '{}{}'],
+    ['null', 'null'],
+    ['true', 'true'],
+    ['a number', '5'],
+    ['a text', '"{}"'],
+    ['an array', '[{}]'],
+    ['100,000 brackets', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+    ['100,000 objects, one in another', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
+    [
+      'a deep part beside good ones',
+      `{"a":${'['.repeat(5_000)}${']'.repeat(5_000)},${JSON.stringify(pullRequest).slice(1)}`,
+    ],
+    ['a __proto__ key', `{"__proto__":{"x":1},${JSON.stringify(pullRequest).slice(1)}`],
+    ['a __proto__ key in escapes', `{"\\u005f_proto__":{"x":1},${JSON.stringify(pullRequest).slice(1)}`],
+    ['a __proto__ key far within', JSON.stringify(pullRequest).replace('"id":5', '"id":5,"a":[{"__proto__":1}]')],
+    ['bytes that are no UTF-8 where a name is', Buffer.from('{"\xff', 'latin1')],
+  ];
+  test.each(bodies)('that is or has %s is 400 and leaves no row', async (_, body) => {
+    for (const event of ['pull_request', 'organization', 'push']) {
+      expect((await post(service, { event }, { body })).status).toBe(400);
+    }
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  const headers: [string, Record<string, string | string[] | undefined>][] = [
+    ['no event', { 'x-github-event': undefined }],
+    ['an empty event', { 'x-github-event': '' }],
+    ['an event in capitals', { 'x-github-event': 'Pull_Request' }],
+    ['two events', { 'x-github-event': ['pull_request', 'ping'] }],
+    ['no delivery', { 'x-github-delivery': undefined }],
+    ['an empty delivery', { 'x-github-delivery': '' }],
+    ['a delivery of 101 characters', { 'x-github-delivery': 'a'.repeat(101) }],
+    ['a delivery of odd characters', { 'x-github-delivery': "';--" }],
+    ['two deliveries', { 'x-github-delivery': ['a', 'b'] }],
+  ];
+  test.each(headers)('with %s in its headers is 400', async (_, changed) => {
+    const { status, message } = await post(
+      service,
+      { event: 'pull_request', payload: pullRequest },
+      { headers: changed },
+    );
+    expect(status).toBe(400);
+    expect(message).toMatch(/^The header x-github-(event|delivery) is missing or malformed\.$/);
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  const without = (change: object) => ({ ...pullRequest, ...change });
+  const parts: [string, object][] = [
+    ['no pull request', without({ pull_request: undefined })],
+    ['a pull request that is null', without({ pull_request: null })],
+    ['no id', without({ pull_request: { node_id: 'PR_5' } })],
+    ['an id in words', without({ pull_request: { id: '5', node_id: 'PR_5' } })],
+    ['an id of 0', without({ pull_request: { id: 0, node_id: 'PR_5' } })],
+    ['an id past 2^53', without({ pull_request: { id: 2 ** 53, node_id: 'PR_5' } })],
+    ['half an id', without({ pull_request: { id: 1.5, node_id: 'PR_5' } })],
+    ['no node id', without({ pull_request: { id: 5 } })],
+    ['an empty node id', without({ pull_request: { id: 5, node_id: '' } })],
+    ['a node id with NUL', without({ pull_request: { id: 5, node_id: 'PR\u0000' } })],
+    ['a node id of 201 characters', without({ pull_request: { id: 5, node_id: 'a'.repeat(201) } })],
+    ['an action that is no word', without({ action: '\u0000' })],
+    ['an action that is an object', without({ action: {} })],
+    ['an organisation that is a text', without({ organization: 'acme' })],
+    ['an organisation without an id', without({ organization: { login: 'acme' } })],
+    ['an organisation whose login has NUL', without({ organization: { id: 1, login: 'ac\u0000me' } })],
+    ['neither organisation nor repository', without({ organization: undefined })],
+  ];
+  test.each(parts)('of a pull request with %s is 400', async (_, payload) => {
+    for (const event of events) expect((await post(service, { event, payload })).status).toBe(400);
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  test('of a member or a repository that lacks its parts is 400', async () => {
+    for (const [event, payload] of [
+      ['organization', { action: 'member_added', organization }],
+      ['organization', { action: 'member_removed', organization, membership: { user: { id: 'x', login: 'a' } } }],
+      [
+        'organization',
+        {
+          action: 'member_added',
+          organization,
+          membership: { user: { id: 1, login: 'a', avatar_url: 'javascript:1' } },
+        },
+      ],
+      ['repository', { action: 'renamed', organization }],
+      [
+        'repository',
+        {
+          action: 'renamed',
+          organization,
+          repository: { id: 1, node_id: 'R_1', full_name: 'a/b/c', owner: organization },
+        },
+      ],
+    ] as const) {
+      expect([event, (await post(service, { event, payload })).status]).toEqual([event, 400]);
+    }
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  test('may have any keys beside those that matter, and the last of two like JSON.parse', async () => {
+    const text = JSON.stringify({ ...pullRequest, constructor: { prototype: 1 }, toString: 1, '\u0000': '\ud800' });
+    const doubled = text.replace('"id":5', '"id":"x","id":6');
+    for (const body of [text, doubled]) {
+      expect((await post(service, { event: 'pull_request' }, { body })).status).toBe(202);
+    }
+    expect(await countRows(service)).toMatchObject({ deliveries: 2, requests: 2 });
+    await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
+  });
+
+  test('of whatever form is never a failure of ours', async () => {
+    const id = fc.oneof(fc.integer(), fc.constantFrom(1, 5, 2 ** 40, 'x', null), fc.float());
+    const word = fc.oneof(
+      fc.string(),
+      fc.constantFrom('acme', 'acme/web', 'PR_5', 'https://a.example/', '\u0000', '\ud800'),
+    );
+    const thing = fc.record(
+      { id, node_id: word, login: word, full_name: word, avatar_url: word },
+      { requiredKeys: [] },
+    );
+    const owned = fc.record({ id, node_id: word, full_name: word, owner: thing }, { requiredKeys: [] });
+    const payload = fc.record(
+      {
+        action: fc.oneof(word, fc.constantFrom('opened', 'member_added', 'member_removed', 'renamed', 'transferred')),
+        organization: fc.oneof(thing, fc.constant({ id: 1, login: 'acme' })),
+        repository: owned,
+        pull_request: thing,
+        membership: fc.record({ user: thing }),
+      },
+      { requiredKeys: [] },
+    );
+    const event = fc.constantFrom(...events, 'organization', 'repository', 'ping', 'push', 'anything_else');
+    await fc.assert(
+      fc.asyncProperty(event, fc.oneof(payload, payload, fc.object()), async (name, value) => {
+        expect([200, 202, 400]).toContain((await post(service, { event: name, payload: value })).status);
+      }),
+      { numRuns: 400 },
+    );
+    expect(service.complaints).toEqual([]);
+  });
+});
+
+describe('what nothing depends on', () => {
+  test('is acknowledged with 200 and the reason, and leaves no row', async () => {
+    await service.database.executor.execute(
+      'truncate webhook_deliveries, sync_requests, members, repositories cascade',
+    );
+    const pings = await post(service, { event: 'ping', payload: { zen: 'Design for failure.' } });
+    expect([pings.status, pings.message]).toEqual([200, 'Pong: deliveries arrive and their signature matches.']);
+    for (const [event, action, reason] of [
+      ['issues', 'opened', 'issues opened'],
+      ['an_event_of_tomorrow', undefined, 'an_event_of_tomorrow'],
+      ['organization', 'member_invited', 'organization member_invited'],
+      ['repository', 'archived', 'repository archived'],
+      ['push', undefined, 'push'],
+    ] as const) {
+      const { status, message } = await post(service, { event, payload: { action, organization } });
+      expect([status, message]).toEqual([200, `Ignored: nothing depends on ${reason}.`]);
+    }
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  test("may have whatever else it likes in its payload: `repository_dispatch` has its users' own actions", async () => {
+    for (const payload of [
+      { action: 'On-demand Test!' },
+      { action: 5 },
+      { organization: 'acme' },
+      { repository: null },
+    ]) {
+      expect((await post(service, { event: 'repository_dispatch', payload })).status).toBe(200);
+    }
+  });
+});
+
+describe("GitHub's published examples", () => {
+  const require = createRequire(import.meta.url);
+  const published: { name: string; examples: object[] }[] = require('@octokit/webhooks-examples');
+
+  test('are all acknowledged, those of an organisation that is not tracked with the reason', async () => {
+    const reasons = new Map<string, number>();
+    for (const { name, examples } of published) {
+      for (const payload of examples) {
+        const { status, message } = await post(service, { event: name, payload });
+        expect([name, status]).toEqual([name, 200]);
+        const reason = message.replace(/on .*/, 'on …');
+        reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+      }
+    }
+    expect([...reasons.keys()].toSorted()).toEqual([
+      'Ignored: nothing depends on …',
+      'Ignored: this organisation is not one that is tracked here.',
+      'Pong: deliveries arrive and their signature matches.',
+    ]);
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  test('of pull requests are taken where their owner is tracked', async () => {
+    const { pull_request: examples = [] } = Object.fromEntries(published.map(each => [each.name, each.examples]));
+    await createTenant(service, { login: 'Codertocat', githubId: 21_031_067 });
+    await createTenant(service, { login: 'octo-org' });
+    const statuses = [];
+    for (const payload of examples) statuses.push((await post(service, { event: 'pull_request', payload })).status);
+    expect(statuses.filter(status => status === 202).length).toBeGreaterThan(10);
+    expect(statuses.filter(status => status !== 202 && status !== 200)).toEqual([]);
+  });
+});

@@ -1,0 +1,167 @@
+import { createHmac } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { signature } from '../support/github/webhooks.ts';
+import { closing, createTenant, type Service, startReplica, startService, webhookSecret } from '../support/service.ts';
+import { countRows, nothing, post } from './support.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+  await createTenant(service, { login: 'acme', githubId: 1 });
+});
+afterAll(() => service.close());
+
+const delivery = {
+  event: 'pull_request',
+  payload: {
+    action: 'opened',
+    pull_request: { id: 5, node_id: 'PR_5' },
+    organization: { id: 1, login: 'acme' },
+  },
+};
+const text = JSON.stringify(delivery.payload);
+const whole = signature(webhookSecret, text);
+const mismatch = 'The signature does not match: GITHUB_WEBHOOK_SECRET must be the secret of the webhook on GitHub.';
+
+describe('a signature', () => {
+  test("is GitHub's: its published example matches", async () => {
+    const published = closing(
+      await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: "It's a Secret to Everybody" }),
+    );
+    const example = {
+      body: 'Hello, World!',
+      headers: {
+        'x-hub-signature-256': 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
+      },
+    };
+    // It is no JSON, so that a match shows in what comes next.
+    expect(await post(published, delivery, example)).toMatchObject({
+      status: 400,
+      message: 'The payload is not JSON, or has a forbidden key.',
+    });
+    expect((await post(published, delivery, { ...example, body: 'Hello, World?' })).status).toBe(401);
+    expect((await post(service, delivery, example)).status).toBe(401);
+  });
+
+  const bad: [string, Record<string, string | string[] | undefined>][] = [
+    ['missing', { 'x-hub-signature-256': undefined }],
+    ['empty', { 'x-hub-signature-256': '' }],
+    ['only the name of its algorithm', { 'x-hub-signature-256': 'sha256=' }],
+    ['one digit short', { 'x-hub-signature-256': whole.slice(0, -1) }],
+    ['one digit long', { 'x-hub-signature-256': `${whole}0` }],
+    ['half as long', { 'x-hub-signature-256': whole.slice(0, 39) }],
+    ['no hexadecimal', { 'x-hub-signature-256': `sha256=${'z'.repeat(64)}` }],
+    ['in capitals', { 'x-hub-signature-256': whole.toUpperCase() }],
+    ['without its algorithm', { 'x-hub-signature-256': whole.slice(7) }],
+    ['SHA-1', { 'x-hub-signature-256': `sha1=${createHmac('sha1', webhookSecret).update(text).digest('hex')}` }],
+    [
+      'SHA-1 in the old header',
+      {
+        'x-hub-signature-256': undefined,
+        'x-hub-signature': `sha1=${createHmac('sha1', webhookSecret).update(text).digest('hex')}`,
+      },
+    ],
+    ['SHA-512', { 'x-hub-signature-256': `sha512=${createHmac('sha512', webhookSecret).update(text).digest('hex')}` }],
+    ['given twice', { 'x-hub-signature-256': [whole, whole] }],
+    ['given twice, once right', { 'x-hub-signature-256': [`sha256=${'0'.repeat(64)}`, whole] }],
+    ['one of another secret', { 'x-hub-signature-256': signature('another', text) }],
+    ['one of the empty secret', { 'x-hub-signature-256': signature('', text) }],
+    ['one with a digit changed', { 'x-hub-signature-256': whole.slice(0, -1) + (whole.endsWith('0') ? '1' : '0') }],
+    ['10,000 characters', { 'x-hub-signature-256': `sha256=${'a'.repeat(10_000)}` }],
+  ];
+  test.each(bad)('that is %s is 401 and leaves no row', async (_, headers) => {
+    const { status, message } = await post(service, delivery, { headers });
+    expect([status, message]).toEqual([401, mismatch]);
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  const bodies: [string, string | Buffer][] = [
+    ['with one byte changed', text.replace('opened', 'opener')],
+    ['with a blank more', `${text} `],
+    ['with a byte order mark', `\ufeff${text}`],
+    ['written as JSON again', JSON.stringify(JSON.parse(text), null, 1)],
+    ['with a character written as an escape', text.replace('acme', '\\u0061cme')],
+    ['in UTF-16', Buffer.from(text, 'utf16le')],
+    ['that is empty', ''],
+  ];
+  test.each(bodies)('of another body than one %s is 401', async (_, body) => {
+    const { status } = await post(service, delivery, { body, headers: { 'x-hub-signature-256': whole } });
+    expect(status).toBe(401);
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  test('of exactly these bytes is taken, a byte order mark and odd blanks among them', async () => {
+    for (const body of [`\ufeff${text}`, JSON.stringify(JSON.parse(text), null, '\t'), Buffer.from(text)]) {
+      expect((await post(service, delivery, { body })).status).toBe(202);
+    }
+    await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
+  });
+});
+
+describe('secrets', () => {
+  test('are all good while several are listed, and none that is listed no more', async () => {
+    const rotating = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: 'old, new ,' }));
+    const ping = { event: 'ping' };
+    for (const secret of ['old', 'new']) expect((await post(rotating, ping, { secret })).status).toBe(200);
+    for (const secret of ['old, new ,', 'old,new', ' new', '', 'newer']) {
+      expect((await post(rotating, ping, { secret })).status).toBe(401);
+    }
+    const after = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: 'new' }));
+    expect((await post(after, ping, { secret: 'new' })).status).toBe(200);
+    expect((await post(after, ping, { secret: 'old' })).status).toBe(401);
+  });
+
+  test('that are none let nothing in: 503', async () => {
+    const open = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: '' }));
+    for (const secret of ['', 'undefined', webhookSecret]) {
+      const { status, message } = await post(open, delivery, { secret });
+      expect([status, message]).toEqual([
+        503,
+        'Webhooks are not configured: set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
+      ]);
+    }
+    expect(await countRows(service)).toEqual(nothing);
+  });
+});
+
+describe('a content type', () => {
+  const wrong = [
+    'application/x-www-form-urlencoded',
+    'text/plain',
+    'text/json',
+    'application/jsonp',
+    'application/json-patch+json',
+    'application/vnd.github+json',
+    'application',
+    '',
+    ' ',
+    'json',
+    'text/html, application/json',
+    'multipart/form-data; x=application/json',
+  ];
+  test.each(wrong)('of "%s" is 415, before anything else is looked at', async type => {
+    const form = `payload=${encodeURIComponent(text)}`;
+    for (const [body, headers] of [
+      [text, {}],
+      [form, {}],
+      [text, { 'x-hub-signature-256': 'wrong', 'x-github-event': undefined }],
+    ] as const) {
+      const { status } = await post(service, delivery, { body, headers: { ...headers, 'content-type': type } });
+      expect(status).toBe(415);
+    }
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  test('that is missing is 415', async () => {
+    expect((await post(service, delivery, { headers: { 'content-type': undefined } })).status).toBe(415);
+  });
+
+  test.each([
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+  ])('of %s is right', async type => {
+    expect((await post(service, { event: 'ping' }, { headers: { 'content-type': type } })).status).toBe(200);
+  });
+});

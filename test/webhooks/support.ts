@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { expect } from 'vitest';
+import { signature } from '../support/github/webhooks.ts';
+import { type Service, webhookSecret } from '../support/service.ts';
+
+export interface WebhookReply {
+  status: number;
+  message: string;
+  headers: Record<string, unknown>;
+}
+
+export interface PostOptions {
+  guid?: string;
+  secret?: string;
+  /** The exact bytes, instead of the payload as JSON; they are what gets signed. */
+  body?: string | Buffer;
+  /** Over GitHub's own; undefined leaves one out. */
+  headers?: Record<string, string | string[] | undefined>;
+}
+
+/** Posts a delivery as GitHub signs it. Every reply must be JSON with a message and nothing else. */
+export async function post(
+  { app }: Pick<Service, 'app'>,
+  { event, payload = {} }: { event: string; payload?: unknown },
+  { guid = randomUUID(), secret = webhookSecret, body = JSON.stringify(payload), headers = {} }: PostOptions = {},
+): Promise<WebhookReply> {
+  const all: Record<string, string | string[] | undefined> = {
+    'content-type': 'application/json',
+    'user-agent': 'GitHub-Hookshot/044aadd',
+    'x-github-event': event,
+    'x-github-delivery': guid,
+    'x-hub-signature-256': signature(secret, body),
+    ...headers,
+  };
+  const given = Object.fromEntries(
+    Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+  const reply = await app.inject({ method: 'POST', url: '/webhooks/github', payload: body, headers: given });
+  expect(reply.headers).toMatchObject({
+    'content-type': 'application/json; charset=utf-8',
+    'x-request-id': expect.stringMatching(/^[\w-]+$/),
+  });
+  expect(reply.json()).toEqual({ message: expect.stringMatching(/^[A-Z].*\.$/s) });
+  return { status: reply.statusCode, message: reply.json().message, headers: reply.headers };
+}
+
+/** How many rows a delivery could have left. */
+export async function countRows({ database }: Pick<Service, 'database'>) {
+  const { rows } = await database.executor.execute<Record<string, number>>(sql`select
+    (select count(*)::int from webhook_deliveries) as deliveries, (select count(*)::int from sync_requests) as requests,
+    (select count(*)::int from members) as members, (select count(*)::int from repositories) as repositories`);
+  return rows[0];
+}
+
+export const nothing = { deliveries: 0, requests: 0, members: 0, repositories: 0 };
