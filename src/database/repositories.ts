@@ -1,7 +1,8 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
-import { pullRequests, repositories } from './schema.ts';
+import { requestRescoring } from './rescoring.ts';
+import { repositories } from './schema.ts';
 
 export interface RepositoryValues {
   githubId: number;
@@ -11,7 +12,7 @@ export interface RepositoryValues {
 }
 
 /**
- * Adds those that are new and renames those that have another name, whose pull requests must then be scored anew.
+ * Adds those that are new and renames those that have another name, which rules can depend on.
  *
  * @returns ids by GitHub id
  */
@@ -49,37 +50,62 @@ export async function saveRepositories(
     })
     .returning({ id: repositories.id, githubId: repositories.githubId });
   for (const repository of saved) ids.set(repository.githubId, repository.id);
-  const renamed = saved.filter(repository => known.some(one => one.githubId === repository.githubId));
-  if (renamed.length > 0) {
-    await executor
-      .update(pullRequests)
-      .set({ rulesetVersion: 0 })
-      .where(
-        and(
-          eq(pullRequests.organisationId, organisationId),
-          inArray(
-            pullRequests.repositoryId,
-            renamed.map(repository => repository.id),
-          ),
-        ),
-      );
+  if (saved.some(({ githubId }) => known.some(one => one.githubId === githubId))) {
+    await requestRescoring(executor, organisationId);
   }
   return ids;
 }
 
-const ofId = (organisationId: string, id: string) =>
-  and(eq(repositories.organisationId, organisationId), eq(repositories.id, id));
-
-/** Where an interrupted import of the repository stopped; null where none did. */
-export async function findImportCursor(executor: Executor, organisationId: string, id: string): Promise<string | null> {
-  const [repository] = await executor
-    .select({ cursor: repositories.importCursor })
-    .from(repositories)
-    .where(ofId(organisationId, id));
-  return repository?.cursor ?? null;
+export interface ImportPlace {
+  /** The repository's id. */
+  id: string;
+  /** GitHub's cursor of the last page that came in; null before the first. */
+  after: string | null;
+  /** It was finished by the import that was interrupted, which the caller goes on with. */
+  finished: boolean;
 }
 
-/** @param cursor null where the import is complete */
+/** Stands for the place before the first page. */
+const atTheStart = '';
+
+/**
+ * Begins an import of the repositories, or finds where an interrupted one stands: `import_cursor` is set from an
+ * import's beginning to its end, and `imported_at` is its beginning. Runs in a transaction.
+ *
+ * @returns by GitHub id
+ */
+export async function beginImport(
+  executor: Executor,
+  organisationId: string,
+  values: readonly RepositoryValues[],
+): Promise<Map<number, ImportPlace>> {
+  const ids = [...(await saveRepositories(executor, organisationId, values)).values()];
+  const rows = await executor
+    .select({
+      id: repositories.id,
+      githubId: repositories.githubId,
+      cursor: repositories.importCursor,
+      beganAt: repositories.importedAt,
+    })
+    .from(repositories)
+    .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.id, ids)));
+  const interrupted = rows.flatMap(({ cursor, beganAt }) => (cursor === null ? [] : [beganAt?.getTime() ?? 0]));
+  const since = Math.min(...interrupted);
+  const places = rows.map(({ id, githubId, cursor, beganAt }) => {
+    const finished = cursor === null && beganAt !== null && beganAt.getTime() >= since;
+    return [githubId, { id, after: cursor || null, finished, fresh: cursor === null && !finished }] as const;
+  });
+  const fresh = places.flatMap(([, place]) => (place.fresh ? [place.id] : []));
+  if (fresh.length > 0) {
+    await executor
+      .update(repositories)
+      .set({ importCursor: atTheStart, importedAt: sql`now()` })
+      .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.id, fresh)));
+  }
+  return new Map(places);
+}
+
+/** @param cursor null where the import of the repository is complete */
 export async function saveImportCursor(
   executor: Executor,
   organisationId: string,
@@ -88,6 +114,6 @@ export async function saveImportCursor(
 ): Promise<void> {
   await executor
     .update(repositories)
-    .set({ importCursor: cursor, ...(cursor === null ? { importedAt: sql`now()` } : {}) })
-    .where(ofId(organisationId, id));
+    .set({ importCursor: cursor })
+    .where(and(eq(repositories.organisationId, organisationId), eq(repositories.id, id)));
 }

@@ -66,7 +66,7 @@ export const organisations = pgTable(
     name: text('name').notNull(),
     photoUrl: text('photo_url').notNull(),
     webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
-    /** The version of `rulesets` in force; 0 before the first. A score of a lower version is out of date. */
+    /** The version of `rulesets` in force; 0 before the first. */
     rulesetVersion: integer('ruleset_version').notNull().default(0),
     /** When its repositories are next compared with GitHub; in the near future while a replica is at it (its lease). */
     reconcileDueAt: now('reconcile_due_at'),
@@ -149,8 +149,9 @@ export const repositories = pgTable(
     createdAt: now('created_at'),
     /** By GitHub's clock: what changed before is here. Null before the first comparison. */
     reconciledAt: seconds('reconciled_at'),
-    /** Where an interrupted import goes on: GitHub's cursor after the last page that was saved. */
+    /** Set while an import is under way or interrupted: GitHub's cursor after the last page saved, empty before the first. */
     importCursor: text('import_cursor'),
+    /** When the latest import began. */
     importedAt: moment('imported_at'),
   },
   table => [
@@ -203,6 +204,7 @@ export const pullRequests = pgTable(
     score: integer('score').notNull(),
     /** `json`, not `jsonb`: it is served as it was written. */
     scoreBreakdown: jsonText('score_breakdown').notNull(),
+    /** The ruleset that wrote the score; later ones that gave the same have left the row as it was. */
     rulesetVersion: integer('ruleset_version').notNull(),
     /** Drawn before the fetch that these columns came from. */
     fetchTicket: bigint('fetch_ticket', { mode: 'number' }).notNull(),
@@ -221,7 +223,6 @@ export const pullRequests = pgTable(
     check('pull_requests_state', sql`${table.state} in ('closed', 'draft', 'merged', 'open')`),
     index('pull_requests_by_creation').on(table.organisationId, table.createdAt, table.id),
     index('pull_requests_of_member').on(table.organisationId, table.memberId, table.createdAt, table.id),
-    index('pull_requests_by_ruleset_version').on(table.organisationId, table.rulesetVersion),
     index('pull_requests_of_repository').on(table.organisationId, table.repositoryId),
   ],
 );
@@ -271,6 +272,23 @@ export const rulesets = pgTable(
     appliedBy: text('applied_by').notNull(),
   },
   table => [primaryKey({ columns: [table.organisationId, table.version] })],
+);
+
+/**
+ * Says: the scores of the pull requests from one id up to another may be older than the ruleset in force. Gone once
+ * they have been looked at: a score that the new ruleset leaves as it is keeps its row, and its older version number.
+ */
+export const rescoreRanges = pgTable(
+  'rescore_ranges',
+  {
+    organisationId: organisationId(),
+    fromId: uuid('from_id').notNull(),
+    /** Exclusive; null is the end. */
+    untilId: uuid('until_id'),
+    /** Small enough to be worked off as it is; the others are cut up first. */
+    isBatch: boolean('is_batch').notNull(),
+  },
+  table => [primaryKey({ columns: [table.organisationId, table.fromId] })],
 );
 
 /**

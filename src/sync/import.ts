@@ -1,12 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Organisation } from '../database/organisations.ts';
-import { findImportCursor, saveImportCursor, saveRepositories } from '../database/repositories.ts';
+import { beginImport, saveImportCursor, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { mostPullRequests } from '../github/client.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { createPageSize, withPageSize } from '../github/page-size.ts';
 import { callGithub } from './github-limits.ts';
+import { identifyOrganisation } from './organisation.ts';
+import { withPatience } from './patience.ts';
 import { syncPullRequests } from './pull-requests.ts';
 
 export interface ImportOptions {
@@ -22,7 +23,7 @@ export interface ImportOptions {
 export interface ImportProgress {
   /** `owner/name` of the repository under way. */
   repository: string;
-  /** Pull requests looked at, of how many in all, as far as is known. */
+  /** Pull requests looked at, by an import that was interrupted too, of how many in all, as far as is known. */
   seen: number;
   total: number;
   /** Set while GitHub has asked for patience. */
@@ -31,7 +32,7 @@ export interface ImportProgress {
 
 export interface ImportResult {
   repositories: number;
-  /** Pull requests looked at. */
+  /** Pull requests looked at this time. */
   seen: number;
   /** Of these, saved: new, or as fresh as what was stored. */
   saved: number;
@@ -43,131 +44,143 @@ export interface ImportResult {
   requests: number;
 }
 
-/** Short disturbances of GitHub's are waited out this often for one page. */
-const mostTries = 5;
-
 /** Brings in pull requests of the organisation's repositories, page by page, each durable before the next is asked for. */
 export async function importPullRequests(
   deps: Deps,
-  organisation: Organisation,
+  unidentified: Organisation,
   options: ImportOptions = {},
 ): Promise<ImportResult> {
   const { database, github, log } = deps;
   const { since, signal, onProgress } = options;
+  const wanted = parseNames(unidentified.login, options.repositories);
   const pageSize = createPageSize(mostPullRequests);
-  const repositories = (await listRepositories(deps, organisation, options.repositories)).filter(
+  const progress: ImportProgress = { repository: '', seen: 0, total: 0 };
+  const patiently = <Result>(work: () => Promise<Result>) =>
+    withPatience(
+      work,
+      (waitingSeconds, reason) => {
+        log.info({ waitingSeconds, reason }, 'the import waits for GitHub');
+        onProgress?.({ ...progress, waitingSeconds });
+      },
+      signal,
+    );
+
+  const organisation = await patiently(() => identifyOrganisation(deps, unidentified));
+  const repositories = (
+    wanted === undefined
+      ? await listRepositories(deps, organisation, patiently)
+      : await findRepositories(deps, organisation, wanted, patiently)
+  ).filter(
     ({ pullRequests, pullRequestsUpdatedAt }) =>
       pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
   );
-  const result: ImportResult = {
-    repositories: repositories.length,
-    seen: 0,
-    saved: 0,
-    untracked: 0,
-    failed: 0,
-    requests: 0,
-  };
-  const progress: ImportProgress = {
-    repository: '',
-    seen: 0,
-    total: since === undefined ? repositories.reduce((sum, { pullRequests }) => sum + pullRequests, 0) : 0,
-  };
+  const places = await database.transaction(async executor => {
+    const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
+    if (since === undefined) return beginImport(executor, organisation.id, values);
+    // Pages by latest change move while they are read: such an import is short, and always starts anew.
+    await saveRepositories(executor, organisation.id, values);
+    return undefined;
+  });
+  const result: ImportResult = { repositories: 0, seen: 0, saved: 0, untracked: 0, failed: 0, requests: 0 };
+  let done = 0;
+  if (since === undefined) progress.total = repositories.reduce((sum, { pullRequests }) => sum + pullRequests, 0);
 
-  /** One page, waiting where GitHub wants it. */
-  const syncPage = async (repository: GithubRepository, after: string | null) => {
-    for (let tried = 1; ; tried += 1) {
-      try {
-        return await withPageSize(pageSize, mostPullRequests, size =>
-          syncPullRequests(deps, organisation, async () => {
-            result.requests += 1;
-            const order = since === undefined ? 'created' : 'updated';
-            const page = await github.pagePullRequests(organisation.login, repository.nodeId, {
-              order,
-              after,
-              pageSize: size,
-            });
-            const wanted = (page?.items ?? []).filter(item => since === undefined || item.sourceUpdatedAt >= since);
-            return { page, pullRequests: wanted };
-          }),
-        );
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error;
-        const limited = error.code === 'github_rate_limited';
-        const passing = error.code === 'github_failed' || error.code === 'github_timeout';
-        if (!limited && (!passing || tried === mostTries)) throw error;
-        const waitingSeconds = limited ? (error.retryAfter ?? 60) : 2 ** tried;
-        log.info({ waitingSeconds, reason: error.message }, 'the import waits for GitHub');
-        onProgress?.({ ...progress, waitingSeconds });
-        await delay(waitingSeconds * 1000, undefined, { signal });
-        if (limited) tried -= 1;
-      }
-    }
-  };
+  const syncPage = (repository: GithubRepository, after: string | null) =>
+    patiently(() =>
+      withPageSize(pageSize, mostPullRequests, size =>
+        syncPullRequests(deps, organisation, async () => {
+          result.requests += 1;
+          const page = await github.pagePullRequests(organisation.login, repository.nodeId, {
+            order: since === undefined ? 'created' : 'updated',
+            after,
+            pageSize: size,
+          });
+          const changed = (page?.items ?? []).filter(item => since === undefined || item.sourceUpdatedAt >= since);
+          return { page, pullRequests: changed };
+        }),
+      ),
+    );
 
   for (const repository of repositories) {
-    const name = `${repository.owner}/${repository.name}`;
-    const ids = await database.transaction(executor =>
-      saveRepositories(executor, organisation.id, [{ ...repository, name }]),
-    );
-    const id = ids.get(repository.githubId) ?? '';
-    // Pages by latest change move while they are read: such an import is short, and starts anew.
-    let after = since === undefined ? await findImportCursor(database.executor, organisation.id, id) : null;
-    progress.repository = name;
-
-    for (;;) {
+    const place = places?.get(repository.githubId);
+    let after = place?.after ?? null;
+    for (let ended = place?.finished ?? false; !ended; ) {
+      progress.repository = fullName(repository);
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
       const { reply, outcomes } = await syncPage(repository, after);
       const { page, pullRequests } = reply;
-      if (page === undefined) break;
-      const { failed } = page;
+      const failed = page?.failed ?? [];
       for (const { nodeId, error } of failed) log.warn({ nodeId, reason: error.message }, 'not imported');
       const count = (outcome: string) => [...outcomes.values()].filter(one => one === outcome).length;
       result.seen += pullRequests.length + failed.length;
       result.saved += count('saved') + count('outdated');
       result.untracked += count('untracked');
       result.failed += failed.length;
-      progress.seen = result.seen;
+      progress.seen += pullRequests.length + failed.length;
 
-      const ended = !page.hasNextPage || pullRequests.length < page.items.length;
-      if (since === undefined) {
-        await saveImportCursor(database.executor, organisation.id, id, ended ? null : page.endCursor);
+      after = page?.endCursor ?? null;
+      ended = page === undefined || !page.hasNextPage || pullRequests.length < page.items.length;
+      if (place !== undefined) {
+        await saveImportCursor(database.executor, organisation.id, place.id, ended ? null : after);
       }
-      if (ended) break;
-      after = page.endCursor;
     }
+    if (place?.finished !== true) result.repositories += 1;
+    done += repository.pullRequests;
+    if (since === undefined) progress.seen = done;
   }
   onProgress?.({ ...progress });
   return result;
 }
 
-async function listRepositories(
-  deps: Deps,
-  organisation: Organisation,
-  names: readonly string[] | undefined,
-): Promise<GithubRepository[]> {
-  const { github } = deps;
+const fullName = ({ owner, name }: GithubRepository) => `${owner}/${name}`;
+
+type Patience = <Result>(work: () => Promise<Result>) => Promise<Result>;
+
+async function listRepositories(deps: Deps, organisation: Organisation, patiently: Patience) {
   const { login } = organisation;
-  if (names === undefined) {
-    const all: GithubRepository[] = [];
-    for (let after: string | null = null; ; ) {
-      const page = await callGithub(deps, organisation, () => github.pageRepositories(login, after));
-      all.push(...page.items);
-      if (!page.hasNextPage) return all;
-      after = page.endCursor;
-    }
+  const all: GithubRepository[] = [];
+  const readPage = (after: string | null) =>
+    patiently(() => callGithub(deps, organisation, () => deps.github.pageRepositories(login, after)));
+  for (let after: string | null = null; ; ) {
+    const page = await readPage(after);
+    all.push(...page.items);
+    if (!page.hasNextPage) return all;
+    after = page.endCursor;
   }
-  const chosen: GithubRepository[] = [];
-  for (const text of new Set(names)) {
-    const [owner = '', name = ''] = text.includes('/') ? text.split('/') : [login, text];
-    if (owner.toLowerCase() !== login.toLowerCase()) {
-      throw new ServiceError('bad_request', `${text} does not belong to ${login}: name one of its repositories.`);
-    }
-    const repository = await callGithub(deps, organisation, () => github.findRepository(login, owner, name));
+}
+
+/** Those that were asked for by name, without the owner; undefined for all. */
+function parseNames(login: string, names: readonly string[] | undefined): Set<string> | undefined {
+  if (names === undefined) return undefined;
+  return new Set(
+    names.map(text => {
+      const [, owner = login, name] = /^(?:([\w.-]+)\/)?([\w.-]+)$/.exec(text) ?? [];
+      if (name === undefined) {
+        throw new ServiceError('bad_request', `"${text}" is no repository: write it as ${login}/website.`);
+      }
+      if (owner.toLowerCase() !== login.toLowerCase()) {
+        throw new ServiceError('bad_request', `${text} does not belong to ${login}: name one of its repositories.`);
+      }
+      return name.toLowerCase();
+    }),
+  );
+}
+
+async function findRepositories(deps: Deps, organisation: Organisation, names: Set<string>, patiently: Patience) {
+  const { login } = organisation;
+  const chosen = new Map<number, GithubRepository>();
+  for (const name of names) {
+    const repository = await patiently(() =>
+      callGithub(deps, organisation, () => deps.github.findRepository(login, login, name)),
+    );
     if (repository === undefined) {
-      throw new ServiceError('not_found', `GitHub shows no repository ${owner}/${name} to the configured credentials.`);
+      throw new ServiceError('not_found', `GitHub shows no repository ${login}/${name} to the configured credentials.`);
     }
-    chosen.push(repository);
+    if (repository.owner.toLowerCase() !== login.toLowerCase()) {
+      throw new ServiceError('bad_request', `The repository ${login}/${name} belongs to ${repository.owner} now.`);
+    }
+    chosen.set(repository.githubId, repository);
   }
-  return chosen;
+  return [...chosen.values()];
 }

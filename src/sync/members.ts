@@ -3,13 +3,15 @@ import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import type { GithubMember } from '../github/organisation.ts';
 import { callGithub } from './github-limits.ts';
+import { identifyOrganisation } from './organisation.ts';
 
 /**
  * Makes the members those whom GitHub lists now. Nothing changes unless the whole list came.
  *
  * @returns how many there are, and how many of those known before have left
  */
-export async function syncMembers(deps: Deps, organisation: Organisation): Promise<{ members: number; left: number }> {
+export async function syncMembers(deps: Deps, unidentified: Organisation): Promise<{ members: number; left: number }> {
+  const organisation = await identifyOrganisation(deps, unidentified);
   const listed: GithubMember[] = [];
   for (let after: string | null = null; ; ) {
     const page = await callGithub(deps, organisation, () => deps.github.pageMembers(organisation.login, after));

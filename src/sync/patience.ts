@@ -1,0 +1,32 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ServiceError } from '../errors.ts';
+
+/** Short disturbances of GitHub's are waited out this often. */
+const mostTries = 5;
+
+/**
+ * Repeats what GitHub fails to answer for a while: rate limits until they end, disturbances with growing waits.
+ *
+ * @param onWait is told the seconds of each wait, and why
+ * @param signal ends a wait
+ */
+export async function withPatience<Result>(
+  work: () => Promise<Result>,
+  onWait: (seconds: number, reason: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  for (let failures = 0; ; ) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const limited = error.code === 'github_rate_limited';
+      const passing = error.code === 'github_failed' || error.code === 'github_timeout';
+      if (!limited) failures += 1;
+      if (!limited && (!passing || failures === mostTries)) throw error;
+      const seconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
+      onWait(seconds, error.message);
+      await delay(seconds * 1000, undefined, signal === undefined ? {} : { signal });
+    }
+  }
+}

@@ -1,0 +1,304 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { getOrganisation } from '../../src/database/organisations.ts';
+import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
+import { repositories } from '../../src/database/schema.ts';
+import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import { htmlError, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { apply, type Home, newHome, rule, startWorld, storedPullRequests, sync, type World } from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+afterEach(() => {
+  world.github.clearFaults();
+  world.github.requests.length = 0;
+  return world.service.database.executor.execute('delete from github_limits');
+});
+
+const run = (home: Home, options: ImportOptions = {}) => importPullRequests(world.service, home.organisation, options);
+
+/** History, oldest first, a second apart. */
+function fill(home: Home, name: string, count: number): void {
+  const repository = home.acme.repository(name);
+  const now = world.github.clock.now();
+  for (let index = 0; index < count; index += 1) {
+    repository.addPullRequest({ createdAt: now - 1_000_000 + index, additions: index });
+  }
+}
+
+const storedCount = async (home: Home) => (await storedPullRequests(world.service, home)).length;
+
+const pages = () => world.github.count('PullRequestPage');
+
+/** Stops an import while its page number `count` is under way, as Ctrl-C does. */
+async function interruptIn(home: Home, count: number, options: ImportOptions = {}): Promise<void> {
+  const interruption = new AbortController();
+  const before = pages();
+  const interrupted = run(home, {
+    ...options,
+    signal: interruption.signal,
+    onProgress: () => {
+      if (pages() - before === count - 1) interruption.abort();
+    },
+  });
+  await expect(interrupted).rejects.toThrow('aborted');
+}
+
+describe('an import', () => {
+  test('brings in every pull request of every repository, fifty in a request', async () => {
+    const home = await newHome(world);
+    await apply(world.service, home, rule('additions'));
+    fill(home, 'web', 120);
+    fill(home, 'api', 30);
+    fill(home, 'empty', 0);
+    home.acme.repository('web').addPullRequest({ author: world.github.account('a stranger to all') });
+    const result = await run(home);
+    expect(result).toEqual({ repositories: 2, seen: 151, saved: 150, untracked: 1, failed: 0, requests: 4 });
+    expect(world.github.count()).toBe(5);
+    const rows = await storedPullRequests(world.service, home);
+    expect(rows.map(({ score }) => score).toSorted((a, b) => a - b)).toEqual(
+      [...Array(120).keys(), ...Array(30).keys()].toSorted((a, b) => a - b),
+    );
+  });
+
+  test('run again finds everything as it is, and what became of it since', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 60);
+    await run(home);
+    const before = await storedPullRequests(world.service, home);
+    const stranger = world.github.account(`late-${home.acme.login}`);
+    home.acme.repository('web').addPullRequest({ author: stranger });
+    expect(await run(home)).toMatchObject({ seen: 61, saved: 60, untracked: 1 });
+    home.acme.join(stranger);
+    await syncMembers(world.service, home.organisation);
+    expect(await run(home)).toMatchObject({ seen: 61, saved: 61, untracked: 0 });
+    const after = await storedPullRequests(world.service, home);
+    expect(after.map(({ id }) => id).slice(0, 60)).toEqual(before.map(({ id }) => id));
+  });
+
+  test('tells how far it is, up to the end', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 120);
+    fill(home, 'api', 30);
+    const told: ImportProgress[] = [];
+    await run(home, { onProgress: progress => told.push(progress) });
+    const { login } = home.acme;
+    expect(told.map(({ repository, seen, total }) => [repository, seen, total])).toEqual([
+      [`${login}/web`, 0, 150],
+      [`${login}/web`, 50, 150],
+      [`${login}/web`, 100, 150],
+      [`${login}/api`, 120, 150],
+      [`${login}/api`, 150, 150],
+    ]);
+  });
+
+  test('does not bring back what was deleted here', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 3);
+    await run(home);
+    const [first] = await storedPullRequests(world.service, home);
+    const { database } = world.service;
+    const ticket = await drawTicket(database.executor);
+    await database.transaction(executor => deletePullRequest(executor, home.organisation.id, first?.id ?? '', ticket));
+    expect(await run(home)).toMatchObject({ seen: 3, saved: 2, untracked: 0 });
+    expect(await storedCount(home)).toBe(2);
+  });
+
+  test('counts what GitHub does not give whole, and brings it in the next time', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 4);
+    const [broken] = home.acme.repository('web').pullRequests;
+    world.github.fault(
+      { kind: 'broken', nodeIds: [broken?.nodeId ?? ''] },
+      { when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    expect(await run(home)).toMatchObject({ seen: 4, saved: 3, failed: 1 });
+    expect(await run(home)).toMatchObject({ seen: 4, saved: 4, failed: 0 });
+  });
+});
+
+describe('an interrupted import', () => {
+  test('goes on after the last page that came in', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 230);
+    await interruptIn(home, 2);
+    expect(await storedCount(home)).toBe(100);
+    world.github.requests.length = 0;
+    expect(await run(home)).toMatchObject({ seen: 130, requests: 3 });
+    expect(await storedCount(home)).toBe(230);
+    expect(await run(home)).toMatchObject({ seen: 230 });
+  });
+
+  test('reads no repository again that was finished', async () => {
+    const home = await newHome(world);
+    for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 60);
+    await interruptIn(home, 5);
+    expect(await storedCount(home)).toBe(170);
+    const told: ImportProgress[] = [];
+    expect(await run(home, { onProgress: progress => told.push(progress) })).toMatchObject({ seen: 70, requests: 3 });
+    expect(await storedCount(home)).toBe(240);
+    expect(told.at(0)).toMatchObject({ repository: `${home.acme.login}/three`, total: 240 });
+    expect(told.at(0)?.seen).toBeGreaterThanOrEqual(120);
+    expect(told.at(-1)).toMatchObject({ seen: 240, total: 240 });
+    // What was finished is no longer an interrupted one: everything is read anew.
+    expect(await run(home)).toMatchObject({ seen: 240 });
+  });
+
+  test('of one repository does not keep a later one of all from reading the others', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 120);
+    fill(home, 'api', 10);
+    await run(home);
+    await interruptIn(home, 1, { repositories: ['web'] });
+    expect(await run(home)).toMatchObject({ repositories: 2, seen: 70 + 10 });
+  });
+
+  test('reads a repository that was made meanwhile too', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 60);
+    await interruptIn(home, 1);
+    fill(home, 'new', 5);
+    expect(await run(home)).toMatchObject({ seen: 15 });
+    expect(await storedCount(home)).toBe(65);
+  });
+
+  test('keeps what it has where GitHub fails for good, and goes on there', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 120);
+    world.github.fault(
+      { kind: 'reply', status: 401 },
+      { when: ({ variables }) => typeof variables.after === 'string' },
+    );
+    await expect(run(home)).rejects.toMatchObject({ code: 'github_credentials' });
+    expect(await storedCount(home)).toBe(50);
+    expect(await run(home)).toMatchObject({ seen: 70 });
+  });
+
+  test('waits no longer where it is waiting for GitHub', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 3);
+    world.github.fault(secondaryLimit('3600'), { when: ({ operation }) => operation === 'PullRequestPage' });
+    const interruption = new AbortController();
+    const begin = performance.now();
+    const waiting = run(home, {
+      signal: interruption.signal,
+      onProgress: ({ waitingSeconds }) => {
+        if (waitingSeconds !== undefined) interruption.abort();
+      },
+    });
+    await expect(waiting).rejects.toThrow('aborted');
+    expect(performance.now() - begin).toBeLessThan(5_000);
+  });
+});
+
+describe('a part', () => {
+  test('is chosen by repository, with or without the owner, in any case, each once', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 3);
+    fill(home, 'api', 4);
+    fill(home, 'docs', 5);
+    const names = ['web', `${home.acme.login}/API`, 'Web'];
+    expect(await run(home, { repositories: names })).toMatchObject({ repositories: 2, seen: 7 });
+    expect(await storedCount(home)).toBe(7);
+  });
+
+  test('of a repository that GitHub does not show is refused by its name, before anything is read', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 3);
+    await expect(run(home, { repositories: ['web', 'wbe'] })).rejects.toThrow(
+      `GitHub shows no repository ${home.acme.login}/wbe to the configured credentials.`,
+    );
+    expect(pages()).toBe(0);
+  });
+
+  test.each(['someone/else', 'a/b/c', '', '/', 'web/'])('named "%s" is refused', async name => {
+    const home = await newHome(world);
+    fill(home, 'web', 1);
+    await expect(run(home, { repositories: [name] })).rejects.toMatchObject({ code: 'bad_request' });
+    expect(world.github.count()).toBe(0);
+  });
+
+  test('that has moved to another owner is refused', async () => {
+    const [home, other] = [await newHome(world), await newHome(world)];
+    fill(home, 'web', 3);
+    home.acme.repository('web').transfer(other.acme);
+    await expect(run(home, { repositories: ['web'] })).rejects.toThrow(`belongs to ${other.acme.login} now`);
+  });
+
+  test('by its former name is found under the new one', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 3);
+    home.acme.repository('web').rename('site');
+    expect(await run(home, { repositories: ['web'] })).toMatchObject({ seen: 3, saved: 3 });
+    const [row] = await world.service.database.executor
+      .select()
+      .from(repositories)
+      .where(eq(repositories.organisationId, home.organisation.id));
+    expect(row?.name).toBe(`${home.acme.login}/site`);
+  });
+
+  test('since a day has what changed then or later, and asks no further', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const day = 1_700_000_000;
+    for (let index = 0; index < 200; index += 1) {
+      web.addPullRequest({ createdAt: day - 10_000_000, updatedAt: day - 100 + index });
+    }
+    fill(home, 'old', 0);
+    home.acme.repository('old').addPullRequest({ createdAt: day - 5_000, updatedAt: day - 1 });
+    const result = await run(home, { since: day });
+    expect(result).toMatchObject({ repositories: 1, seen: 100, saved: 100, requests: 3 });
+    expect((await storedPullRequests(world.service, home)).every(row => row.sourceUpdatedAt >= day)).toBe(true);
+  });
+});
+
+test('an organisation that was added without credentials is known by its id after an import or a look at members', async () => {
+  for (const learn of [run, (home: Home) => syncMembers(world.service, home.organisation)]) {
+    const home = await newHome(world);
+    fill(home, 'web', 2);
+    const { executor } = world.service.database;
+    await executor.execute(`update organisations set github_id = null where id = '${home.organisation.id}'`);
+    home.organisation.githubId = null;
+    await learn(home);
+    const after = await getOrganisation(executor, home.organisation.id);
+    expect(after.githubId).toBe(home.acme.id);
+    home.acme.rename(`${home.acme.login}-renamed`);
+    const [pullRequest] = home.acme.repository('web').pullRequests;
+    if (pullRequest === undefined) throw new Error('none');
+    expect(await sync(world.service, { ...home, organisation: after }, pullRequest)).toEqual(['saved']);
+  }
+});
+
+describe('GitHub in trouble', () => {
+  test.each(['PullRequestPage', 'Repositories'])('with its rate limit is waited out (%s)', async operation => {
+    const home = await newHome(world);
+    fill(home, 'web', 3);
+    world.github.fault(secondaryLimit('1'), { when: request => request.operation === operation });
+    const told: ImportProgress[] = [];
+    expect(await run(home, { onProgress: progress => told.push(progress) })).toMatchObject({ saved: 3 });
+    expect(told.some(({ waitingSeconds }) => waitingSeconds === 1)).toBe(true);
+    expect(world.github.requests.filter(request => request.operation === operation)).toHaveLength(2);
+  });
+
+  test.each(['PullRequestPage', 'Repositories'])('for a moment has the request repeated (%s)', async operation => {
+    const home = await newHome(world);
+    fill(home, 'web', 3);
+    world.github.fault(htmlError(500), { when: request => request.operation === operation });
+    expect(await run(home)).toMatchObject({ saved: 3 });
+  });
+
+  test('with pages that are too much gets smaller ones, which bring everything', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 60);
+    world.github.fault(queryTimeout(), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ variables }) => Number(variables.first) > 12,
+    });
+    expect(await run(home)).toMatchObject({ seen: 60, saved: 60 });
+    expect(await storedCount(home)).toBe(60);
+  });
+});
