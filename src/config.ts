@@ -6,19 +6,17 @@ import { TypeCompiler } from '@sinclair/typebox/compiler';
 const integer = (minimum: number, maximum: number, fallback: number) =>
   Type.Integer({ minimum, maximum, default: fallback });
 
+const address = { pattern: '^https?://[^/?#\\s]+[^?#\\s]*$', title: 'an http:// or https:// address' };
+
 /** The environment variables and their defaults: DESIGN's configuration contract. */
 const Environment = Type.Object({
   DATABASE_URL: Type.Optional(Type.String({ pattern: '^postgres(ql)?://', title: 'a postgres:// address' })),
   PULLSCORE_HOME: Type.String({ default: '.pullscore' }),
   HOST: Type.String({ default: '127.0.0.1' }),
   PORT: integer(0, 65_535, 3000),
-  PUBLIC_URL: Type.Optional(Type.String({ pattern: '^https?://[^/?#]+', title: 'an http:// or https:// address' })),
+  PUBLIC_URL: Type.Optional(Type.String(address)),
   TRUST_PROXY: Type.Optional(Type.String()),
-  GITHUB_API_URL: Type.String({
-    default: 'https://api.github.com',
-    pattern: '^https?://[^/?#]+',
-    title: 'an http:// or https:// address',
-  }),
+  GITHUB_API_URL: Type.String({ ...address, default: 'https://api.github.com' }),
   GITHUB_TOKEN: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]+$', title: 'a token without spaces' })),
   GITHUB_APP_ID: Type.Optional(Type.String({ pattern: '^[0-9A-Za-z.]+$', title: "the App's id or client id" })),
   GITHUB_APP_PRIVATE_KEY: Type.Optional(Type.String({ pattern: 'PRIVATE KEY', title: 'a PEM private key' })),
@@ -85,6 +83,10 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   }
   const environment = values as Environment;
 
+  for (const name of ['PUBLIC_URL', 'GITHUB_API_URL'] as const) {
+    const problem = `${name} must be ${address.title}`;
+    if (!URL.canParse(environment[name] ?? 'https://unset') && !problems.includes(problem)) problems.push(problem);
+  }
   const trustProxy = list(environment.TRUST_PROXY);
   for (const proxy of trustProxy ?? []) {
     if (!isProxy(proxy)) {

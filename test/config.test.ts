@@ -1,0 +1,159 @@
+import { resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ConfigError, loadConfig } from '../src/config.ts';
+
+function problemsOf(env: Record<string, string>): string {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return String(error instanceof Error && error.message);
+  }
+  throw new Error('no problem was found');
+}
+
+test('nothing has to be configured', () => {
+  expect(loadConfig({})).toEqual({
+    databaseUrl: undefined,
+    home: resolve('.pullscore'),
+    host: '127.0.0.1',
+    port: 3000,
+    publicUrl: undefined,
+    trustProxy: undefined,
+    github: { apiUrl: 'https://api.github.com', token: undefined, app: undefined },
+    webhookSecrets: [],
+    worker: true,
+    rateLimit: 600,
+    reconcileInterval: 900,
+    logLevel: 'info',
+  });
+});
+
+test('everything can be configured', () => {
+  const key = '-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----';
+  expect(
+    loadConfig({
+      DATABASE_URL: 'postgresql://me:p%40ss@db.example:6432/scores?sslmode=require',
+      PULLSCORE_HOME: '/var/lib/pullscore',
+      HOST: '::',
+      PORT: '0',
+      PUBLIC_URL: 'https://scores.example/api/',
+      TRUST_PROXY: '10.0.0.0/8, 2001:db8::/32,loopback',
+      GITHUB_API_URL: 'https://github.example/api/v3/',
+      GITHUB_APP_ID: '12345',
+      GITHUB_APP_PRIVATE_KEY: key.replaceAll('\n', '\\n'),
+      GITHUB_WEBHOOK_SECRET: 'new secret, old secret',
+      WORKER: 'false',
+      RATE_LIMIT: '0',
+      RECONCILE_INTERVAL: '60',
+      LOG_LEVEL: 'silent',
+    }),
+  ).toEqual({
+    databaseUrl: 'postgresql://me:p%40ss@db.example:6432/scores?sslmode=require',
+    home: '/var/lib/pullscore',
+    host: '::',
+    port: 0,
+    publicUrl: 'https://scores.example/api',
+    trustProxy: ['10.0.0.0/8', '2001:db8::/32', 'loopback'],
+    github: { apiUrl: 'https://github.example/api/v3', token: undefined, app: { id: '12345', privateKey: key } },
+    webhookSecrets: ['new secret', 'old secret'],
+    worker: false,
+    rateLimit: 0,
+    reconcileInterval: 60,
+    logLevel: 'silent',
+  });
+});
+
+test('an empty or blank variable is an unset one, and blanks around a value do not count', () => {
+  const config = loadConfig({ DATABASE_URL: '', PORT: '  ', GITHUB_TOKEN: '', WORKER: '', HOST: ' localhost ' });
+  expect(config).toEqual({ ...loadConfig({}), host: 'localhost' });
+});
+
+test('what is read cannot be changed', () => {
+  const config = loadConfig({ GITHUB_WEBHOOK_SECRET: 'one,two', TRUST_PROXY: 'loopback' });
+  for (const part of [config, config.github, config.webhookSecrets, config.trustProxy]) {
+    expect(Object.isFrozen(part)).toBe(true);
+  }
+});
+
+test('every problem is told at once, each by its variable', () => {
+  const message = problemsOf({
+    DATABASE_URL: 'mysql://db',
+    PORT: '70000',
+    PUBLIC_URL: 'scores.example',
+    TRUST_PROXY: 'loopback, my-proxy, 10.0.0.0/33',
+    GITHUB_API_URL: 'ftp://github',
+    GITHUB_TOKEN: 'a token with blanks',
+    GITHUB_APP_ID: '1',
+    WORKER: 'yes',
+    RATE_LIMIT: '-1',
+    RECONCILE_INTERVAL: '1.5',
+    LOG_LEVEL: 'loud',
+  });
+  for (const expected of [
+    'DATABASE_URL must be a postgres:// address',
+    'PORT must be a whole number from 0 to 65535',
+    'PUBLIC_URL must be an http:// or https:// address',
+    'TRUST_PROXY names "my-proxy"',
+    'TRUST_PROXY names "10.0.0.0/33"',
+    'GITHUB_API_URL must be an http:// or https:// address',
+    'GITHUB_TOKEN must be a token without spaces',
+    'WORKER must be true or false',
+    'RATE_LIMIT must be a whole number from 0 to 1000000',
+    'RECONCILE_INTERVAL must be a whole number from 0 to 31536000',
+    'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent',
+    'GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together',
+  ]) {
+    expect(message).toContain(expected);
+  }
+  expect(message).not.toContain('\n');
+});
+
+describe('refused is', () => {
+  test.each([
+    ['PORT', '65536'],
+    ['PORT', '1e3'],
+    ['PORT', '0x50'],
+    ['PORT', '80 80'],
+    ['PORT', '99999999999999999999'],
+    ['RATE_LIMIT', 'off'],
+    ['WORKER', 'FALSE'],
+    ['WORKER', '0'],
+    ['LOG_LEVEL', 'INFO'],
+    ['PUBLIC_URL', 'https://'],
+    ['PUBLIC_URL', 'https://two words'],
+    ['PUBLIC_URL', 'https://[::1'],
+    ['PUBLIC_URL', 'https://scores.example/?page=1'],
+    ['PUBLIC_URL', 'https://scores.example/#top'],
+    ['GITHUB_API_URL', 'https://github.example:port'],
+    ['DATABASE_URL', 'postgres://me:pa#ss@db:notaport/x'],
+    ['GITHUB_APP_ID', 'one two'],
+  ])('%s=%s, by its name', (name, value) => {
+    expect(
+      problemsOf({ [name]: value, GITHUB_APP_PRIVATE_KEY: name === 'GITHUB_APP_ID' ? 'PRIVATE KEY' : '' }),
+    ).toContain(name);
+  });
+
+  test('a token beside an App', () => {
+    expect(problemsOf({ GITHUB_TOKEN: 't', GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' })).toContain(
+      'GITHUB_TOKEN and GITHUB_APP_ID exclude each other: unset one',
+    );
+  });
+});
+
+test('no message ever shows a secret', () => {
+  const secret = 'hush-hush';
+  for (const env of [
+    { DATABASE_URL: `mysql://me:${secret}@db/x` },
+    { DATABASE_URL: `postgres://me:${secret}@db:port/x` },
+    { DATABASE_URL: `postgres://me:${secret} with blanks and # @db/x` },
+    { GITHUB_TOKEN: `${secret} with blanks` },
+    { GITHUB_TOKEN: secret, GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY: `PRIVATE KEY ${secret}` },
+    { GITHUB_APP_PRIVATE_KEY: secret },
+    { GITHUB_WEBHOOK_SECRET: secret, PORT: 'x' },
+    { GITHUB_API_URL: `ftp://me:${secret}@github` },
+    { PUBLIC_URL: `me:${secret}@host` },
+  ]) {
+    expect(problemsOf(env)).not.toContain(secret);
+  }
+});
