@@ -114,6 +114,14 @@ CREATE TABLE "repositories" (
 	CONSTRAINT "repositories_github_id" UNIQUE("organisation_id","github_id")
 );
 --> statement-breakpoint
+CREATE TABLE "rescore_ranges" (
+	"organisation_id" uuid NOT NULL,
+	"from_id" uuid NOT NULL,
+	"until_id" uuid,
+	"is_batch" boolean NOT NULL,
+	CONSTRAINT "rescore_ranges_organisation_id_from_id_pk" PRIMARY KEY("organisation_id","from_id")
+);
+--> statement-breakpoint
 CREATE TABLE "rules" (
 	"organisation_id" uuid NOT NULL,
 	"id" uuid NOT NULL,
@@ -193,6 +201,7 @@ ALTER TABLE "pull_requests" ADD CONSTRAINT "pull_requests_organisation_id_organi
 ALTER TABLE "pull_requests" ADD CONSTRAINT "pull_requests_organisation_id_repository_id_repositories_organisation_id_id_fk" FOREIGN KEY ("organisation_id","repository_id") REFERENCES "public"."repositories"("organisation_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "pull_requests" ADD CONSTRAINT "pull_requests_organisation_id_member_id_members_organisation_id_id_fk" FOREIGN KEY ("organisation_id","member_id") REFERENCES "public"."members"("organisation_id","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "repositories" ADD CONSTRAINT "repositories_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "rescore_ranges" ADD CONSTRAINT "rescore_ranges_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "rules" ADD CONSTRAINT "rules_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "rulesets" ADD CONSTRAINT "rulesets_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "score_changes" ADD CONSTRAINT "score_changes_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
@@ -204,7 +213,6 @@ CREATE INDEX "members_by_creation" ON "members" USING btree ("organisation_id","
 CREATE UNIQUE INDEX "organisations_login" ON "organisations" USING btree (lower("login"));--> statement-breakpoint
 CREATE INDEX "pull_requests_by_creation" ON "pull_requests" USING btree ("organisation_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "pull_requests_of_member" ON "pull_requests" USING btree ("organisation_id","member_id","created_at","id");--> statement-breakpoint
-CREATE INDEX "pull_requests_by_ruleset_version" ON "pull_requests" USING btree ("organisation_id","ruleset_version");--> statement-breakpoint
 CREATE INDEX "pull_requests_of_repository" ON "pull_requests" USING btree ("organisation_id","repository_id");--> statement-breakpoint
 CREATE INDEX "sync_requests_by_due" ON "sync_requests" USING btree ("organisation_id","due_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "users_email" ON "users" USING btree ("organisation_id",lower("email"));--> statement-breakpoint

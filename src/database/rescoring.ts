@@ -1,31 +1,108 @@
-import { and, asc, eq, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, gte, lt, sql } from 'drizzle-orm';
 import { type Facts, factsOf } from '../scoring/facts.ts';
 import type { Executor } from './client.ts';
-import { pullRequests, repositories } from './schema.ts';
+import { pullRequests, repositories, rescoreRanges } from './schema.ts';
 
-/** An organisation with scores of an older ruleset than the one in force. */
+/*
+ * What must be scored anew stands in `rescore_ranges`. A worker deletes a range in the transaction that does its work:
+ * whoever dies leaves it, and nobody takes what another is at.
+ */
+
+const beforeAllIds = '00000000-0000-0000-0000-000000000000';
+
+/** Pull requests in a range that is worked off in one transaction. */
+const batchSize = 1_000;
+
+/** Batches that are cut off the rest at once. */
+const cutSize = 20;
+
+/** Puts every score of the organisation in doubt. Runs in the transaction that gives the reason. */
+export async function requestRescoring(executor: Executor, organisationId: string): Promise<void> {
+  await executor.delete(rescoreRanges).where(eq(rescoreRanges.organisationId, organisationId));
+  await executor
+    .insert(rescoreRanges)
+    .values({ organisationId, fromId: beforeAllIds, untilId: null, isBatch: false })
+    .onConflictDoUpdate({
+      target: [rescoreRanges.organisationId, rescoreRanges.fromId],
+      set: { untilId: null, isBatch: false },
+    });
+  await executor.execute(sql`select pg_notify('pullscore', 'rescore')`);
+}
+
+/** An organisation with scores in doubt. */
 export async function findOutdatedOrganisation(executor: Executor): Promise<string | undefined> {
   const { rows } = await executor.execute<{ id: string }>(sql`
-    select id from organisations where exists (
-      select from pull_requests
-      where organisation_id = organisations.id and pull_requests.ruleset_version < organisations.ruleset_version
-    ) order by random() limit 1`);
+    select id from organisations where exists (select from rescore_ranges where organisation_id = organisations.id)
+    order by random() limit 1`);
   return rows[0]?.id;
 }
 
-export interface OutdatedPullRequest {
+export interface RescoreRange {
+  fromId: string;
+  untilId: string | null;
+}
+
+/** Takes a batch for the transaction; undefined where none is left that others don't hold. */
+export async function takeRange(executor: Executor, organisationId: string): Promise<RescoreRange | undefined> {
+  const take = async () => {
+    const { rows } = await executor.execute<{ from_id: string; until_id: string | null }>(sql`
+      delete from rescore_ranges where organisation_id = ${organisationId} and from_id = (
+        select from_id from rescore_ranges where organisation_id = ${organisationId} and is_batch
+        limit 1 for update skip locked
+      )
+      returning from_id, until_id`);
+    return rows[0] && { fromId: rows[0].from_id, untilId: rows[0].until_id };
+  };
+  return (await take()) ?? ((await cutRest(executor, organisationId)) ? take() : undefined);
+}
+
+/** Cuts batches off the rest; false where there is none, or another is about it. */
+async function cutRest(executor: Executor, organisationId: string): Promise<boolean> {
+  const [rest] = await executor
+    .select()
+    .from(rescoreRanges)
+    .where(and(eq(rescoreRanges.organisationId, organisationId), eq(rescoreRanges.isBatch, false)))
+    .limit(1)
+    .for('update', { skipLocked: true });
+  if (rest === undefined) return false;
+  const { rows } = await executor.execute<{ id: string }>(sql`
+    select id from (
+      select id, row_number() over (order by id) as number from (
+        select id from pull_requests where organisation_id = ${organisationId} and id >= ${rest.fromId}
+        order by id limit ${batchSize * cutSize + 1}
+      ) as nearest
+    ) as numbered where number > 1 and (number - 1) % ${sql.raw(String(batchSize))} = 0 order by id`);
+  const ends = rows.map(row => row.id);
+  const hasRest = ends.length === cutSize;
+  await executor
+    .delete(rescoreRanges)
+    .where(and(eq(rescoreRanges.organisationId, organisationId), eq(rescoreRanges.fromId, rest.fromId)));
+  const starts = [rest.fromId, ...ends];
+  await executor.insert(rescoreRanges).values(
+    starts.map((fromId, index) => ({
+      organisationId,
+      fromId,
+      untilId: ends[index] ?? null,
+      isBatch: !(hasRest && index === cutSize),
+    })),
+  );
+  return true;
+}
+
+export interface ScoredPullRequest {
   id: string;
   score: number;
+  /** As it is stored. */
+  breakdown: string;
+  fetchTicket: number;
   facts: Facts;
 }
 
-/** Locks up to `limit` pull requests whose score is older than the version, passing over those that others hold. */
-export async function lockOutdated(
+export async function readRange(
   executor: Executor,
   organisationId: string,
-  rulesetVersion: number,
-  limit: number,
-): Promise<OutdatedPullRequest[]> {
+  { fromId, untilId }: RescoreRange,
+): Promise<ScoredPullRequest[]> {
   const rows = await executor
     .select({ pullRequest: pullRequests, repository: repositories.name })
     .from(pullRequests)
@@ -33,52 +110,77 @@ export async function lockOutdated(
       repositories,
       and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
     )
-    .where(and(eq(pullRequests.organisationId, organisationId), lt(pullRequests.rulesetVersion, rulesetVersion)))
-    .orderBy(asc(pullRequests.rulesetVersion))
-    .limit(limit)
-    .for('update', { of: pullRequests, skipLocked: true });
+    .where(
+      and(
+        eq(pullRequests.organisationId, organisationId),
+        gte(pullRequests.id, fromId),
+        untilId === null ? undefined : lt(pullRequests.id, untilId),
+      ),
+    )
+    .orderBy(asc(pullRequests.id));
   return rows.map(({ pullRequest, repository }) => ({
     id: pullRequest.id,
     score: pullRequest.score,
+    breakdown: pullRequest.scoreBreakdown,
+    fetchTicket: pullRequest.fetchTicket,
     facts: factsOf({ ...pullRequest, repository }),
   }));
 }
 
-/** Writes the new scores of one batch and records those that changed. */
+export interface NewScore {
+  id: string;
+  fetchTicket: number;
+  from: number;
+  score: number;
+  breakdown: string;
+}
+
+/**
+ * Writes the new scores and records those that changed. A pull request that was fetched since it was read is passed
+ * over: its score is new already.
+ */
 export async function saveScores(
   executor: Executor,
   organisationId: string,
   rulesetVersion: number,
-  scores: readonly { id: string; score: number; breakdown: string }[],
+  scores: readonly NewScore[],
 ): Promise<void> {
-  const column = (values: (string | number)[]) => sql.param(values);
+  if (scores.length === 0) return;
+  // As text: arrays of JavaScript numbers cost the driver twice the time of the whole statement.
+  const list = (values: (string | number)[]) => `{${values.join(',')}}`;
   await executor.execute(sql`
     with scores as (
-      select * from unnest(${column(scores.map(({ id }) => id))}::uuid[],
-        ${column(scores.map(({ score }) => score))}::int[],
-        ${column(scores.map(({ breakdown }) => breakdown))}::text[]) as scores (id, score, breakdown)
-    ), before as (
-      select id, score from pull_requests where organisation_id = ${organisationId} and id in (select id from scores)
+      select * from unnest(${list(scores.map(({ id }) => id))}::uuid[],
+        ${list(scores.map(({ fetchTicket }) => fetchTicket))}::bigint[],
+        ${list(scores.map(({ from }) => from))}::int[],
+        ${list(scores.map(({ score }) => score))}::int[],
+        string_to_array(${scores.map(({ breakdown }) => breakdown).join('\n')}, E'\n'))
+        as scores (id, fetch_ticket, from_score, score, breakdown)
     ), saved as (
       update pull_requests
       set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = ${rulesetVersion}
-      from scores where organisation_id = ${organisationId} and pull_requests.id = scores.id
-      returning pull_requests.id, pull_requests.score
+      from scores
+      where organisation_id = ${organisationId} and pull_requests.id = scores.id
+        and pull_requests.fetch_ticket = scores.fetch_ticket
+      returning pull_requests.id, scores.from_score, scores.score
     )
     insert into score_changes (organisation_id, pull_request_id, from_score, to_score, cause, ruleset_version)
-    select ${organisationId}, id, before.score, saved.score, 'ruleset', ${rulesetVersion}
-    from before join saved using (id) where before.score <> saved.score`);
+    select ${organisationId}::uuid, id, from_score, score, 'ruleset', ${rulesetVersion}::int
+    from saved where from_score <> score`);
 }
 
-/** How many scores are older than the ruleset in force, of how many. */
+/** How many scores are in doubt, of how many. */
 export async function countOutdated(
   executor: Executor,
   organisationId: string,
 ): Promise<{ outdated: number; total: number }> {
   const { rows } = await executor.execute<{ outdated: number; total: number }>(sql`
-    select count(*) filter (where pull_requests.ruleset_version < organisations.ruleset_version)::int as outdated,
-      count(*)::int as total
-    from organisations join pull_requests on organisation_id = organisations.id
-    where organisations.id = ${organisationId}`);
+    select (
+      select coalesce(sum((
+        select count(*) from pull_requests
+        where organisation_id = ranges.organisation_id and id >= from_id and (until_id is null or id < until_id)
+      )), 0)::int from rescore_ranges as ranges where organisation_id = ${organisationId}
+    ) as outdated,
+    (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as total`);
   return rows[0] ?? { outdated: 0, total: 0 };
 }

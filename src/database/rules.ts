@@ -4,6 +4,7 @@ import { newId } from '../ids.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
 import type { Database, Executor } from './client.ts';
 import { lockRulesetVersion } from './organisations.ts';
+import { requestRescoring } from './rescoring.ts';
 import { organisations, rulesets, rules as rulesTable } from './schema.ts';
 
 /** Enabled is `t` or `f`, logic JSON, the last in Unix seconds: all as text. */
@@ -107,6 +108,6 @@ export async function applyRuleset(
       });
   }
   await executor.update(organisations).set({ rulesetVersion: version }).where(eq(organisations.id, organisationId));
-  await executor.execute(sql`select pg_notify('pullscore', 'rescore')`);
+  await requestRescoring(executor, organisationId);
   return { version, changed: true };
 }

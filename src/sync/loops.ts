@@ -16,13 +16,16 @@ export interface Loops {
 
 export function startLoops(deps: Deps): Loops {
   const sync = startLoop(deps, 'sync', createRequestWorker(deps));
-  const rescore = startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0);
+  // Two, so that one reads and scores while the database writes what the other has scored.
+  const rescore = [1, 2].map(() => startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0));
   const { config, github } = deps;
   const reconcile =
     config.reconcileInterval > 0 && github.configured
       ? startLoop(deps, 'reconcile', () => reconcileOrganisation(deps))
       : undefined;
-  const listener = listen(deps, channel => (channel === 'rescore' ? rescore : sync).wake());
+  const listener = listen(deps, channel => {
+    for (const loop of channel === 'rescore' ? rescore : [sync]) loop.wake();
+  });
   const pruning = setInterval(
     () => forgetOldDeliveries(deps.database.executor).catch((error: unknown) => deps.log.warn({ err: error })),
     3_600_000,
@@ -30,7 +33,7 @@ export function startLoops(deps: Deps): Loops {
   return {
     async stop() {
       clearInterval(pruning);
-      await Promise.all([listener.stop(), sync.stop(), rescore.stop(), reconcile?.stop()]);
+      await Promise.all([listener.stop(), sync.stop(), ...rescore.map(loop => loop.stop()), reconcile?.stop()]);
     },
   };
 }

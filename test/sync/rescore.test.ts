@@ -104,6 +104,20 @@ describe('scores', () => {
 });
 
 describe('re-scoring', () => {
+  test('leaves rows as they are whose score stays the same, and records nothing of them', async () => {
+    const home = await newHome(world);
+    await newStored(home, 3);
+    await apply(world.service, home, rule('additions', 'true', 'Size'));
+    await rescore(home);
+    await apply(world.service, home, rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
+    expect(await rescore(home)).toBe(3);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
+    expect(await countOutdated(world.service.database.executor, home.organisation.id)).toEqual({
+      outdated: 0,
+      total: 3,
+    });
+  });
+
   test('brings every score to the ruleset in force, batch by batch', async () => {
     const home = await newHome(world);
     await newStored(home, 1_201);
@@ -189,7 +203,7 @@ describe('re-scoring', () => {
       })
       .where(eq(rulesets.organisationId, home.organisation.id));
     await rescore(home);
-    expect(await summary(home)).toEqual([{ score: 0, version: 1, count: 1 }]);
+    expect(await summary(home)).toEqual([{ score: 0, version: 0, count: 1 }]);
   });
 });
 
