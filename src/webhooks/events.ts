@@ -3,7 +3,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
 import { findMembers, markLeft, saveMembers } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
-import { findGithubOrganisation, saveGithubIdentity } from '../database/organisations.ts';
+import { findGithubOrganisation, findOrganisation, saveGithubIdentity } from '../database/organisations.ts';
 import { saveRepositories } from '../database/repositories.ts';
 import { type DeliveryOutcome, takeAppliedDelivery, takePullRequestDelivery } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';

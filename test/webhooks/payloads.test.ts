@@ -203,7 +203,7 @@ describe("GitHub's published examples", () => {
       for (const payload of examples) {
         const { status, message } = await post(service, { event: name, payload });
         expect([name, status]).toEqual([name, 200]);
-        const reason = message.replace(/on .*/, 'on …');
+        const reason = message.replace(/depends on .*/, 'depends on …');
         reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
       }
     }

@@ -1,0 +1,333 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { findOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import type { MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
+import { htmlError } from '../support/github/faults.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { closing, createTenant, startReplica } from '../support/service.ts';
+import { countRows, post } from './support.ts';
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await startScene();
+  scene.github.clock.set(1_790_000_000);
+  scene.acme.member('ada', { name: 'Ada Lovelace' });
+});
+afterAll(() => scene.close());
+beforeEach(async () => {
+  scene.github.clearFaults();
+  scene.github.clock.advance(10);
+  await scene.service.database.executor.execute(sql`truncate webhook_deliveries, sync_requests`);
+});
+
+const taken = { status: 202, message: 'Taken.' };
+const appliedBefore = { status: 200, message: 'Ignored: this delivery has been applied already.' };
+
+async function titles(token = scene.token) {
+  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests?per_page=100', token);
+  return body.data.map(({ title }) => title);
+}
+const members = async () =>
+  (await scene.client.get<{ data: MemberBody[] }>('/2025-04/members', scene.token)).body.data.map(({ name }) => name);
+async function states() {
+  const { rows } = await scene.service.database.executor.execute<{ state: string }>(
+    sql`select state from webhook_deliveries order by received_at`,
+  );
+  return rows.map(({ state }) => state);
+}
+
+describe('a delivery about a pull request', () => {
+  test('is taken, and the pull request is stored once the loop has looked', async () => {
+    const { service, web } = scene;
+    const opened = web.openPullRequest({ title: 'Opened' }).open();
+    expect(await post(service, opened)).toMatchObject(taken);
+    expect(await states()).toEqual(['pending']);
+    expect(await titles()).not.toContain('Opened');
+    expect(await scene.workOff()).toBe(1);
+    expect(await titles()).toContain('Opened');
+    expect(await states()).toEqual(['applied']);
+    expect(await countRows(service)).toMatchObject({ requests: 0 });
+  });
+
+  test('is taken whichever of the four events it is, and many of one pull request fold into one fetch', async () => {
+    const { service, web, acme, github } = scene;
+    const bob = acme.member('bob');
+    const source = web.openPullRequest({ title: 'Reviewed' });
+    const events = [
+      source.open(),
+      source.push({ additions: 3 }),
+      source.review(bob, 'APPROVED'),
+      source.reviewComment(bob),
+      source.resolveThread(bob),
+      source.dismissReview(bob),
+      source.label('bug'),
+      source.merge(),
+    ];
+    for (const event of events) expect(await post(service, event ?? source.open())).toMatchObject(taken);
+    expect(new Set(events.map(event => event?.event)).size).toBe(4);
+    expect(await countRows(service)).toMatchObject({ deliveries: 8, requests: 1 });
+    const asked = github.count();
+    await scene.workOff();
+    expect(github.count()).toBe(asked + 1);
+    expect(new Set(await states())).toEqual(new Set(['applied']));
+    const conversation = await post(service, source.comment(bob));
+    expect([conversation.status, conversation.message]).toEqual([
+      200,
+      'Ignored: nothing depends on issue_comment created.',
+    ]);
+  });
+
+  test('is applied once, however often it comes', async () => {
+    const { service, web } = scene;
+    const guid = randomUUID();
+    const opened = web.openPullRequest().open();
+    expect(await post(service, opened, { guid })).toMatchObject(taken);
+    await scene.workOff();
+    for (let again = 0; again < 3; again += 1) {
+      expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
+    }
+    expect(await scene.workOff()).toBe(0);
+    expect(await states()).toEqual(['applied']);
+  });
+
+  test('of one GUID at two replicas at once is one delivery and one request', async () => {
+    const { service, web, organisation } = scene;
+    const replica = closing(await startReplica(service.database.url));
+    for (let round = 0; round < 10; round += 1) {
+      const guid = randomUUID();
+      const opened = web.openPullRequest().open();
+      const replies = await Promise.all([service, replica, service, replica].map(each => post(each, opened, { guid })));
+      for (const { status } of replies) expect(status).toBe(202);
+    }
+    expect(await countRows(service)).toMatchObject({ deliveries: 10, requests: 10 });
+    await scene.workOff();
+    const { rows } = await service.database.executor.execute<{ changes: number }>(sql`select count(*)::int as changes
+      from score_changes where organisation_id = ${organisation.id} group by pull_request_id having count(*) > 1`);
+    expect(rows).toEqual([]);
+  });
+
+  test('that is not yet applied is taken again, and is applied after a first try that failed', async () => {
+    const { service, web, github } = scene;
+    const guid = randomUUID();
+    const opened = web.openPullRequest({ title: 'Second try' }).open();
+    expect(await post(service, opened, { guid })).toMatchObject(taken);
+    github.fault(htmlError(503));
+    await scene.workOff();
+    expect(await titles()).not.toContain('Second try');
+    expect(await states()).toEqual(['pending']);
+    // What failed waits; the redelivery makes it due at once.
+    expect(await scene.workOff()).toBe(0);
+    expect(await post(service, opened, { guid })).toMatchObject(taken);
+    await scene.workOff();
+    expect(await titles()).toContain('Second try');
+    expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
+  });
+
+  test('that comes after a later one brings nothing back', async () => {
+    const { service, web, github } = scene;
+    const source = web.openPullRequest({ title: 'Old title' });
+    const opened = source.open();
+    github.clock.advance(5);
+    const edited = source.edit({ title: 'New title' });
+    expect(await post(service, edited)).toMatchObject(taken);
+    await scene.workOff();
+    expect(await post(service, opened)).toMatchObject(taken);
+    await scene.workOff();
+    expect(await titles()).toContain('New title');
+    expect(await titles()).not.toContain('Old title');
+  });
+
+  test('with NUL, lone surrogates, bidirectional and 4-byte characters is stored, substituted where it must be', async () => {
+    const { service, web } = scene;
+    const title = 'a\u0000b \ud800 \u202eevil\u2066 \u{1F600} \u{10FFFF} </script>';
+    const opened = web.openPullRequest({ title, body: '\udc00\u0000' }).open();
+    expect(await post(service, opened)).toMatchObject(taken);
+    await scene.workOff();
+    expect(await titles()).toContain('a\ufffdb \ufffd \u202eevil\u2066 \u{1F600} \u{10FFFF} </script>');
+  });
+
+  test('is taken where its id passes 2^31, and from its repository where no organisation is named', async () => {
+    const { service, acme } = scene;
+    const payload = {
+      action: 'opened',
+      pull_request: { id: 2 ** 53 - 1, node_id: 'PR_x' },
+      repository: { owner: { id: acme.id, login: 'acme' } },
+    };
+    expect(await post(service, { event: 'pull_request', payload })).toMatchObject(taken);
+    const { rows } = await service.database.executor.execute(sql`select github_id from sync_requests`);
+    expect(rows).toEqual([{ github_id: String(2 ** 53 - 1) }]);
+  });
+
+  test('is 503 with Retry-After while the database is down: it is not acknowledged', async () => {
+    const orphan = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
+    for (const event of [scene.web.openPullRequest().open(), scene.web.rename('site')]) {
+      const { status, headers } = await post(orphan, event);
+      expect([status, headers['retry-after']]).toEqual([503, '1']);
+    }
+    scene.web.rename('web');
+  });
+});
+
+describe('a delivery is ignored, with the reason and without a row,', () => {
+  const rowsOf = async (work: () => Promise<unknown>) => {
+    const before = await countRows(scene.service);
+    await work();
+    expect(await countRows(scene.service)).toEqual(before);
+  };
+
+  test('while webhooks are disabled for the organisation, and taken again after', async () => {
+    const { service, web, organisation, acme } = scene;
+    const { executor } = service.database;
+    const disabled = { status: 200, message: 'Ignored: webhooks are disabled for this organisation.' };
+    await setWebhooksEnabled(executor, organisation.id, false);
+    const joined = acme.join(scene.github.account('newcomer'));
+    const events = [web.openPullRequest().open(), web.rename('site'), web.rename('web'), joined ?? web.rename('web')];
+    await rowsOf(async () => {
+      for (const event of events) expect(await post(service, event)).toMatchObject(disabled);
+    });
+    await setWebhooksEnabled(executor, organisation.id, true);
+    for (const event of events) expect((await post(service, event)).status).toBe(202);
+  });
+
+  test('from an organisation that is not tracked, also where it has taken a tracked login', async () => {
+    const { service, github } = scene;
+    const unknown = { status: 200, message: 'Ignored: this organisation is not one that is tracked here.' };
+    const other = github.organisation('other').repository('web').openPullRequest().open();
+    const squatter = {
+      ...other,
+      payload: { ...other.payload, organization: { ...other.payload.organization, login: 'acme' } },
+    };
+    const left = {
+      event: 'organization',
+      payload: {
+        action: 'member_removed',
+        organization: { id: 99, login: 'acme' },
+        membership: { user: { id: 1, login: 'ada', avatar_url: 'https://a.example/' } },
+      },
+    };
+    await rowsOf(async () => {
+      for (const event of [other, squatter, left]) expect(await post(service, event)).toMatchObject(unknown);
+    });
+  });
+
+  test('where it belongs to a person, not to an organisation', async () => {
+    const payload = {
+      action: 'opened',
+      pull_request: { id: 5, node_id: 'PR_5' },
+      repository: { owner: { id: 4_711, login: 'somebody' } },
+    };
+    await rowsOf(async () => {
+      expect((await post(scene.service, { event: 'pull_request', payload })).status).toBe(200);
+    });
+  });
+});
+
+describe('an organisation', () => {
+  test('known by its login alone is found by it, whatever its capitals', async () => {
+    const { service, github } = scene;
+    await createTenant(service, { login: 'Beta-Corp' });
+    const beta = github.organisation('beta-corp').repository('x').openPullRequest().open();
+    expect(await post(service, beta)).toMatchObject(taken);
+  });
+
+  test('that shares a GUID with another does not take its delivery away', async () => {
+    const { service, github, web } = scene;
+    const gamma = github.organisation('gamma');
+    await createTenant(service, { login: 'gamma', githubId: gamma.id });
+    const guid = randomUUID();
+    expect(await post(service, web.openPullRequest().open(), { guid })).toMatchObject(taken);
+    expect(await post(service, gamma.repository('x').openPullRequest().open(), { guid })).toMatchObject(taken);
+  });
+
+  test('that was renamed is known by its new login, once', async () => {
+    const { service, github } = scene;
+    const delta = github.organisation('delta');
+    await createTenant(service, { login: 'delta', githubId: delta.id });
+    const renamed = delta.rename('delta-two');
+    const guid = randomUUID();
+    expect(await post(service, renamed, { guid })).toMatchObject(taken);
+    expect(await post(service, renamed, { guid })).toMatchObject(appliedBefore);
+    const { executor } = service.database;
+    expect(await findOrganisation(executor, 'delta-two')).toMatchObject({ githubId: delta.id });
+    expect(await findOrganisation(executor, 'delta')).toBeUndefined();
+  });
+
+  test('that took the login of another is told what to do while that one is not known to be renamed', async () => {
+    const { service, github } = scene;
+    const [epsilon, zeta] = ['epsilon', 'zeta'].map(login => github.organisation(login));
+    if (epsilon === undefined || zeta === undefined) throw new Error('they are not there');
+    for (const { login, id } of [epsilon, zeta]) await createTenant(service, { login, githubId: id });
+    const lost = epsilon.rename('epsilon-old');
+    const renamed = zeta.rename('epsilon');
+    const guid = randomUUID();
+    expect(await post(service, renamed, { guid })).toMatchObject({
+      status: 400,
+      message:
+        'Another organisation here has the login epsilon: redeliver the webhook of its renaming first, then this one.',
+    });
+    expect(await post(service, lost)).toMatchObject(taken);
+    expect(await post(service, renamed, { guid })).toMatchObject(taken);
+    expect(await findOrganisation(service.database.executor, 'epsilon')).toMatchObject({ githubId: zeta.id });
+  });
+});
+
+describe('members', () => {
+  test('come and go as GitHub tells, under their name once it is known', async () => {
+    const { service, acme, github } = scene;
+    const grace = github.account('grace', { name: 'Grace Hopper' });
+    const joined = acme.join(grace);
+    expect(await post(service, joined ?? { event: 'none' })).toMatchObject(taken);
+    expect(await members()).toContain('grace');
+    scene.web.addPullRequest({ author: grace });
+    await scene.import();
+    expect(await members()).toContain('Grace Hopper');
+
+    const left = acme.leave(grace);
+    const guid = randomUUID();
+    expect(await post(service, left ?? { event: 'none' }, { guid })).toMatchObject(taken);
+    expect(await members()).not.toContain('Grace Hopper');
+    const again = acme.join(grace);
+    expect(await post(service, again ?? { event: 'none' })).toMatchObject(taken);
+    expect(await members()).toContain('Grace Hopper');
+    // The same departure, told again after the return.
+    expect(await post(service, left ?? { event: 'none' }, { guid })).toMatchObject(appliedBefore);
+    expect(await members()).toContain('Grace Hopper');
+  });
+
+  test('that were never known may go', async () => {
+    const { service, acme, github } = scene;
+    const stranger = github.account('stranger');
+    acme.join(stranger);
+    expect(await post(service, acme.leave(stranger) ?? { event: 'none' })).toMatchObject(taken);
+    expect(await members()).not.toContain('stranger');
+  });
+});
+
+describe('a repository', () => {
+  test('that was renamed has its pull requests scored by its new name', async () => {
+    const { service, acme } = scene;
+    await scene.applyRules([
+      {
+        name: 'Docs',
+        description: '',
+        is_enabled: true,
+        logic: [{ expression: 'repository == "acme/handbook"', effect: { action: 'ADD', value: '5' } }],
+      },
+    ]);
+    const docs = acme.repository('docs');
+    docs.addPullRequest({ title: 'In the docs' });
+    await scene.import();
+    expect(await post(service, docs.rename('handbook'))).toMatchObject(taken);
+    while ((await rescoreBatch(service)) > 0);
+    const { body } = await scene.client.get<PageBody<PullRequestBody>>(
+      '/2025-04/pull-requests?per_page=100',
+      scene.token,
+    );
+    const renamed = body.data.find(({ title }) => title === 'In the docs');
+    expect(renamed?.score_breakdown).toEqual([
+      { name: 'Docs', action: 'ADD', effect: 5, expression: 'repository == "acme/handbook"' },
+    ]);
+  });
+});
