@@ -123,14 +123,20 @@ const followRepository = (payload: object): Effect => {
   return (executor, { id }) => saveRepositories(executor, id, [{ githubId, nodeId, name }]);
 };
 
+const followRenaming: Effect = async (executor, { id }, origin) => {
+  const holder = await findOrganisation(executor, origin.login);
+  if (holder !== undefined && holder.id !== id) {
+    throw new ServiceError(
+      'bad_request',
+      `Another organisation here has the login ${origin.login}: redeliver the webhook of its renaming first, then this one.`,
+    );
+  }
+  await saveGithubIdentity(executor, id, origin);
+};
+
 /** What the small events bring about at once, by event and action. */
 const effects = new Map<string, (payload: object) => Effect>([
-  [
-    'organization renamed',
-    () =>
-      (executor, { id }, origin) =>
-        saveGithubIdentity(executor, id, origin),
-  ],
+  ['organization renamed', () => followRenaming],
   [
     'organization member_added',
     payload => {
