@@ -1,4 +1,6 @@
-import pino, { type Logger } from 'pino';
+import { DrizzleQueryError } from 'drizzle-orm';
+import type { DatabaseError } from 'pg';
+import pino, { type DestinationStream, type Logger } from 'pino';
 import type { Config } from './config.ts';
 import { connectDatabase, type Database } from './database/client.ts';
 import { joinEmbeddedDatabase } from './database/embedded.ts';
@@ -17,15 +19,40 @@ export interface Deps {
 }
 
 /** Logs go to standard error: standard output is for what a command answers. */
-export function createLog(config: Pick<Config, 'logLevel'>): Logger {
+export function createLog(
+  config: Pick<Config, 'logLevel'>,
+  destination: DestinationStream = pino.destination({ dest: 2, sync: true }),
+): Logger {
   return pino(
     {
       level: config.logLevel,
       redact: ['*.authorization', '*.headers.authorization', '*.request.headers.authorization'],
-      serializers: { err: pino.stdSerializers.errWithCause },
+      serializers: { err: describeError },
     },
-    pino.destination({ dest: 2, sync: true }),
+    destination,
   );
+}
+
+/** Characters of a logged query, and of PostgreSQL's message, which may quote a value. */
+const longestText = 1_000;
+
+/** A failed query without its parameters, which are people's texts and addresses, and may be megabytes. */
+function describeError(error: Error): object {
+  if (!(error instanceof DrizzleQueryError) || error.cause === undefined)
+    return pino.stdSerializers.errWithCause(error);
+  const { cause, query, stack = '' } = error;
+  const { message, code, constraint, table } = cause as DatabaseError;
+  const frames = stack.split('\n').filter(line => line.startsWith('    at '));
+  const short = message.slice(0, longestText);
+  return {
+    type: cause.constructor.name,
+    message: short,
+    stack: [`${cause.name}: ${short}`, ...frames].join('\n'),
+    code,
+    constraint,
+    table,
+    query: query.slice(0, longestText),
+  };
 }
 
 /** Joins or starts the embedded server where no database is configured, and brings the schema up to date. */

@@ -1,0 +1,64 @@
+import { sql } from 'drizzle-orm';
+import { expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../src/config.ts';
+import { connectDatabase } from '../src/database/client.ts';
+import { createDeps, createLog } from '../src/deps.ts';
+import { createDatabase } from './support/service.ts';
+
+function logging(logLevel = 'info') {
+  const lines: string[] = [];
+  return { lines, log: createLog({ logLevel }, { write: line => lines.push(line) }) };
+}
+
+test('a failed query is logged with its code and place, without its parameters', async () => {
+  const { url, drop } = await createDatabase();
+  const { lines, log } = logging();
+  const database = connectDatabase(url, log);
+  onTestFinished(async () => {
+    await database.close();
+    await drop();
+  });
+  const failing = database.executor.execute(sql`select ${'ada@acme.example'}::text, ${'x'.repeat(100_000)}::int`);
+  await failing.catch((err: unknown) => log.error({ err }, 'failed'));
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).not.toContain('ada@acme.example');
+  expect(lines[0]?.length).toBeLessThan(20_000);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    msg: 'failed',
+    err: { type: 'DatabaseError', code: '22P02', query: 'select $1::text, $2::int' },
+  });
+  expect(JSON.parse(lines[0] ?? '').err.stack).toContain('deps.test.ts');
+});
+
+test('other errors are logged with their causes, and no authorization', () => {
+  const { lines, log } = logging();
+  const err = Object.assign(new Error('outer', { cause: new Error('inner') }), {
+    request: { headers: { authorization: 'token hush' } },
+  });
+  log.error({ err, headers: { authorization: 'Bearer hush' } });
+  expect(lines.join()).not.toContain('hush');
+  expect(JSON.parse(lines[0] ?? '').err).toMatchObject({ message: 'outer', cause: { message: 'inner' } });
+});
+
+test('what the level leaves out is not logged', () => {
+  const { lines, log } = logging('error');
+  log.warn('a warning');
+  log.error('an error');
+  expect(lines.map(line => JSON.parse(line).msg)).toEqual(['an error']);
+});
+
+test('closing what a process has leaves no connection', async () => {
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log);
+  expect(deps.migrationsApplied).toBe(0);
+  await deps.database.read({ name: 'one', text: 'select 1' }, []);
+  await deps.database.executor.execute(sql`select 1`);
+  await deps.close();
+  const other = connectDatabase(url, logging().log);
+  const { rows } = await other.executor.execute<{ count: number }>(
+    sql`select count(*)::int as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+  );
+  await other.close();
+  expect(rows).toEqual([{ count: 0 }]);
+});
