@@ -4,10 +4,12 @@
  */
 import { parseArgs } from 'node:util';
 import { measureColdStart } from './cold-start.ts';
+import { measureExpressions } from './expressions.ts';
 import { measureReads } from './reads.ts';
 import { printRows, type Row } from './report.ts';
 
 const benchmarks: Record<string, () => Promise<Row[]>> = {
+  expressions: measureExpressions,
   reads: measureReads,
   'cold-start': measureColdStart,
 };

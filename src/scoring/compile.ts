@@ -2,7 +2,7 @@
  * Turns checked rules into JavaScript. Source text is put together from fixed templates, names of facts from our own
  * table and indexes; whatever a rule says (numbers, texts, patterns, names) is passed by reference.
  */
-import { type FactName, type Facts, factTypes } from './facts.ts';
+import { type FactName, type Facts, isOptionalFact } from './facts.ts';
 import { roundHalfAway, type Value } from './functions.ts';
 import { compareText } from './text.ts';
 import type { TypedExpression } from './tree.ts';
@@ -35,27 +35,14 @@ type Part = (facts: Facts, result: Score) => void;
 
 const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
 
-/** Whether a text or a list may be null. Absent numbers are NaN; booleans are never absent. */
+/**
+ * Whether a text or a list may be null: any fact, so that nothing throws even where one is null that never should be.
+ * Absent numbers are NaN; booleans are never absent.
+ */
 function mayBeAbsent(tree: TypedExpression): boolean {
   if (tree.kind === 'fact') return true;
   if (tree.kind === 'choice') return mayBeAbsent(tree.consequent) || mayBeAbsent(tree.alternate);
   return tree.kind === 'call' && tree.values.some(mayBeAbsent);
-}
-
-/** The facts of type number that are absent for some pull requests; other numbers and booleans never are in practice. */
-const oftenAbsent: ReadonlySet<FactName> = new Set([
-  'merged_at',
-  'closed_at',
-  'hours_to_first_review',
-  'hours_to_merge',
-  'hours_to_close',
-]);
-
-function readFact(name: FactName, isPresent: boolean): string {
-  const type = factTypes[name];
-  if (type === 'number' && (!isPresent || oftenAbsent.has(name))) return `facts.${name} ?? NaN`;
-  // Absent, a boolean is false.
-  return type === 'boolean' && !isPresent ? `facts.${name} === true` : `facts.${name}`;
 }
 
 /** The same text in the form that V8 compares by reference. */
@@ -78,10 +65,10 @@ function createWriter() {
     return name;
   }
 
-  function fact(name: FactName): string {
+  function fact({ name, type }: TypedExpression & { kind: 'fact' }): string {
     const variable = facts.get(name) ?? `f${facts.size}`;
     facts.set(name, variable);
-    return variable;
+    return type === 'number' && isOptionalFact(name) ? `(${variable} ?? NaN)` : variable;
   }
 
   /** The code of a part that is needed twice: what to write first, and what to write again. */
@@ -115,6 +102,9 @@ function createWriter() {
       const [two, twoAgain] = twice(right);
       return `(${one} < ${two} || ${oneAgain} > ${twoAgain})`;
     }
+    if (operator === '==' && !(mayBeAbsent(left) && mayBeAbsent(right))) {
+      return `(${write(left)} === ${write(right)})`;
+    }
     const { guard, values } = present([left, right]);
     const [one, two] = values;
     if (operator === '==' || operator === '!=') return `(${guard}${one} ${operator}= ${two})`;
@@ -135,7 +125,7 @@ function createWriter() {
       case 'constant':
         return constant(typeof tree.value === 'string' ? interned(tree.value) : tree.value);
       case 'fact':
-        return fact(tree.name);
+        return fact(tree);
       case 'negation':
         return `(- ${write(tree.operand)})`;
       case 'not':
@@ -179,22 +169,14 @@ function createWriter() {
   }
 
   function make(parameters: string, body: string): unknown {
-    const variablesList = Array.from({ length: variables }, (_, index) => `let t${index};`).join(' ');
-    const read = (isPresent: boolean) =>
-      [...facts].map(([name, variable]) => `const ${variable} = ${readFact(name, isPresent)};`).join('\n');
-    const expectedPresent = [...facts].filter(
-      ([name]) => (factTypes[name] === 'number' || factTypes[name] === 'boolean') && !oftenAbsent.has(name),
-    );
-    const guards = expectedPresent.map(([, variable]) => `${variable} === null`).join(' || ');
     const lines = [
       '"use strict";',
       'const round = Math.round;',
       ...constants.map((_, index) => `const k${index} = k[${index}];`),
-      // Whole numbers stay whole for V8 where NaN can't come in, so what is hardly ever absent is left to a second function.
-      `function careful(${parameters}) { ${read(false)}\n${variablesList}\n${body} }`,
-      `return function (${parameters}) { ${read(true)}`,
-      guards === '' ? '' : `if (${guards}) return careful(${parameters});`,
-      `${variablesList}\n${body} };`,
+      `return function (${parameters}) {`,
+      ...[...facts].map(([name, variable]) => `const ${variable} = facts.${name};`),
+      ...Array.from({ length: variables }, (_, index) => `let t${index};`),
+      `${body} };`,
     ];
     return new Function('k', lines.join('\n'))(constants);
   }

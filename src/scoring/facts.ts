@@ -48,7 +48,7 @@ export interface PullRequestRecord {
 
 export type FactType = 'number' | 'text' | 'boolean' | 'list';
 
-/** The variables of the rule language and their types. A null in {@link Facts} means absent. */
+/** The variables of the rule language and their types. */
 export const factTypes = {
   number: 'number',
   additions: 'number',
@@ -95,7 +95,23 @@ interface FactValues {
   list: readonly string[];
 }
 
-export type Facts = { readonly [Name in FactName]: FactValues[(typeof factTypes)[Name]] | null };
+/** The facts that not every pull request has, with the reason; in {@link Facts} they are null then, which is absent. */
+export const absentWhere = {
+  merged_at: 'it is not merged',
+  closed_at: 'it is still open',
+  hours_to_first_review: 'nobody else has reviewed it',
+  hours_to_merge: 'it is not merged',
+  hours_to_close: 'it is still open',
+  milestone: 'it is in no milestone',
+} as const satisfies { readonly [Name in FactName]?: string };
+
+export type OptionalFactName = keyof typeof absentWhere;
+
+export const isOptionalFact = (name: FactName): name is OptionalFactName => Object.hasOwn(absentWhere, name);
+
+export type Facts = {
+  readonly [Name in FactName]: FactValues[(typeof factTypes)[Name]] | (Name extends OptionalFactName ? null : never);
+};
 
 const hoursBetween = (start: number, end: number | null) => (end === null ? null : (end - start) / 3600);
 

@@ -1,5 +1,5 @@
 /** The tests of a rules file: a pull request's facts and the score that they must give. */
-import { type FactName, type Facts, factTypes, type PullRequestState } from './facts.ts';
+import { type FactName, type Facts, factTypes, isOptionalFact, type PullRequestState } from './facts.ts';
 import type { Value } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
 import { type BreakdownEntry, compileRuleset, type RuleDefinition } from './ruleset.ts';
@@ -43,7 +43,9 @@ function readFact(name: FactName, node: YamlNode): { value: Value | null } | { p
   }
   if (node.kind !== 'text') return { problem: 'must be a single value' };
   const { text, isQuoted } = node;
-  if (!isQuoted && (text === '' || text === '~' || text === 'null')) return { value: null };
+  if (!isQuoted && (text === '' || text === '~' || text === 'null')) {
+    return isOptionalFact(name) ? { value: null } : { problem: 'is never absent; give it a value or leave it out' };
+  }
   if (type === 'boolean') {
     return text === 'true' || text === 'false' ? { value: text === 'true' } : { problem: 'must be true or false' };
   }

@@ -1,6 +1,6 @@
 /** Random facts and well-typed expressions for property tests. */
 import fc from 'fast-check';
-import { type FactName, type Facts, type FactType, factTypes } from '../../src/scoring/facts.ts';
+import { type FactName, type Facts, type FactType, factTypes, isOptionalFact } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/functions.ts';
 
 const number = fc.oneof(
@@ -34,9 +34,14 @@ const values: Record<FactType, fc.Arbitrary<Value>> = {
 const names = Object.keys(factTypes) as FactName[];
 const namesOf = (type: FactType) => names.filter(name => factTypes[name] === type);
 
-/** Each fact absent now and then. */
+/** What may be absent is so now and then. */
 export const anyFacts = fc.record(
-  Object.fromEntries(names.map(name => [name, fc.option(values[factTypes[name]], { freq: 5 })])),
+  Object.fromEntries(
+    names.map(name => {
+      const present = values[factTypes[name]];
+      return [name, isOptionalFact(name) ? fc.option(present, { freq: 3 }) : present];
+    }),
+  ),
 ) as unknown as fc.Arbitrary<Facts>;
 
 /** Facts that a real pull request could have, nothing absent: the figures that a test cares about are given. */

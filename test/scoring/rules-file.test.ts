@@ -170,7 +170,7 @@ describe('a problem names line, rule, entry and part', () => {
       ],
     ],
     [
-      'rules: []\ntests:\n- name: t\n  score: 1\n  pull_request:\n    additions: many\n    draft: perhaps\n    state: mergd\n    labels: bug\n    title: [a]\n    created_at: yesterday\n    merged_at: 2026-02-30',
+      'rules: []\ntests:\n- name: t\n  score: 1\n  pull_request:\n    additions: many\n    draft: perhaps\n    state: mergd\n    labels: bug\n    title: [a]\n    created_at: yesterday\n    merged_at: 2026-02-30\n    commits: ~\n    body:',
       [
         '6: Test "t", pull_request, additions: it must be a number',
         '7: Test "t", pull_request, draft: it must be true or false',
@@ -179,6 +179,8 @@ describe('a problem names line, rule, entry and part', () => {
         '10: Test "t", pull_request, title: it must be a single value',
         '11: Test "t", pull_request, created_at: it must be a Unix time in seconds or a day, such as 2026-01-31',
         '12: Test "t", pull_request, merged_at: it must be a Unix time in seconds or a day, such as 2026-01-31',
+        '13: Test "t", pull_request, commits: it is never absent; give it a value or leave it out',
+        '14: Test "t", pull_request, body: it is never absent; give it a value or leave it out',
       ],
     ],
   ])('%j', (text, expected) => {
