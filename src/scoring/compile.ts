@@ -33,6 +33,9 @@ const sourceLimit = 20_000;
 /** Adds the entries of some rules to what the rules before have given; the breakdown still lacks its end. */
 type Part = (facts: Facts, result: Score) => void;
 
+/** Writes the effects of some entries, each to its place. */
+type EffectPart = (facts: Facts, effects: Float64Array) => void;
+
 const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
 
 /**
@@ -168,6 +171,11 @@ function createWriter() {
     statements += `out += (out === '' ? ${piece('[', ...before)} : ${piece(',', ...before)}) + v + ${piece(...after)}; } }\n`;
   }
 
+  function addEffect({ action, condition, value }: CheckedEntry, index: number): void {
+    statements += `if (${write(condition)}) { v = ${write(value)}; v = v < 0 ? -round(-v) : round(v); `;
+    statements += `if (v !== 0 && v >= ${minimum} && v <= ${maximum}) effects[${index}] = ${action === 'ADD' ? 'v' : '-v'}; }\n`;
+  }
+
   function make(parameters: string, body: string): unknown {
     const lines = [
       '"use strict";',
@@ -187,12 +195,14 @@ function createWriter() {
     return make('facts, result', `${begin}${statements}${end}`) as Part;
   }
 
+  const finishEffects = () => make('facts, effects', `let v = 0;\n${statements}`) as EffectPart;
+
   const finishExpression = (tree: TypedExpression) => {
     const code = write(tree);
     return make('facts', `return ${code};`) as (facts: Facts) => Value | null;
   };
 
-  return { add, finish, finishExpression, isFull: () => statements.length > sourceLimit };
+  return { add, addEffect, finish, finishEffects, finishExpression, isFull: () => statements.length > sourceLimit };
 }
 
 /** The number that a value is whatever the facts, where it is written as one. */
@@ -226,7 +236,31 @@ export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts)
     first(facts, result);
     for (const part of others) part(facts, result);
     result.breakdown = result.breakdown === '' ? '[]' : `${result.breakdown}]`;
-    result.score = Math.min(Math.max(result.score, minimum), maximum);
+    result.score = clampScore(result.score);
     return result;
+  };
+}
+
+/** Holds a sum of effects within what a score may be. */
+export const clampScore = (sum: number): number => Math.min(Math.max(sum, minimum), maximum);
+
+/**
+ * What each entry by itself adds to a score, negative where it subtracts, without a breakdown: `effects` has a place
+ * for each, and an entry that does not count leaves 0 there.
+ */
+export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts, effects: Float64Array) => void {
+  const parts: EffectPart[] = [];
+  let writer = createWriter();
+  for (const [index, entry] of entries.entries()) {
+    if (writer.isFull()) {
+      parts.push(writer.finishEffects());
+      writer = createWriter();
+    }
+    writer.addEffect(entry, index);
+  }
+  parts.push(writer.finishEffects());
+  return (facts, effects) => {
+    effects.fill(0);
+    for (const part of parts) part(facts, effects);
   };
 }

@@ -1,9 +1,9 @@
 /** An organisation's rules: their shape, their checks, and the score that they give to a pull request. */
 import { type CheckedEntry, compileEntries, type Score } from './compile.ts';
 import { parseExpression } from './expression.ts';
-import type { Facts } from './facts.ts';
+import type { FactName, Facts } from './facts.ts';
 import { ExpressionError } from './tokens.ts';
-import type { TypedExpression } from './tree.ts';
+import { factsRead, type TypedExpression } from './tree.ts';
 
 export type RuleAction = 'ADD' | 'SUBTRACT';
 
@@ -41,6 +41,8 @@ export interface RuleProblem {
 export interface CompiledRuleset {
   /** Scores a pull request. Never throws, and gives the same for the same facts. */
   score(facts: Facts): Score;
+  /** What it reads of a pull request: nothing else needs to be known. */
+  facts: ReadonlySet<FactName>;
   problems: RuleProblem[];
 }
 
@@ -85,6 +87,10 @@ export function checkRule({ name, logic }: RuleDefinition): { entries: CheckedEn
   return { entries, problems };
 }
 
+/** The facts that the entries' conditions and values read. */
+export const factsOfEntries = (entries: readonly CheckedEntry[]): Set<FactName> =>
+  factsRead(entries.flatMap(({ condition, value }) => [condition, value]));
+
 /**
  * Compiles the enabled rules into one function. A rule that is not valid (any more) contributes nothing as a whole
  * and stands in `problems`; the others score.
@@ -98,5 +104,5 @@ export function compileRuleset(rules: readonly RuleDefinition[]): CompiledRulese
     problems.push(...checked.problems);
     if (checked.problems.length === 0) entries.push(...checked.entries);
   }
-  return { score: compileEntries(entries), problems };
+  return { score: compileEntries(entries), facts: factsOfEntries(entries), problems };
 }

@@ -30,3 +30,38 @@ export type TypedExpression = Part &
     /** `values` are passed in order, a fact that the function reads by itself first, then `prepared`. */
     | { kind: 'call'; definition: FunctionDefinition; values: readonly TypedExpression[]; prepared: unknown }
   );
+
+/** The parts that an expression is put together from; of a call the facts that it reads by itself, too. */
+export function partsOf(tree: TypedExpression): readonly TypedExpression[] {
+  switch (tree.kind) {
+    case 'constant':
+    case 'fact':
+      return [];
+    case 'negation':
+    case 'not':
+      return [tree.operand];
+    case 'arithmetic':
+    case 'comparison':
+    case 'logical':
+      return [tree.left, tree.right];
+    case 'choice':
+      return [tree.condition, tree.consequent, tree.alternate];
+    case 'oneOf':
+      return [tree.left];
+    case 'itemOf':
+      return [tree.left, tree.list];
+    case 'call':
+      return tree.values;
+  }
+}
+
+/** The names of all facts that the expressions read. */
+export function factsRead(trees: Iterable<TypedExpression>): Set<FactName> {
+  const names = new Set<FactName>();
+  const waiting = [...trees];
+  for (let tree = waiting.pop(); tree !== undefined; tree = waiting.pop()) {
+    if (tree.kind === 'fact') names.add(tree.name);
+    waiting.push(...partsOf(tree));
+  }
+  return names;
+}
