@@ -5,11 +5,19 @@ import { parse } from 'secure-json-parse';
 import { ServiceError } from '../errors.ts';
 import { receive } from './events.ts';
 
-/** GitHub sends no larger payloads. */
-const largestPayload = 25 * 1024 * 1024;
+const mebibyte = 1024 * 1024;
 
-/** Bytes of payloads in memory at once; parsing multiplies them. */
-const mostPayloadBytes = 3 * largestPayload;
+/** GitHub sends no larger payloads. */
+const largestPayload = 25 * mebibyte;
+
+/** Nearly all are much smaller than this. */
+const largestOrdinaryPayload = mebibyte;
+
+/**
+ * Bytes that payloads on their way may take in memory at once; parsing multiplies them. Large ones, which anybody may
+ * announce, have their own share: they can't keep ordinary ones out.
+ */
+const mostBytes = { ordinary: 64 * mebibyte, large: 3 * largestPayload };
 
 /** GitHub's own payloads are less than ten levels deep. */
 const deepestPayload = 100;
@@ -18,8 +26,8 @@ const deepestPayload = 100;
 export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const { deps } = app;
   const secrets = deps.config.webhookSecrets;
-  let payloadBytes = 0;
-  const reserved = new WeakMap<FastifyRequest, number>();
+  const bytes = { ordinary: 0, large: 0 };
+  const releases = new WeakMap<FastifyRequest, () => void>();
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
@@ -39,17 +47,18 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     }
     const announced = Number(request.headers['content-length'] ?? largestPayload);
     if (announced > largestPayload) throw new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
-    if (payloadBytes + announced > mostPayloadBytes) {
-      throw new ServiceError('overloaded', 'Too many large payloads at once. Deliver it again shortly.', {
-        retryAfter: 5,
-      });
+    const share = announced > largestOrdinaryPayload ? 'large' : 'ordinary';
+    if (bytes[share] + announced > mostBytes[share]) {
+      throw new ServiceError('overloaded', 'Too many payloads at once. Deliver it again shortly.', { retryAfter: 5 });
     }
-    payloadBytes += announced;
-    reserved.set(request, announced);
+    bytes[share] += announced;
+    releases.set(request, () => {
+      bytes[share] -= announced;
+    });
   });
   const release = async (request: FastifyRequest) => {
-    payloadBytes -= reserved.get(request) ?? 0;
-    reserved.delete(request);
+    releases.get(request)?.();
+    releases.delete(request);
   };
   app.addHook('onResponse', release);
   app.addHook('onRequestAbort', release);

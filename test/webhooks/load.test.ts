@@ -1,0 +1,101 @@
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { signature } from '../support/github/webhooks.ts';
+import { exchange, listen } from '../support/raw-http.ts';
+import { createTenant, type Service, startService, webhookSecret } from '../support/service.ts';
+import { post } from './support.ts';
+
+const mebibyte = 1024 * 1024;
+
+let service: Service;
+let port: number;
+beforeAll(async () => {
+  service = await startService();
+  await createTenant(service, { login: 'acme', githubId: 1 });
+  port = await listen(service.app);
+});
+afterAll(() => service.close());
+
+/** A pull request's payload of exactly so many bytes. */
+function payloadOf(bytes: number): string {
+  const text = (body: string) =>
+    JSON.stringify({
+      action: 'opened',
+      pull_request: { id: 5, node_id: 'PR_5', body },
+      organization: { id: 1, login: 'acme' },
+    });
+  return text('x'.repeat(bytes - text('').length));
+}
+
+const head = (length: number | 'chunked') =>
+  `POST /webhooks/github HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nX-GitHub-Event: pull_request\r\n` +
+  `X-GitHub-Delivery: a-b\r\nConnection: close\r\n` +
+  (length === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : `Content-Length: ${length}\r\n`);
+
+/** A delivery that has announced its size and sent one byte of it. */
+function begin(length: number | 'chunked'): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(`${head(length)}\r\n${length === 'chunked' ? '1\r\n{\r\n' : '{'}`, () => resolve(socket));
+    }).on('error', reject);
+    onTestFinished(() => void socket.destroy());
+  });
+}
+
+describe('a payload', () => {
+  test.each([
+    ['24.9 MB', 24_900_000],
+    ['25 MiB', 25 * mebibyte],
+  ])('of %s is taken', async (_, bytes) => {
+    const body = payloadOf(bytes);
+    expect(Buffer.byteLength(body)).toBe(bytes);
+    expect(await post(service, { event: 'pull_request' }, { body })).toMatchObject({ status: 202, message: 'Taken.' });
+  });
+
+  test('of more than 25 MiB is 413: by what it announces, before it is sent, and by what comes', async () => {
+    const announced = await exchange(port, `${head(25 * mebibyte + 1)}\r\n`);
+    expect([announced.status, JSON.parse(announced.body)]).toEqual([413, { message: 'The payload is over 25 MiB.' }]);
+    expect(announced.milliseconds).toBeLessThan(1_000);
+    const chunk = Buffer.from(`${(26 * mebibyte).toString(16)}\r\n${'x'.repeat(26 * mebibyte)}\r\n0\r\n\r\n`);
+    const sent = await exchange(port, Buffer.concat([Buffer.from(`${head('chunked')}\r\n`), chunk]));
+    expect([sent.status, JSON.parse(sent.body)]).toEqual([413, { message: 'The request body is too large.' }]);
+  });
+
+  test('that comes in chunks is taken as well as one whose length is told', async () => {
+    const body = payloadOf(1_000);
+    const chunks = [body.slice(0, 300), body.slice(300)].map(part => `${part.length.toString(16)}\r\n${part}\r\n`);
+    const signed = `${head('chunked')}X-Hub-Signature-256: ${signature(webhookSecret, body)}\r\n\r\n`;
+    expect((await exchange(port, `${signed}${chunks.join('')}0\r\n\r\n`)).status).toBe(202);
+  });
+});
+
+describe('many payloads at once', () => {
+  const large = payloadOf(24 * mebibyte);
+  const deliver = () => post(service, { event: 'pull_request' }, { body: large });
+  const ordinary = () => post(service, { event: 'pull_request' }, { body: payloadOf(100_000) });
+
+  test('are refused with 503 and Retry-After past three large ones, however little of them came; ordinary ones are not', async () => {
+    const held = await Promise.all([begin(25 * mebibyte), begin(25 * mebibyte), begin('chunked')]);
+    await expect.poll(async () => (await deliver()).status).toBe(503);
+    expect(await deliver()).toMatchObject({
+      status: 503,
+      message: 'Too many payloads at once. Deliver it again shortly.',
+      headers: { 'retry-after': '5' },
+    });
+    for (let index = 0; index < 5; index += 1) expect((await ordinary()).status).toBe(202);
+
+    // One that breaks off makes room, and so does one that is refused or answered.
+    held[0]?.destroy();
+    await expect.poll(async () => (await deliver()).status).toBe(202);
+    for (let index = 0; index < 5; index += 1) {
+      expect((await post(service, { event: 'x' }, { body: large, secret: 'wrong' })).status).toBe(401);
+    }
+    expect((await deliver()).status).toBe(202);
+  });
+
+  test('are refused past 64 MiB of ordinary ones; large ones have their own share', async () => {
+    await Promise.all(Array.from({ length: 80 }, () => begin(mebibyte)));
+    await expect.poll(async () => (await ordinary()).status).toBe(503);
+    expect((await deliver()).status).toBe(202);
+  });
+});
