@@ -1,9 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
-import { parse } from 'secure-json-parse';
 import { ServiceError } from '../errors.ts';
 import { receive } from './events.ts';
+import { parsePayload } from './payload.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -18,9 +18,6 @@ const largestOrdinaryPayload = mebibyte;
  * announce, have their own share: they can't keep ordinary ones out.
  */
 const mostBytes = { ordinary: 64 * mebibyte, large: 3 * largestPayload };
-
-/** GitHub's own payloads are less than ten levels deep. */
-const deepestPayload = 100;
 
 /** `POST /webhooks/github`: verify, record, acknowledge. What a delivery brings about is done behind the reply. */
 export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
@@ -98,22 +95,4 @@ function header(request: FastifyRequest, name: string, shape: RegExp): string {
     throw new ServiceError('bad_request', `The header ${name} is missing or malformed.`);
   }
   return value;
-}
-
-function parsePayload(body: Buffer): object {
-  let payload: unknown;
-  try {
-    payload = parse(body.toString('utf8'), undefined, { protoAction: 'error', constructorAction: 'ignore' });
-  } catch (error) {
-    throw new ServiceError('bad_request', 'The payload is not JSON, or has a forbidden key.', { cause: error });
-  }
-  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
-    throw new ServiceError('bad_request', 'The payload is not an object.');
-  }
-  let level: object[] = [payload];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > deepestPayload) throw new ServiceError('bad_request', 'The payload is nested too deeply.');
-    level = level.flatMap(node => Object.values(node).filter(value => typeof value === 'object' && value !== null));
-  }
-  return payload;
 }
