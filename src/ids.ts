@@ -30,9 +30,6 @@ export function formatId(prefix: IdPrefix, uuid: string): string {
   return id;
 }
 
-/** A regular expression, as JSON Schema takes it, of the ids of a kind. */
-export const idPattern = (prefix: IdPrefix): string => `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`;
-
 /** The UUID in a public id, or undefined where the text is no id of that kind. */
 export function parseId(prefix: IdPrefix, text: string): string | undefined {
   try {

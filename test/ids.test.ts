@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { TypeID } from 'typeid-js';
 import { expect, test } from 'vitest';
-import { formatId, idPattern, newId, parseId } from '../src/ids.ts';
+import { formatId, newId, parseId } from '../src/ids.ts';
 
 test('an id is the TypeID of its UUID, there and back', () => {
   fc.assert(
     fc.property(fc.uuid(), uuid => {
       const id = formatId('pr', uuid);
       expect(id).toBe(TypeID.fromUUID('pr', uuid).toString());
-      expect(id).toMatch(new RegExp(idPattern('pr')));
+      expect(id).toMatch(/^pr_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
       expect(parseId('pr', id)).toBe(uuid);
     }),
   );

@@ -49,39 +49,44 @@ export const pageOf = (item: TSchema) =>
  * The cursor is the position as Laravel's `cursorPaginate` writes it: base64url of JSON with the order's columns and
  * `_pointsToNextItems`.
  */
-export interface PagedList<Row, Columns extends TObject> {
+export interface PagedList<Row, Columns extends TObject, Position> {
   /** Where the list is, from `/2025-04` on. */
   readonly path: string;
   /** What a cursor holds beside its direction, and nothing else. */
   readonly columns: Columns;
-  /** Up to `limit` rows behind the position, or before it with the nearest first; undefined is the list's start. */
-  read(direction: 'next' | 'previous', from: Static<Columns> | undefined, limit: number): Promise<Row[]>;
-  positionOf(row: Row): Static<Columns>;
+  /** Where that is; undefined where the id in it is none. */
+  locate(columns: Static<Columns>): Position | undefined;
+  /** The columns of the place where the row is. */
+  placeOf(row: Row): Static<Columns>;
+  /** Before all rows. */
+  readonly start: Position;
+  /** Up to `limit` rows behind the position, or before it with the nearest first. */
+  read(direction: 'next' | 'previous', from: Position, limit: number): Promise<Row[]>;
   /** The item as JSON text. */
   format(row: Row): string;
 }
 
 /** The page that the request asks for, as JSON text. */
-export async function paginate<Row, Columns extends TObject>(
+export async function paginate<Row, Columns extends TObject, Position>(
   request: FastifyRequest<{ Querystring: PageQuery }>,
-  list: PagedList<Row, Columns>,
+  list: PagedList<Row, Columns, Position>,
 ): Promise<string> {
   const { cursor: text, per_page: perPage = 15 } = request.query;
-  const cursor = text === undefined ? undefined : parseCursor(text, list.columns);
+  const cursor = text === undefined ? undefined : parseCursor(text, list);
   const backwards = cursor?.direction === 'previous';
 
   // One row more than the page holds tells whether there is another page.
-  const rows = await list.read(cursor?.direction ?? 'next', cursor?.position, perPage + 1);
+  const rows = await list.read(cursor?.direction ?? 'next', cursor?.position ?? list.start, perPage + 1);
   const more = rows.length > perPage;
   const page = rows.slice(0, perPage);
   if (backwards) page.reverse();
 
   const first = page[0];
   const last = page.at(-1);
-  const next = last !== undefined && (backwards || more) ? formatCursor(list.positionOf(last), 'next') : null;
+  const next = last !== undefined && (backwards || more) ? formatCursor(list.placeOf(last), 'next') : null;
   const previous =
     first !== undefined && cursor !== undefined && (!backwards || more)
-      ? formatCursor(list.positionOf(first), 'previous')
+      ? formatCursor(list.placeOf(first), 'previous')
       : null;
 
   const path = baseUrl(request) + list.path;
@@ -94,11 +99,14 @@ export async function paginate<Row, Columns extends TObject>(
   return `{"data":[${page.map(list.format).join(',')}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`;
 }
 
-function formatCursor(position: object, direction: 'next' | 'previous'): string {
-  return Buffer.from(JSON.stringify({ ...position, _pointsToNextItems: direction === 'next' })).toString('base64url');
+function formatCursor(place: object, direction: 'next' | 'previous'): string {
+  return Buffer.from(JSON.stringify({ ...place, _pointsToNextItems: direction === 'next' })).toString('base64url');
 }
 
-function parseCursor<Columns extends TObject>(text: string, columns: Columns) {
+function parseCursor<Row, Columns extends TObject, Position>(
+  text: string,
+  { columns, locate }: Pick<PagedList<Row, Columns, Position>, 'columns' | 'locate'>,
+): { position: Position; direction: 'next' | 'previous' } {
   const refused = () =>
     new ServiceError('bad_request', 'The cursor is not one of this list: leave it out to start from the first page.');
   const bytes = Buffer.from(text, 'base64url');
@@ -115,6 +123,8 @@ function parseCursor<Columns extends TObject>(text: string, columns: Columns) {
     { additionalProperties: false },
   );
   if (!Value.Check(schema, cursor)) throw refused();
-  const { _pointsToNextItems: onwards, ...position } = cursor;
-  return { position: position as Static<Columns>, direction: onwards ? ('next' as const) : ('previous' as const) };
+  const { _pointsToNextItems: onwards, ...place } = cursor;
+  const position = locate(place as Static<Columns>);
+  if (position === undefined) throw refused();
+  return { position, direction: onwards ? 'next' : 'previous' };
 }

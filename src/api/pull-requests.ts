@@ -11,7 +11,7 @@ import {
   pullRequestExistsAnywhere,
   readPullRequestPage,
 } from '../database/pull-requests.ts';
-import { formatId, idPattern, parseId } from '../ids.ts';
+import { formatId, parseId } from '../ids.ts';
 import { refreshPullRequest } from '../sync/pull-requests.ts';
 import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
@@ -66,26 +66,14 @@ const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
 });
 
-/**
- * As JSON text, spliced from what PostgreSQL wrote: parsing numbers and the breakdown only to write them again would
- * cost more than the rest of the request.
- */
-function represent(row: PullRequestRow, base: string): string {
-  const [id, externalId, number, url, state, title, body, additions, deletions, commits, changedFiles] = row;
-  const [, , , , , , , , , , , score, scoreBreakdown, createdAt, memberId] = row;
-  return (
-    `{"id":"${formatId('pr', id)}","external_id":"${externalId}","number":${number},"url":${JSON.stringify(url)},` +
-    `"state":"${state}","title":${JSON.stringify(title)},"body":${JSON.stringify(body)},"additions":${additions},` +
-    `"deletions":${deletions},"commits":${commits},"changed_files":${changedFiles},"score":${score},` +
-    `"score_breakdown":${scoreBreakdown},"created_at":${createdAt},` +
-    `"links":{"member":${JSON.stringify(`${base}/2025-04/members/${formatId('mem', memberId)}`)}}}`
-  );
-}
+const represent = ([id, , memberId, members]: PullRequestRow, base: string): string =>
+  `{"id":"${formatId('pr', id)}",${members},` +
+  `"links":{"member":${JSON.stringify(`${base}/2025-04/members/${formatId('mem', memberId)}`)}}}`;
 
 const cursorColumns = Type.Object({
   // Up to the end of the year 9999, which PostgreSQL and ISO 8601 can hold.
   created_at: Type.Integer({ minimum: 0, maximum: 253_402_300_799 }),
-  id: Type.String({ pattern: idPattern('pr') }),
+  id: Type.String(),
 });
 
 export function paginatePullRequests(
@@ -99,15 +87,13 @@ export function paginatePullRequests(
   return paginate(request, {
     path: `/2025-04/${of.memberId === undefined ? '' : `members/${formatId('mem', of.memberId)}/`}pull-requests`,
     columns: cursorColumns,
-    read: (direction, from, limit) =>
-      readPullRequestPage(
-        database,
-        of,
-        direction,
-        from === undefined ? beforeAllPullRequests : { createdAt: from.created_at, id: parseId('pr', from.id) ?? '' },
-        limit,
-      ),
-    positionOf: (row: PullRequestRow) => ({ created_at: Number(row[13]), id: formatId('pr', row[0]) }),
+    locate: ({ created_at: createdAt, id: text }) => {
+      const id = parseId('pr', text);
+      return id === undefined ? undefined : { createdAt, id };
+    },
+    start: beforeAllPullRequests,
+    read: (direction, from, limit) => readPullRequestPage(database, of, direction, from, limit),
+    placeOf: (row: PullRequestRow) => ({ created_at: Number(row[1]), id: formatId('pr', row[0]) }),
     format: row => represent(row, base),
   });
 }

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { beforeAllUsers, readUserPage, type UserRow } from '../database/users.ts';
-import { formatId, idPattern, parseId } from '../ids.ts';
+import { formatId, parseId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
 import { PageQuery, pageOf, paginate } from './pagination.ts';
 
@@ -19,7 +19,7 @@ const User = Type.Object(
 // PostgreSQL holds no NUL in a text, so that no name has one.
 const cursorColumns = Type.Object({
   name: Type.String({ pattern: '^[^\\u0000]*$' }),
-  id: Type.String({ pattern: idPattern('usr') }),
+  id: Type.String(),
 });
 
 export const userRoutes: FastifyPluginAsyncTypebox = async app => {
@@ -44,15 +44,13 @@ export const userRoutes: FastifyPluginAsyncTypebox = async app => {
       return paginate(request, {
         path: '/2025-04/users',
         columns: cursorColumns,
-        read: (direction, from, limit) =>
-          readUserPage(
-            database,
-            organisationId,
-            direction,
-            from === undefined ? beforeAllUsers : { name: from.name, id: parseId('usr', from.id) ?? '' },
-            limit,
-          ),
-        positionOf: ([id, name]: UserRow) => ({ name, id: formatId('usr', id) }),
+        locate: ({ name, id: text }) => {
+          const id = parseId('usr', text);
+          return id === undefined ? undefined : { name, id };
+        },
+        start: beforeAllUsers,
+        read: (direction, from, limit) => readUserPage(database, organisationId, direction, from, limit),
+        placeOf: ([id, name]: UserRow) => ({ name, id: formatId('usr', id) }),
         format: ([id, name, email, photoUrl, createdAt]) =>
           JSON.stringify({
             id: formatId('usr', id),

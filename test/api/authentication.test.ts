@@ -229,6 +229,8 @@ describe('while the database is down', () => {
       const mistyped = await orphan.send(method, url, tenant.token.slice(0, -1) + last);
       expect([mistyped.status, mistyped.body]).toEqual([401, unauthenticated]);
     }
+    expect(replica.complaints.length).toBeGreaterThan(0);
+    expect(JSON.stringify(replica.complaints)).not.toContain(tenant.token);
   });
 });
 

@@ -298,6 +298,8 @@ describe('refused with 400, and told why', () => {
     ['of the users', encode({ name: 'Ada', id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true })],
     ['with an id of another kind', encode({ ...whole, id: id.replace('pr', 'mem') })],
     ['with an id past 128 bits', encode({ ...whole, id: 'pr_8zzzzzzzzzzzzzzzzzzzzzzzzz' })],
+    ['with an id of no version of UUIDs', encode({ ...whole, id: 'pr_01h455vb4p0x5vsknk084sn02q' })],
+    ['with an id in capitals', encode({ ...whole, id: id.toUpperCase().replace('PR', 'pr') })],
     ['with a UUID', encode({ ...whole, id: '01890a5d-ac96-774b-bcce-b302099a8057' })],
     ['with 2^63 seconds', encode({ ...whole, created_at: 2 ** 63 })],
     ['in the year 275760', encode({ ...whole, created_at: 8_640_000_000_000 })],

@@ -282,6 +282,20 @@ describe('the rate limit', () => {
   });
 });
 
+describe('a defect of ours', () => {
+  test('is 500 with a fixed text, and is logged once, with its cause and without the token', async () => {
+    const broken = closing(await startService());
+    const { token } = await createTenant(broken);
+    await broken.database.executor.execute('drop table rules');
+    const { status, body } = await (await createClient(broken)).get('/2025-04/rules', token);
+    expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
+    expect(broken.complaints).toMatchObject([
+      { level: 50, code: 'internal', err: { message: 'relation "rules" does not exist' } },
+    ]);
+    expect(JSON.stringify(broken.complaints)).not.toContain(token);
+  });
+});
+
 describe('a service that is overloaded', () => {
   test('says so with 503 and Retry-After, and recovers by itself', async () => {
     const replica = closing(await startReplica(service.database.url));
