@@ -26,6 +26,9 @@ export interface Answer {
 /** A failure that the operator can do something about; the message says what. */
 export class CommandError extends Error {}
 
+/** An argument or option that can't be meant so: wrong usage, told before anything is opened. */
+export class UsageError extends CommandError {}
+
 /** Prints what `run` answers, as `--json` has it. */
 export function answering<Options extends object>(
   context: Context,

@@ -1,11 +1,19 @@
 import type { Command } from 'commander';
 import { type ImportProgress, importPullRequests } from '../sync/import.ts';
-import { answering, CommandError, type Context, requireGithub, requireOrganisation, withDeps } from './context.ts';
+import {
+  answering,
+  CommandError,
+  type Context,
+  requireGithub,
+  requireOrganisation,
+  UsageError,
+  withDeps,
+} from './context.ts';
 import { startProgress } from './progress.ts';
 
 function parseDay(text: string): number {
   const moment = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  if (Number.isNaN(moment)) throw new CommandError(`"${text}" is no day: write it as 2026-01-31.`);
+  if (Number.isNaN(moment)) throw new UsageError(`"${text}" is no day: write it as 2026-01-31.`);
   return moment / 1000;
 }
 

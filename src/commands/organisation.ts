@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { addOrganisation, listOrganisations, type Organisation } from '../database/organisations.ts';
 import { ServiceError } from '../errors.ts';
 import { formatId } from '../ids.ts';
-import { answering, CommandError, type Context, seconds, table, withDeps } from './context.ts';
+import { answering, CommandError, type Context, seconds, table, UsageError, withDeps } from './context.ts';
 
 const represent = (organisation: Organisation) => ({
   id: formatId('org', organisation.id),
@@ -27,7 +27,7 @@ export function organisationCommands(program: Command, context: Context): void {
     .action(
       answering<{ name?: string; photoUrl?: string }>(context, async (options, login = '') => {
         if (!/^[A-Za-z0-9](-?[A-Za-z0-9])*$/.test(login) || login.length > 39) {
-          throw new CommandError(
+          throw new UsageError(
             `"${login}" can't be a login on GitHub: letters, digits and single hyphens, at most 39.`,
           );
         }

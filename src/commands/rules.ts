@@ -47,16 +47,6 @@ function findProblems(path: string, file: RulesFile): string[] {
     });
 }
 
-async function loadRules(path: string): Promise<RulesFile> {
-  const file = await readRulesFile(path);
-  const problems = findProblems(path, file);
-  if (problems.length === 0) return file;
-  const [first, ...others] = problems;
-  throw new CommandError(
-    others.length === 0 ? String(first) : `${first} (and ${others.length} more: pullscore rules check ${path})`,
-  );
-}
-
 /** A rules file that says what is in force. */
 const formatRules = (rules: readonly RuleDefinition[]): string =>
   stringify({
@@ -80,9 +70,11 @@ export function ruleCommands(program: Command, context: Context): void {
       answering(context, async (_options, path = '') => {
         const file = await readRulesFile(path);
         const problems = findProblems(path, file);
-        if (problems.length > 0) {
-          throw new CommandError(problems.join('\n'));
+        if (problems.length > 1) {
+          for (const problem of problems) context.stderr.write(`${problem}\n`);
+          throw new CommandError(`${nameOf(path)} has ${problems.length} problems: mend them and check it again.`);
         }
+        if (problems[0] !== undefined) throw new CommandError(problems[0]);
         const { rules, tests } = file;
         return {
           json: { valid: true, rules: rules.length, tests: tests.length },
@@ -99,7 +91,13 @@ export function ruleCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} rules apply rules.example.yaml --organisation acme`)
     .action(
       answering<{ organisation: string }>(context, async ({ organisation: login }, path = '') => {
-        const { rules } = await loadRules(path);
+        const file = await readRulesFile(path);
+        const [first, ...others] = findProblems(path, file);
+        if (first !== undefined) {
+          const more = `(and ${others.length} more; to see all: ${context.program} rules check ${path})`;
+          throw new CommandError(others.length === 0 ? first : `${first} ${more}`);
+        }
+        const { rules } = file;
         return withDeps(context, async deps => {
           const { id, login: name } = await requireOrganisation(context, deps, login);
           const { version, changed } = await deps.database.transaction(executor => applyRuleset(executor, id, rules));

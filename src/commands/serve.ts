@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { Command } from 'commander';
-import { buildApp } from '../app.ts';
 import { listAccessTokens } from '../database/access-tokens.ts';
 import { listOrganisations } from '../database/organisations.ts';
 import { listUsers } from '../database/users.ts';
@@ -27,7 +26,8 @@ export function serveCommands(program: Command, context: Context): void {
 
 async function serve(context: Context, options: { json?: boolean }): Promise<void> {
   const { config, interrupted } = context;
-  const deps = await createDeps(config, context.log);
+  // Here, not above: the other commands start in half the time without Fastify.
+  const [deps, { buildApp }] = await Promise.all([createDeps(config, context.log), import('../app.ts')]);
   const app = await buildApp(deps);
   try {
     await app.listen({ host: config.host, port: config.port });

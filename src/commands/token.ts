@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { generateAccessToken, hashAccessToken, scopes as knownScopes } from '../access-token.ts';
 import { addAccessToken, listAccessTokens, revokeAccessToken } from '../database/access-tokens.ts';
 import { formatId, parseId } from '../ids.ts';
-import { answering, CommandError, type Context, seconds, showTime, table, withDeps } from './context.ts';
+import { answering, CommandError, type Context, seconds, showTime, table, UsageError, withDeps } from './context.ts';
 import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
@@ -18,9 +18,9 @@ function parseExpiry(text: string): Date {
         ? new Date(`${text}T00:00:00Z`)
         : undefined;
   if (moment === undefined || Number.isNaN(moment.getTime())) {
-    throw new CommandError(`"${text}" is no time to expire after: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
+    throw new UsageError(`"${text}" is no time to expire after: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
   }
-  if (moment.getTime() <= Date.now()) throw new CommandError(`${text} is over already.`);
+  if (moment.getTime() <= Date.now()) throw new UsageError(`${text} is over already: give a later one.`);
   return moment;
 }
 
@@ -28,7 +28,7 @@ function parseScopes(text: string): string[] {
   const scopes = text.split(',').map(scope => scope.trim());
   for (const scope of scopes) {
     if (!(knownScopes as readonly string[]).includes(scope)) {
-      throw new CommandError(`"${scope}" is no scope: give one or more of ${knownScopes.join(',')}.`);
+      throw new UsageError(`"${scope}" is no scope: give one or more of ${knownScopes.join(',')}.`);
     }
   }
   return knownScopes.filter(scope => scopes.includes(scope));

@@ -2,7 +2,16 @@ import type { Command } from 'commander';
 import { addUser, findUsers, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
-import { answering, CommandError, type Context, requireOrganisation, seconds, table, withDeps } from './context.ts';
+import {
+  answering,
+  CommandError,
+  type Context,
+  requireOrganisation,
+  seconds,
+  table,
+  UsageError,
+  withDeps,
+} from './context.ts';
 
 const represent = (user: User, organisation: string) => ({
   id: formatId('usr', user.id),
@@ -56,10 +65,10 @@ export function userCommands(program: Command, context: Context): void {
         context,
         ({ organisation: login, name, email, photoUrl }) => {
           if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
-            throw new CommandError(`"${email}" is not an e-mail address.`);
+            throw new UsageError(`"${email}" is not an e-mail address.`);
           }
           if (name.trim() === '' || name.length > 200) {
-            throw new CommandError('The name must have 1 to 200 characters.');
+            throw new UsageError('The name must have 1 to 200 characters.');
           }
           return withDeps(context, async deps => {
             const organisation = await requireOrganisation(context, deps, login);
