@@ -47,6 +47,15 @@ function findProblems(path: string, file: RulesFile): string[] {
     });
 }
 
+/** @throws CommandError with the first thing that is wrong with the file, and how to see the others */
+async function loadRules({ program }: Context, path: string): Promise<readonly RuleDefinition[]> {
+  const file = await readRulesFile(path);
+  const [first, ...others] = findProblems(path, file);
+  if (first === undefined) return file.rules;
+  const more = ` (and ${others.length} more; to see all: ${program} rules check ${path})`;
+  throw new CommandError(others.length === 0 ? first : first + more);
+}
+
 /** A rules file that says what is in force. */
 const formatRules = (rules: readonly RuleDefinition[]): string =>
   stringify({
@@ -91,13 +100,7 @@ export function ruleCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} rules apply rules.example.yaml --organisation acme`)
     .action(
       answering<{ organisation: string }>(context, async ({ organisation: login }, path = '') => {
-        const file = await readRulesFile(path);
-        const [first, ...others] = findProblems(path, file);
-        if (first !== undefined) {
-          const more = `(and ${others.length} more; to see all: ${context.program} rules check ${path})`;
-          throw new CommandError(others.length === 0 ? first : `${first} ${more}`);
-        }
-        const { rules } = file;
+        const rules = await loadRules(context, path);
         return withDeps(context, async deps => {
           const { id, login: name } = await requireOrganisation(context, deps, login);
           const { version, changed } = await deps.database.transaction(executor => applyRuleset(executor, id, rules));
