@@ -29,7 +29,11 @@ export async function createClient(service: Pick<Service, 'app'>) {
       headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...options.headers },
     });
     check(reply, method, url);
-    return { status: reply.statusCode, headers: reply.headers, body: reply.json() };
+    return {
+      status: reply.statusCode,
+      headers: reply.headers,
+      body: JSON.parse(method === 'HEAD' ? 'null' : reply.body),
+    };
   }
 
   return {

@@ -1,0 +1,108 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { generateAccessToken } from '../../src/access-token.ts';
+import { type Client, createClient, type MemberBody, type PageBody } from '../support/client.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { createTenant, createToken, type Service, startService } from '../support/service.ts';
+
+let service: Service;
+let client: Client;
+const tokens: (string | undefined)[] = [undefined, generateAccessToken(), 'nonsense'];
+const ids: string[] = ['pr_01h455vb4pex5vsknk084sn02q', 'mem_01h455vb4pex5vsknk084sn02q', '%00', '%', 'x'.repeat(99)];
+const cursors: string[] = ['', 'x'];
+beforeAll(async () => {
+  service = await startService();
+  client = await createClient(service);
+  for (let index = 0; index < 2; index += 1) {
+    const tenant = await createTenant(service);
+    tokens.push(tenant.token, await createToken(service, tenant.user, ['read']));
+    await insertPullRequests(service, tenant, [1, 1, 2, 3]);
+    const { body: page } = await client.get<PageBody<{ id: string }>>(
+      '/2025-04/pull-requests?per_page=1',
+      tenant.token,
+    );
+    const { body: members } = await client.get<{ data: MemberBody[] }>('/2025-04/members', tenant.token);
+    ids.push(page.data[0]?.id ?? '', members.data[0]?.id ?? '');
+    cursors.push(page.meta.next_cursor ?? '');
+  }
+});
+afterAll(() => service.close());
+
+const one = (choices: () => readonly string[]) => fc.nat().map(index => choices()[index % choices().length] ?? '');
+const segment = fc.oneof(
+  one(() => ids),
+  fc.string({ unit: 'binary', maxLength: 30 }).map(text => encodeURIComponent(text)),
+  fc.stringMatching(/^[\w%.~;:@!$&'()*+,=-]{0,40}$/),
+);
+const path = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.oneof(
+      fc.constantFrom(
+        '/2025-04/account',
+        '/2025-04/members',
+        '/2025-04/pull-requests',
+        '/2025-04/rules',
+        '/2025-04/users',
+      ),
+      segment.map(id => `/2025-04/members/${id}`),
+      segment.map(id => `/2025-04/members/${id}/pull-requests`),
+      segment.map(id => `/2025-04/pull-requests/${id}`),
+      segment.map(id => `/2025-04/pull-requests/${id}/sync`),
+    ),
+  },
+  { weight: 1, arbitrary: fc.array(segment, { maxLength: 4 }).map(parts => `/${parts.join('/')}`) },
+);
+const value = fc.oneof(
+  fc.integer({ min: -2, max: 102 }).map(String),
+  one(() => cursors),
+  segment,
+);
+const query = fc
+  .array(fc.tuple(fc.oneof(fc.constantFrom('cursor', 'per_page'), segment), value), { maxLength: 3 })
+  .map(pairs => (pairs.length === 0 ? '' : `?${pairs.map(pair => pair.join('=')).join('&')}`));
+const headers = fc.dictionary(
+  fc.constantFrom(
+    'accept',
+    'content-type',
+    'x-request-id',
+    'x-forwarded-host',
+    'accept-encoding',
+    'if-none-match',
+    'range',
+    'origin',
+    'x-http-method-override',
+    'accept-version',
+  ),
+  fc.stringMatching(/^[\x20-\x7e]{0,30}$/),
+  { maxKeys: 3 },
+);
+
+test('no request, whatever it is, is a failure of ours or answered otherwise than the document says', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        method: fc.oneof(
+          { weight: 6, arbitrary: fc.constant('GET' as const) },
+          { weight: 1, arbitrary: fc.constantFrom('PUT', 'DELETE', 'HEAD', 'POST', 'PATCH', 'OPTIONS') },
+        ),
+        path,
+        query,
+        headers,
+        token: one(() => tokens.map(token => token ?? '')),
+        payload: fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.string() }),
+      }),
+      async ({ method, path: pathname, query: search, headers: given, token, payload }) => {
+        const url = (pathname + search).replace(/^\/\/+/, '/');
+        const { status } = await client.send(method as 'GET', url, token === '' ? undefined : token, {
+          headers: given,
+          ...(payload !== undefined && { payload }),
+        });
+        // Without GitHub credentials a sync is answered with 503.
+        expect([200, 400, 401, 403, 404, 405, 413, 415, 503]).toContain(status);
+        if (status === 503) expect([method, /\/sync$/.test(pathname)]).toEqual(['PUT', true]);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
