@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { CommandError, type Context } from './commands/context.ts';
+import { explainCommand } from './commands/explain.ts';
 import { importCommands } from './commands/import.ts';
 import { memberCommands } from './commands/members.ts';
 import { migrateCommand } from './commands/migrate.ts';
@@ -39,6 +40,7 @@ function buildProgram(context: Context): Command {
   importCommands(program, context);
   rescoreCommands(program, context);
   webhookCommands(program, context);
+  explainCommand(program, context);
   for (const command of leaves(program)) command.option('--json', 'answer as one JSON document');
   return program;
 }

@@ -24,8 +24,9 @@ export interface Score {
   breakdown: string;
 }
 
-const minimum = -(2 ** 31);
-const maximum = 2 ** 31 - 1;
+/** What a score and an effect may be. */
+export const scoreLimits = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 } as const;
+const { minimum, maximum } = scoreLimits;
 
 /** V8 optimises no function of more than 60 KB of byte code; this much source stays well below. */
 const sourceLimit = 20_000;

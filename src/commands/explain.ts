@@ -1,0 +1,217 @@
+import type { Command } from 'commander';
+import type { Executor } from '../database/client.ts';
+import {
+  type ExplainablePullRequest,
+  findPullRequestAnywhere,
+  findPullRequestsOfPage,
+  isScoreInDoubt,
+  listScoreChanges,
+  type ScoreChange,
+} from '../database/explanations.ts';
+import { getRuleset } from '../database/rules.ts';
+import { readSnapshot } from '../database/snapshot.ts';
+import { formatId, parseId } from '../ids.ts';
+import type { ExplainedPart } from '../scoring/evaluate.ts';
+import { type Explanation, explainScore } from '../scoring/explain.ts';
+import { factsOf } from '../scoring/facts.ts';
+import { type Answer, answering, CommandError, type Context, seconds, showTime, table, withDeps } from './context.ts';
+import { brief, showExplanation } from './explanation-text.ts';
+
+/** As many lines of history as one looks at. */
+const shownChanges = 20;
+
+interface Page {
+  repository: string;
+  number: number;
+  host: string;
+  /** In lower case, without what may follow the number. */
+  url: string;
+}
+
+/** Reads the address of a pull request's page, or of a page below it. */
+function readPage(text: string): Page | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, host, pathname } = new URL(text);
+  const [, repository, digits] = /^\/([^/]+\/[^/]+)\/pull\/(\d{1,9})(?:\/.*)?$/.exec(pathname) ?? [];
+  if (repository === undefined || !/^https?:$/.test(protocol)) return undefined;
+  const url = `${protocol}//${host}/${repository}/pull/${Number(digits)}`.toLowerCase();
+  return { repository, number: Number(digits), host, url };
+}
+
+/** @throws CommandError where there is none, or more than one */
+async function requirePullRequest(context: Context, executor: Executor, text: string): Promise<ExplainablePullRequest> {
+  const id = parseId('pr', text);
+  const page = readPage(text);
+  if (id === undefined && page === undefined && !text.startsWith('pr_')) {
+    throw new CommandError(
+      `"${brief(text)}" is neither a pull request's id (pr_…) nor its page's address (https://github.com/OWNER/NAME/pull/NUMBER).`,
+    );
+  }
+  const found =
+    page === undefined
+      ? [id === undefined ? undefined : await findPullRequestAnywhere(executor, id)]
+      : (await findPullRequestsOfPage(executor, page)).filter(
+          ({ pullRequest }) => hostOf(pullRequest.url) === page.host,
+        );
+  const [first, ...others] = found;
+  if (first === undefined) {
+    const hint = page === undefined ? 'the API and its links show ids' : `was it imported? ${context.program} import`;
+    throw new CommandError(`There is no pull request ${brief(text, 200)} here: ${hint}.`);
+  }
+  if (others.length > 0) {
+    const ids = found.map(each => `${idOf(each)} (${each?.organisation.login})`);
+    throw new CommandError(`${brief(text, 200)} is stored more than once; name one by its id: ${ids.join(', ')}.`);
+  }
+  return first;
+}
+
+const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
+const idOf = (found: ExplainablePullRequest | undefined) => formatId('pr', found?.pullRequest.id ?? '');
+
+interface Explained {
+  found: ExplainablePullRequest;
+  /** The ruleset that the explanation follows: the one in force, or where the score is out of date, its own. */
+  version: number;
+  explanation: Explanation;
+  /** What the rules in force give; null where the stored score is theirs. */
+  scoreInForce: number | null;
+  changes: ScoreChange[];
+}
+
+async function explainPullRequest(context: Context, executor: Executor, text: string): Promise<Explained> {
+  const found = await requirePullRequest(context, executor, text);
+  const { pullRequest, repository, organisation } = found;
+  const facts = factsOf({ ...pullRequest, repository });
+  const explain = async (version: number) => explainScore(await getRuleset(executor, organisation.id, version), facts);
+  const inForce = organisation.rulesetVersion;
+  // A ruleset that gives the same as one before leaves the number of that one.
+  const isOutdated =
+    pullRequest.rulesetVersion < inForce && (await isScoreInDoubt(executor, organisation.id, pullRequest.id));
+  const version = isOutdated ? pullRequest.rulesetVersion : inForce;
+  return {
+    found,
+    version,
+    explanation: await explain(version),
+    scoreInForce: isOutdated ? (await explain(inForce)).score : null,
+    changes: await listScoreChanges(executor, organisation.id, pullRequest.id),
+  };
+}
+
+/** JSON has no infinity: it becomes null too, and the note tells. */
+function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): unknown {
+  const isInfinite = typeof value === 'number' && !Number.isFinite(value);
+  return {
+    source,
+    kind,
+    value: isInfinite ? null : value,
+    note: isInfinite && note === '' ? 'infinite' : note,
+    chosen,
+    parts: parts.map(representPart),
+  };
+}
+
+function represent({ found, version, explanation, scoreInForce, changes }: Explained): unknown {
+  const { pullRequest, repository, organisation } = found;
+  return {
+    id: idOf(found),
+    url: pullRequest.url,
+    organisation: organisation.login,
+    repository,
+    number: pullRequest.number,
+    title: pullRequest.title,
+    author: pullRequest.author,
+    state: pullRequest.state,
+    score: pullRequest.score,
+    ruleset_version: version,
+    ruleset_version_in_force: organisation.rulesetVersion,
+    outdated: scoreInForce !== null,
+    score_in_force: scoreInForce ?? pullRequest.score,
+    explained_score: explanation.score,
+    sum: explanation.sum,
+    rules: explanation.rules.map(rule => ({
+      ...rule,
+      entries: rule.entries.map(({ condition, amount, ...entry }) => ({
+        ...entry,
+        condition: condition === null ? null : representPart(condition),
+        amount: amount === null ? null : representPart(amount),
+      })),
+    })),
+    history: changes.map(change => ({
+      changed_at: seconds(change.changedAt),
+      from: change.fromScore,
+      to: change.toScore,
+      cause: change.cause,
+      ruleset_version: change.rulesetVersion,
+    })),
+  };
+}
+
+function showStanding(context: Context, { found, version, explanation, scoreInForce }: Explained): string {
+  const { pullRequest, organisation } = found;
+  const { score } = pullRequest;
+  if (organisation.rulesetVersion === 0) {
+    const { program } = context;
+    return `Score ${score}: no rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation.login}`;
+  }
+  const under = version === 0 ? 'from before the first rules' : `under version ${version} of the rules`;
+  const standing =
+    scoreInForce === null
+      ? `Score ${score} ${under}, which is in force.`
+      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${scoreInForce}, and the service will bring it up to date. To watch: ${context.program} rescore --organisation ${organisation.login}`;
+  if (explanation.score === score) return standing;
+  // Facts, score and version are stored together, so the difference is one of releases.
+  return `${standing}\nAnother release of this program came to it; this one comes to ${explanation.score}, as follows.`;
+}
+
+function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {
+  if (cause === 'ruleset') return `version ${rulesetVersion} of the rules`;
+  const what = fromScore === null ? 'first seen' : 'the pull request changed';
+  return rulesetVersion === 0 ? what : `${what}; scored by version ${rulesetVersion}`;
+}
+
+function show(context: Context, explained: Explained): string {
+  const { pullRequest, repository } = explained.found;
+  const { changes } = explained;
+  const latest = changes.slice(-shownChanges);
+  const earlier = changes.length - latest.length;
+  return [
+    `${repository}#${pullRequest.number}  ${brief(pullRequest.title)}`,
+    `${pullRequest.state}, by ${brief(pullRequest.author)}  ${pullRequest.url}  ${idOf(explained.found)}`,
+    '',
+    showStanding(context, explained),
+    '',
+    showExplanation(explained.explanation),
+    '',
+    table(
+      ['CHANGED', 'FROM', 'TO', 'BECAUSE OF'],
+      latest.map(change => [
+        showTime(change.changedAt),
+        change.fromScore === null ? '-' : String(change.fromScore),
+        String(change.toScore),
+        causeOf(change),
+      ]),
+      'The score has not changed yet.',
+    ),
+    ...(earlier > 0 ? [`and ${earlier} earlier changes; --json has them all`] : []),
+  ].join('\n');
+}
+
+export function explainCommand(program: Command, context: Context): void {
+  program
+    .command('explain')
+    .description('why a pull request has its score: each entry of each rule, and what changed the score over time')
+    .argument('<pull-request>', "its id (pr_…) or its page's address")
+    .addHelpText('after', `\nExample:\n  ${context.program} explain https://github.com/acme/web/pull/42`)
+    .action(
+      answering(
+        context,
+        (_options, text = ''): Promise<Answer> =>
+          withDeps(context, ({ database }) =>
+            readSnapshot(database, async ({ executor }) => {
+              const explained = await explainPullRequest(context, executor, text);
+              return { json: represent(explained), text: show(context, explained) };
+            }),
+          ),
+      ),
+    );
+}

@@ -1,0 +1,98 @@
+import { and, asc, eq, gt, isNull, lte, ne, or, type SQL, sql } from 'drizzle-orm';
+import type { Executor } from './client.ts';
+import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from './schema.ts';
+
+/*
+ * What an explanation of a score reads. An operator names a pull request without its organisation, so these look
+ * through all of them.
+ */
+
+export type ExplainablePullRequest = Awaited<ReturnType<typeof selectPullRequests>>[number];
+export type ScoreChange = Awaited<ReturnType<typeof listScoreChanges>>[number];
+
+function selectPullRequests(executor: Executor, condition: SQL | undefined) {
+  return executor
+    .select({
+      pullRequest: pullRequests,
+      repository: repositories.name,
+      organisation: {
+        id: organisations.id,
+        login: organisations.login,
+        rulesetVersion: organisations.rulesetVersion,
+      },
+    })
+    .from(organisations)
+    .innerJoin(pullRequests, eq(pullRequests.organisationId, organisations.id))
+    .innerJoin(
+      repositories,
+      and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
+    )
+    .where(condition)
+    .orderBy(asc(organisations.login), asc(pullRequests.id));
+}
+
+export async function findPullRequestAnywhere(
+  executor: Executor,
+  id: string,
+): Promise<ExplainablePullRequest | undefined> {
+  const [found] = await selectPullRequests(executor, eq(pullRequests.id, id));
+  return found;
+}
+
+/**
+ * Those whose page this is: in all organisations, and of a repository that took another's name also in one.
+ *
+ * @param repository `owner/name`, in any case
+ * @param url in lower case
+ */
+export async function findPullRequestsOfPage(
+  executor: Executor,
+  { repository, number, url }: { repository: string; number: number; url: string },
+): Promise<ExplainablePullRequest[]> {
+  const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
+  const hasNumber = eq(pullRequests.number, number);
+  const named = await selectPullRequests(executor, and(isNamed, hasNumber));
+  if (named.length > 0) return named;
+  // A repository that was renamed has the old name in the pull requests that have not been fetched since. One at a time:
+  // there is no index on addresses, and a statement over all repositories could take too long.
+  const found: ExplainablePullRequest[] = [];
+  for (const { organisationId, id } of await executor
+    .select({ organisationId: repositories.organisationId, id: repositories.id })
+    .from(repositories)
+    .where(ne(sql`lower(${repositories.name})`, repository.toLowerCase()))) {
+    const isOf = and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.repositoryId, id));
+    found.push(...(await selectPullRequests(executor, and(isOf, hasNumber, eq(sql`lower(${pullRequests.url})`, url)))));
+  }
+  return found;
+}
+
+/** Whether the score has yet to be looked at since the rules changed; where not, it is what the rules in force give. */
+export async function isScoreInDoubt(
+  executor: Executor,
+  organisationId: string,
+  pullRequestId: string,
+): Promise<boolean> {
+  const { fromId, untilId } = rescoreRanges;
+  const covers = and(lte(fromId, pullRequestId), or(isNull(untilId), gt(untilId, pullRequestId)));
+  const ranges = await executor
+    .select({ fromId })
+    .from(rescoreRanges)
+    .where(and(eq(rescoreRanges.organisationId, organisationId), covers))
+    .limit(1);
+  return ranges.length > 0;
+}
+
+/** Every change of a pull request's score, the earliest first. */
+export function listScoreChanges(executor: Executor, organisationId: string, pullRequestId: string) {
+  return executor
+    .select({
+      changedAt: scoreChanges.changedAt,
+      fromScore: scoreChanges.fromScore,
+      toScore: scoreChanges.toScore,
+      cause: scoreChanges.cause,
+      rulesetVersion: scoreChanges.rulesetVersion,
+    })
+    .from(scoreChanges)
+    .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, pullRequestId)))
+    .orderBy(asc(scoreChanges.id));
+}

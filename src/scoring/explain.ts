@@ -1,0 +1,125 @@
+/** Why a pull request has its score: each rule and entry in order, what it came to, and why it counted or did not. */
+import { type CheckedEntry, clampScore, scoreLimits } from './compile.ts';
+import { type ExplainedPart, explainExpression } from './evaluate.ts';
+import type { Facts } from './facts.ts';
+import { roundHalfAway } from './functions.ts';
+import { checkRule, type RuleAction, type RuleDefinition, type RuleLogic } from './ruleset.ts';
+
+export type EntryOutcome =
+  | 'counted'
+  | 'condition_false'
+  /** The rounded value is 0. */
+  | 'zero'
+  | 'absent'
+  | 'not_finite'
+  /** The rounded value lies outside 32 bits. */
+  | 'out_of_range'
+  | 'disabled'
+  /** The rule was saved by another version of this program and is no longer valid. */
+  | 'invalid';
+
+export interface ExplainedEntry {
+  /** Its place in the rule, from 1. */
+  entry: number;
+  action: RuleAction;
+  expression: string;
+  value: string;
+  outcome: EntryOutcome;
+  /** What is added or subtracted: 0 where it did not count. */
+  effect: number;
+  /** Why, in words that follow "because": lower case, without a full stop. */
+  reason: string;
+  /** Null where it was not looked at. */
+  condition: ExplainedPart | null;
+  /** Null where the condition is not true. */
+  amount: ExplainedPart | null;
+}
+
+export interface ExplainedRule {
+  name: string;
+  enabled: boolean;
+  /** Whole sentences; where there is one, no entry of the rule counts. */
+  problems: string[];
+  entries: ExplainedEntry[];
+}
+
+export interface Explanation {
+  rules: ExplainedRule[];
+  /** Of all effects, before it is held within 32 bits. */
+  sum: number;
+  score: number;
+}
+
+/** Where a value became absent or infinite: the part that did so by itself. */
+function originOf(part: ExplainedPart, isWanted: (part: ExplainedPart) => boolean): ExplainedPart {
+  const next = part.parts.find(inner => inner.chosen && isWanted(inner));
+  return next === undefined ? part : originOf(next, isWanted);
+}
+
+const isAbsent = ({ value }: ExplainedPart) => value === null;
+const isInfinite = ({ value }: ExplainedPart) => typeof value === 'number' && !Number.isFinite(value);
+
+const because = ({ note }: ExplainedPart) => (note === '' ? '' : `: ${note}`);
+
+type Judgement = Pick<ExplainedEntry, 'outcome' | 'effect' | 'reason'>;
+
+function judge(amount: ExplainedPart, action: RuleAction): Judgement {
+  const left = (outcome: EntryOutcome, reason: string): Judgement => ({ outcome, effect: 0, reason });
+  const { value } = amount;
+  if (typeof value !== 'number') {
+    const origin = originOf(amount, isAbsent);
+    const cause = origin === amount ? because(origin) : `, as \`${origin.source}\` is absent${because(origin)}`;
+    return left('absent', `its value is absent${cause}`);
+  }
+  if (!Number.isFinite(value)) {
+    const origin = originOf(amount, isInfinite);
+    const cause = origin === amount ? because(origin) : `, as \`${origin.source}\` is infinite${because(origin)}`;
+    return left('not_finite', `its value is infinite${cause}`);
+  }
+  const effect = roundHalfAway(value);
+  const rounded = effect === value ? '' : `, rounded from ${value}`;
+  if (effect === 0) return left('zero', `its value is 0${rounded}`);
+  const { minimum, maximum } = scoreLimits;
+  if (effect < minimum || effect > maximum) {
+    return left('out_of_range', `its value ${effect} lies outside ${minimum} to ${maximum}`);
+  }
+  return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
+}
+
+function explainEntry({ condition, value, action, expression }: CheckedEntry, logic: RuleLogic, facts: Facts) {
+  const explained = explainExpression(expression, condition, facts);
+  if (explained.value !== true) {
+    const judgement: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };
+    return { ...judgement, condition: explained, amount: null };
+  }
+  const amount = explainExpression(logic.effect.value, value, facts);
+  return { ...judge(amount, action), condition: explained, amount };
+}
+
+function explainRule(rule: RuleDefinition, facts: Facts): ExplainedRule {
+  const { entries: checked, problems } = rule.is_enabled ? checkRule(rule) : { entries: [], problems: [] };
+  const unread: Judgement = rule.is_enabled
+    ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
+    : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
+  const entries = rule.logic.map((logic, index): ExplainedEntry => {
+    const entry = problems.length === 0 ? checked[index] : undefined;
+    return {
+      entry: index + 1,
+      action: logic.effect.action,
+      expression: logic.expression,
+      value: logic.effect.value,
+      ...(entry === undefined ? { ...unread, condition: null, amount: null } : explainEntry(entry, logic, facts)),
+    };
+  });
+  return { name: rule.name, enabled: rule.is_enabled, problems: problems.map(({ message }) => message), entries };
+}
+
+/** Comes to the same score as the compiled rules do. Never throws. */
+export function explainScore(rules: readonly RuleDefinition[], facts: Facts): Explanation {
+  const explained = rules.map(rule => explainRule(rule, facts));
+  let sum = 0;
+  for (const { entries } of explained) {
+    for (const { action, effect } of entries) sum += action === 'ADD' ? effect : -effect;
+  }
+  return { rules: explained, sum, score: clampScore(sum) };
+}

@@ -1,0 +1,286 @@
+import { PassThrough } from 'node:stream';
+import { Command } from 'commander';
+import { eq } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { explainCommand } from '../../src/commands/explain.ts';
+import { pullRequests, repositories } from '../../src/database/schema.ts';
+import { formatId } from '../../src/ids.ts';
+import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { createTenant } from '../support/service.ts';
+
+let scene: Scene;
+let id: string;
+
+const rule = (name: string, ...logic: [expression: string, value: string, action?: 'ADD' | 'SUBTRACT'][]) =>
+  ({
+    name,
+    description: '',
+    is_enabled: true,
+    logic: logic.map(([expression, value, action = 'ADD']) => ({ expression, effect: { action, value } })),
+  }) satisfies RuleDefinition;
+
+const rules: RuleDefinition[] = [
+  rule('Merged', ['merged', '10']),
+  rule('Size', ['merged && size <= 200', '5'], ['size > 400', 'min(20, per(size - 400, 100))', 'SUBTRACT']),
+  rule('Quick', ['hours_to_merge <= 24 || has_label("priority: high")', '8']),
+  rule('Tests', ['any_file("test/**") && !draft', 'hours_to_merge / 2']),
+  { ...rule('Bots', ['author_is_bot', '10', 'SUBTRACT']), is_enabled: false },
+];
+
+/** Runs the command as `main` does. */
+async function explain(...operands: string[]): Promise<string> {
+  const stdout = new PassThrough();
+  const program = new Command('pullscore').exitOverride();
+  explainCommand(program, {
+    config: scene.service.config,
+    log: pino({ level: 'silent' }),
+    program: 'pullscore',
+    interrupted: new AbortController().signal,
+    stdout,
+    stderr: new PassThrough(),
+  });
+  for (const command of program.commands) command.option('--json');
+  await program.parseAsync(['explain', ...operands], { from: 'user' });
+  stdout.end();
+  return (await stdout.toArray()).join('');
+}
+
+const explainJson = async (operand: string) => JSON.parse(await explain(operand, '--json'));
+
+async function applyAndScore(next: RuleDefinition[]): Promise<void> {
+  await scene.applyRules(next);
+  while ((await rescoreBatch(scene.service, scene.organisation.id)) > 0);
+}
+
+beforeAll(async () => {
+  scene = await startScene();
+  scene.acme.member('grace', { name: 'Grace' });
+  scene.web.addPullRequest({
+    title: 'Answer 404 for unknown members',
+    state: 'MERGED',
+    createdAt: 1_767_571_200,
+    mergedAt: 1_767_571_200 + 36 * 3600,
+    closedAt: 1_767_571_200 + 36 * 3600,
+    additions: 400,
+    deletions: 312,
+    labels: ['Bug', 'Priority: high'],
+    files: [
+      { path: 'src/members.ts', additions: 400, deletions: 312 },
+      { path: 'test/members.test.ts', additions: 0, deletions: 0 },
+    ],
+  });
+  await scene.applyRules([rule('Merged', ['merged', '4'])]);
+  await scene.import();
+  await applyAndScore(rules);
+  const [row] = await scene.service.database.executor.select({ id: pullRequests.id }).from(pullRequests);
+  id = formatId('pr', row?.id ?? '');
+});
+afterAll(() => scene.close());
+
+/** The text without what no two runs share. */
+const still = (text: string) => text.replaceAll(id, 'pr_1').replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME');
+
+test('each entry is shown with the value of every part, and why it did or did not count', async () => {
+  expect(still(await explain(id))).toBe(`acme/web#1  Answer 404 for unknown members
+merged, by grace  https://github.com/acme/web/pull/1  pr_1
+
+Score 33 under version 2 of the rules, which is in force.
+
+    +10  Merged
+         merged = true
+
+      ·  Size, entry 1: its condition is false
+         merged && size <= 200 → false
+           merged = true
+           size <= 200 → false   where size = 712 (additions 400 + deletions 312)
+
+     -3  Size, entry 2
+         size > 400 → true   where size = 712 (additions 400 + deletions 312)
+         min(20, per(size - 400, 100)) → 3
+           per(size - 400, 100) → 3
+             size - 400 → 312   where size = 712
+
+     +8  Quick
+         hours_to_merge <= 24 || has_label("priority: high") → true
+           hours_to_merge <= 24 → false   where hours_to_merge = 36
+           has_label("priority: high") → true   where labels = ["Bug", "Priority: high"]
+
+    +18  Tests
+         any_file("test/**") && !draft → true
+           any_file("test/**") → true (1 of 2 files: test/members.test.ts)
+           !draft → true   where draft = false
+         hours_to_merge / 2 → 18   where hours_to_merge = 36
+
+      ·  Bots: the rule is disabled
+
+───────
+     33  in all
+
+CHANGED           FROM  TO  BECAUSE OF
+TIME  -     4   first seen; scored by version 1
+TIME  4     33  version 2 of the rules
+`);
+});
+
+test('--json has the same', async () => {
+  const answer = await explainJson(id);
+  expect(answer).toMatchObject({
+    id,
+    url: 'https://github.com/acme/web/pull/1',
+    organisation: 'acme',
+    repository: 'acme/web',
+    number: 1,
+    score: 33,
+    ruleset_version: 2,
+    ruleset_version_in_force: 2,
+    outdated: false,
+    score_in_force: 33,
+    explained_score: 33,
+    sum: 33,
+    history: [
+      { changed_at: expect.any(Number), from: null, to: 4, cause: 'pull_request', ruleset_version: 1 },
+      { changed_at: expect.any(Number), from: 4, to: 33, cause: 'ruleset', ruleset_version: 2 },
+    ],
+  });
+  const outcomes = answer.rules.map(({ name, entries }: { name: string; entries: { outcome: string }[] }) => [
+    name,
+    ...entries.map(({ outcome }) => outcome),
+  ]);
+  expect(outcomes).toEqual([
+    ['Merged', 'counted'],
+    ['Size', 'condition_false', 'counted'],
+    ['Quick', 'counted'],
+    ['Tests', 'counted'],
+    ['Bots', 'disabled'],
+  ]);
+  expect(answer.rules[1].entries[0].condition.parts[1]).toEqual({
+    source: 'size <= 200',
+    kind: 'operation',
+    value: false,
+    note: '',
+    chosen: true,
+    parts: [
+      { source: 'size', kind: 'fact', value: 712, note: 'additions 400 + deletions 312', chosen: true, parts: [] },
+    ],
+  });
+});
+
+describe('a pull request is named', () => {
+  test.each([
+    'https://github.com/acme/web/pull/1',
+    'https://github.com/Acme/WEB/pull/1/',
+    'https://github.com/acme/web/pull/1/files?w=1#diff-0',
+    'http://GitHub.com/acme/web/pull/001',
+  ])('by %s', async url => {
+    expect((await explainJson(url)).id).toBe(id);
+  });
+
+  test.each([
+    ['pr_01jz8k3v5xe2ksn5q0w4g7h9ab', 'There is no pull request pr_01jz8k3v5xe2ksn5q0w4g7h9ab here'],
+    ['pr_no', 'There is no pull request pr_no here'],
+    ['https://github.com/acme/web/pull/2', 'There is no pull request https://github.com/acme/web/pull/2 here: was it'],
+    ['https://github.com/acme/api/pull/1', 'There is no pull request'],
+    ['https://ghe.acme.example/acme/web/pull/1', 'There is no pull request'],
+    ['https://github.com/acme/web/issues/1', 'is neither a pull request'],
+    ['https://github.com/acme/web/pull/12345678901', 'is neither a pull request'],
+    ['ftp://github.com/acme/web/pull/1', 'is neither a pull request'],
+    ['acme/web#1', 'is neither a pull request'],
+    ['', 'is neither a pull request'],
+    ['\u001b[31m', '"[31m" is neither a pull request'],
+    ['mem_01jz8k3v5xe2ksn5q0w4g7h9ab', 'is neither a pull request'],
+  ])('and not by %j', async (operand, message) => {
+    await expect(explain(operand)).rejects.toThrow(message);
+  });
+
+  test('by the old and the new address of a renamed repository', async () => {
+    const { executor } = scene.service.database;
+    await executor.update(repositories).set({ name: 'acme/website' }).where(eq(repositories.name, 'acme/web'));
+    try {
+      expect((await explainJson('https://github.com/acme/website/pull/1')).id).toBe(id);
+      expect((await explainJson('https://github.com/acme/web/pull/1')).id).toBe(id);
+      await expect(explain('https://github.com/acme/web/pull/2')).rejects.toThrow('There is no pull request');
+    } finally {
+      await executor.update(repositories).set({ name: 'acme/web' }).where(eq(repositories.name, 'acme/website'));
+    }
+  });
+
+  test('by its id where two organisations have one of the same address', async () => {
+    const other = await createTenant(scene.service, { login: 'other' });
+    const [added] = await insertPullRequests(scene.service, other, [1_700_000_000]);
+    const otherId = formatId('pr', added ?? '');
+    const both = [`${id} (acme)`, `${otherId} (other)`].join(', ');
+    await expect(explain('https://github.com/acme/web/pull/1')).rejects.toThrow(
+      `is stored more than once; name one by its id: ${both}.`,
+    );
+    expect((await explainJson(otherId)).organisation).toBe('other');
+    expect(await explain(otherId)).toContain(
+      'Score 0: no rules have been applied yet. Apply some: pullscore rules apply FILE --organisation other\n\nThere are no rules',
+    );
+  });
+});
+
+describe('a score', () => {
+  test('that is out of date is explained as it was made, beside what the rules in force give', async () => {
+    await scene.applyRules([rule('Merged', ['merged', '7'])]);
+    expect(await explain(id)).toContain(
+      'Score 33 under version 2 of the rules. It is out of date: version 3, in force, gives 7, and the service will bring it up to date. To watch: pullscore rescore --organisation acme',
+    );
+    expect(await explainJson(id)).toMatchObject({
+      score: 33,
+      ruleset_version: 2,
+      ruleset_version_in_force: 3,
+      outdated: true,
+      score_in_force: 7,
+    });
+    await applyAndScore(rules);
+    // The row keeps the number of version 2, which gave the same.
+    expect(await explainJson(id)).toMatchObject({ score: 33, ruleset_version: 4, outdated: false });
+  });
+
+  test('that another release made is told from what this one makes of it', async () => {
+    const { executor } = scene.service.database;
+    await executor.update(pullRequests).set({ score: 34 }).where(eq(pullRequests.number, 1));
+    try {
+      expect(await explain(id)).toContain(
+        'Another release of this program came to it; this one comes to 33, as follows.',
+      );
+    } finally {
+      await executor.update(pullRequests).set({ score: 33 }).where(eq(pullRequests.number, 1));
+    }
+  });
+
+  test('says which rules are no longer valid, and holds its sum within 32 bits', async () => {
+    const most = '2147483647';
+    await applyAndScore([rule('Old', ['title.length > 3', '1']), rule('Most', ['merged', most], ['merged', most])]);
+    const text = await explain(id);
+    expect(text).toContain(`      ·  Old: the rule is no longer valid and does not count
+         Rule "Old", entry 1, expression: `);
+    expect(text).toContain('\n2147483647  in all: the sum 4294967294, held within 32 bits\n');
+    await applyAndScore(rules);
+  });
+
+  test('shows the latest changes, and tells of earlier ones', async () => {
+    for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
+    const { history } = await explainJson(id);
+    expect(history.length).toBeGreaterThan(21);
+    expect(history.at(-1)).toMatchObject({ from: 20, to: 21, cause: 'ruleset' });
+    expect(await explain(id)).toContain(`and ${history.length - 20} earlier changes; --json has them all`);
+    await applyAndScore(rules);
+  });
+});
+
+test('titles, labels and paths steer no terminal', async () => {
+  const { executor } = scene.service.database;
+  const hostile = 'a\u001b]0;owned\u0007\n\u202eb\u009b31m';
+  await executor.update(pullRequests).set({ title: hostile, labels: [hostile], files: [hostile], author: hostile });
+  await applyAndScore([
+    rule(`Rule ${hostile}`.replace('\n', ' '), ['has_label("a") || any_file("**") || title == "x"', '1']),
+  ]);
+  const text = await explain(id);
+  expect(text).toMatch(/^[\n\P{C}]*$/u);
+  expect(text).toContain('a ]0;owned b 31m');
+});

@@ -1,0 +1,185 @@
+import { describe, expect, test } from 'vitest';
+import { type ExplainedPart, explainExpression } from '../../src/scoring/evaluate.ts';
+import { explainScore } from '../../src/scoring/explain.ts';
+import { parseExpression } from '../../src/scoring/expression.ts';
+import type { RuleAction, RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { factsWith } from './generate.ts';
+
+const facts = factsWith({
+  state: 'merged',
+  merged: true,
+  additions: 40,
+  deletions: 12,
+  size: 52,
+  changed_files: 240,
+  created_at: 1_767_571_200,
+  merged_at: 1_767_657_600,
+  hours_to_merge: 24,
+  hours_to_first_review: null,
+  milestone: null,
+  labels: ['Bug', 'urgent'],
+  files: ['src/a.ts', 'src/b.ts', 'test/a.test.ts', 'docs/a.md', 'docs/b.md'],
+});
+
+/** Each part in one line, parts of parts in brackets. */
+const brief = ({ source, value, note, chosen, parts }: ExplainedPart): string =>
+  `${chosen ? '' : 'not chosen: '}${source} = ${JSON.stringify(value)}${note === '' ? '' : ` (${note})`}${
+    parts.length === 0 ? '' : ` [${parts.map(brief).join('; ')}]`
+  }`;
+
+const explained = (source: string, type: 'boolean' | 'number' = 'boolean') =>
+  brief(explainExpression(source, parseExpression(source, type), facts));
+
+describe('an explained expression', () => {
+  test.each([
+    [
+      'merged && size <= 200',
+      'merged && size <= 200 = true [merged = true; size <= 200 = true [size = 52 (additions 40 + deletions 12)]]',
+    ],
+    [
+      'merged && !draft && (from_fork || merged)',
+      'merged && !draft && (from_fork || merged) = true [merged = true; !draft = true [draft = false]; from_fork || merged = true [from_fork = false; merged = true]]',
+    ],
+    [
+      'hours_to_first_review < 4',
+      'hours_to_first_review < 4 = false [hours_to_first_review = null (nobody else has reviewed it)]',
+    ],
+    ['milestone != "2.0"', 'milestone != "2.0" = false [milestone = null (it is in no milestone)]'],
+    [
+      'lower(milestone) in ["a"]',
+      'lower(milestone) in ["a"] = false [lower(milestone) = null [milestone = null (it is in no milestone)]]',
+    ],
+    ['has_label("bug")', 'has_label("bug") = true [labels = ["Bug","urgent"]]'],
+    ['"Bug" in labels', '"Bug" in labels = true [labels = ["Bug","urgent"]]'],
+    [
+      'merged_at >= date("2026-01-06")',
+      'merged_at >= date("2026-01-06") = true [merged_at = 1767657600 (2026-01-06T00:00:00Z); date("2026-01-06") = 1767657600]',
+    ],
+    ['true', 'true = true'],
+  ])('%s', (source, expected) => {
+    expect(explained(source)).toBe(expected);
+  });
+
+  test.each([
+    [
+      'merged ? additions * 2 : commits',
+      'merged ? additions * 2 : commits = 80 [merged = true; additions * 2 = 80 [additions = 40]; not chosen: commits = 0]',
+    ],
+    [
+      '(additions + deletions) / 20',
+      '(additions + deletions) / 20 = 2.6 [additions + deletions = 52 [additions = 40; deletions = 12]]',
+    ],
+    [
+      'size / commits',
+      'size / commits = null (a division by zero) [size = 52 (additions 40 + deletions 12); commits = 0]',
+    ],
+    [
+      'per(size, commits) - 1',
+      'per(size, commits) - 1 = null [per(size, commits) = null (a division by zero) [size = 52 (additions 40 + deletions 12); commits = 0]]',
+    ],
+    ['5 % commits', '5 % commits = null (a division by zero) [commits = 0]'],
+    ['1e300 * 1e300', '1e300 * 1e300 = null (it is too large)'],
+    ['1e300 * 1e300 * 0', '1e300 * 1e300 * 0 = null (it has no result) [1e300 * 1e300 = null (it is too large)]'],
+    [
+      '-hours_to_first_review',
+      '-hours_to_first_review = null [hours_to_first_review = null (nobody else has reviewed it)]',
+    ],
+  ])('%s', (source, expected) => {
+    expect(explained(source, 'number')).toBe(expected);
+  });
+
+  test.each([
+    ['any_file("src/**")', 'true (2 of 5 files, the first of 240: src/a.ts, src/b.ts)'],
+    ['any_file("**/*.sql")', 'false (none of 5 files, the first of 240)'],
+    [
+      'count_files("**") > 9',
+      'false [count_files("**") = 5 (5 of 5 files, the first of 240: src/a.ts, src/b.ts, test/a.test.ts and 2 more)]',
+    ],
+    ['all_files("{src,test}/**")', 'false (2 of 5 files, the first of 240 do not match: docs/a.md, docs/b.md)'],
+    ['all_files("**")', 'true (all of 5 files, the first of 240)'],
+  ])('%s tells the files that decided', (source, expected) => {
+    expect(explained(source)).toBe(`${source} = ${expected}`);
+  });
+
+  test('of no files says so', () => {
+    const tree = parseExpression('all_files("**")', 'boolean');
+    expect(brief(explainExpression('all_files("**")', tree, factsWith()))).toBe(
+      'all_files("**") = false (there are no files)',
+    );
+  });
+});
+
+const rule = (name: string, expression: string, value: string, action: RuleAction = 'ADD'): RuleDefinition => ({
+  name,
+  description: '',
+  is_enabled: true,
+  logic: [{ expression, effect: { action, value } }],
+});
+
+describe('an entry', () => {
+  test.each([
+    ['merged', '5', 'counted', 5, 'it adds 5'],
+    ['merged', '(additions + deletions) / 20', 'counted', 3, 'it adds 3, rounded from 2.6'],
+    ['draft', '5', 'condition_false', 0, 'its condition is false'],
+    ['merged', 'commits', 'zero', 0, 'its value is 0'],
+    ['merged', '-0.4', 'zero', 0, 'its value is 0, rounded from -0.4'],
+    ['merged', 'hours_to_first_review', 'absent', 0, 'its value is absent: nobody else has reviewed it'],
+    [
+      'merged',
+      'min(5, 24 - hours_to_first_review)',
+      'absent',
+      0,
+      'its value is absent, as `hours_to_first_review` is absent: nobody else has reviewed it',
+    ],
+    ['merged', '0 / commits', 'absent', 0, 'its value is absent: a division by zero'],
+    [
+      'merged',
+      'merged ? 1 + length(milestone) : hours_to_first_review',
+      'absent',
+      0,
+      'its value is absent, as `milestone` is absent: it is in no milestone',
+    ],
+    [
+      'merged',
+      '1 + size / commits',
+      'not_finite',
+      0,
+      'its value is infinite, as `size / commits` is infinite: a division by zero',
+    ],
+    ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 lies outside -2147483648 to 2147483647'],
+  ])('where %s, of the value %s, is %s', (expression, value, outcome, effect, reason) => {
+    const { rules, score } = explainScore([rule('R', expression, value)], facts);
+    expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression, value, outcome, effect, reason });
+    expect(score).toBe(effect);
+  });
+
+  test('of a rule that is disabled or no longer valid does not count and is not looked at', () => {
+    const { rules, score } = explainScore(
+      [
+        { ...rule('Off', 'true', '1'), is_enabled: false },
+        { ...rule('Old', 'true', '2'), logic: [...rule('', 'true', '2').logic, ...rule('', 'weather', '3').logic] },
+        rule('Empty', 'true', '4', 'MULTIPLY' as RuleAction),
+        rule('Good', 'true', '8', 'SUBTRACT'),
+      ],
+      facts,
+    );
+    expect(score).toBe(-8);
+    expect(rules.map(({ entries }) => entries.map(({ outcome }) => outcome))).toEqual([
+      ['disabled'],
+      ['invalid', 'invalid'],
+      ['invalid'],
+      ['counted'],
+    ]);
+    expect(rules.map(({ problems }) => problems.length)).toEqual([0, 1, 1, 0]);
+    expect(rules[1]?.entries[0]).toMatchObject({
+      condition: null,
+      amount: null,
+      reason: 'its rule is no longer valid',
+    });
+  });
+
+  test('counts with all others in a sum that is held within 32 bits', () => {
+    const most = rule('R', 'true', '2147483647');
+    expect(explainScore([most, { ...most, name: 'S' }], facts)).toMatchObject({ sum: 4294967294, score: 2147483647 });
+  });
+});
