@@ -39,9 +39,13 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   const loops = config.worker ? startLoops(deps) : undefined;
   closeOnSignal(context, async signal => {
     app.drain();
-    // Ctrl-C comes from a person, who waits; SIGTERM from an orchestrator that still sends requests.
-    if (signal === 'SIGTERM') await delay(drainMilliseconds);
-    await Promise.all([app.close(), loops?.stop()]);
+    const stopAnswering = async () => {
+      // Ctrl-C comes from a person, who waits; SIGTERM from an orchestrator that still sends requests.
+      if (signal === 'SIGTERM') await delay(drainMilliseconds);
+      await app.close();
+    };
+    // The loops at once: a fetch may take most of the time there is.
+    await Promise.all([loops?.stop(), stopAnswering()]);
     await deps.close();
   });
   if (interrupted.aborted) return;

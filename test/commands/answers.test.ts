@@ -1,0 +1,327 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isAccessToken } from '../../src/access-token.ts';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { createDatabase } from '../support/service.ts';
+import { type Environment, requireBuild, run, runJson } from './support.ts';
+
+/*
+ * One story on one database, told from the first command to the last: each test finds what those before it did.
+ */
+
+let github: GithubStandIn;
+let environment: Environment;
+let drop: () => Promise<void>;
+let folder: string;
+
+beforeAll(async () => {
+  await requireBuild();
+  const database = await createDatabase();
+  drop = database.drop;
+  github = await startGithub();
+  environment = { DATABASE_URL: database.url, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
+  folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
+  const acme = github.organisation('Acme', { name: 'Acme Corporation' });
+  acme.member('ada', { name: 'Ada' });
+  acme.member('bert');
+  for (let index = 0; index < 60; index += 1)
+    acme.repository('web').addPullRequest({ additions: index, createdAt: 1_700_000_000 });
+  acme.repository('api').addPullRequest({ author: github.account('stranger') });
+});
+afterAll(async () => {
+  await github.close();
+  await drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const seconds = expect.any(Number);
+const acme = () => ['--organisation', 'acme'];
+
+describe('with nothing there yet', () => {
+  test('lists are empty, and say what to do', async () => {
+    const [organisations, users, tokens, json] = await Promise.all([
+      run(environment, 'organisation', 'list'),
+      run(environment, 'user', 'list'),
+      run(environment, 'token', 'list'),
+      runJson<unknown[]>(environment, 'organisation', 'list'),
+    ]);
+    expect(organisations).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('pullscore organisation add LOGIN'),
+    });
+    expect(users).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('pullscore user add --organisation LOGIN'),
+    });
+    expect(tokens).toMatchObject({ code: 0, stdout: expect.stringContaining('pullscore token create --user EMAIL') });
+    expect(json).toEqual([]);
+    expect(organisations.stderr).toBe('');
+  });
+});
+
+test('an organisation is added as GitHub has it, once', async () => {
+  expect(await runJson(environment, 'organisation', 'add', 'acme')).toEqual({
+    id: expect.stringMatching(/^org_[0-9a-z]{26}$/),
+    login: 'Acme',
+    name: 'Acme Corporation',
+    photo_url: github.organisation('acme').avatarUrl,
+    webhooks_enabled: true,
+    ruleset_version: 0,
+    created_at: seconds,
+  });
+  expect(await run(environment, 'organisation', 'add', 'ACME')).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: 'pullscore: The organisation ACME is there already.\n',
+  });
+  expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'Acme' }]);
+});
+
+test('a user is added, listed, and known by the address in any case', async () => {
+  const add = ['user', 'add', ...acme(), '--name', 'Ada Lovelace', '--email'];
+  const ada = await runJson(environment, ...add, 'ada@acme.example');
+  expect(ada).toEqual({
+    id: expect.stringMatching(/^usr_[0-9a-z]{26}$/),
+    organisation: 'Acme',
+    name: 'Ada Lovelace',
+    email: 'ada@acme.example',
+    photo_url: '',
+    created_at: seconds,
+  });
+  const [again, list] = await Promise.all([
+    run(environment, ...add, 'ADA@acme.example'),
+    run(environment, 'user', 'list'),
+  ]);
+  expect(again).toMatchObject({ code: 1, stderr: 'pullscore: Acme has a user ADA@acme.example already.\n' });
+  expect(list.stdout).toMatch(/^EMAIL +NAME +ORGANISATION\nada@acme\.example +Ada Lovelace +Acme\n$/);
+});
+
+describe('a token', () => {
+  test('is shown once, with exactly its id, scopes and end', async () => {
+    const created = await runJson<{ id: string; token: string }>(
+      environment,
+      ...[
+        'token',
+        'create',
+        '--user',
+        'Ada@acme.example',
+        '--name',
+        'ci',
+        '--scopes',
+        'delete,read,sync',
+        '--expires',
+        '90d',
+      ],
+    );
+    expect(created).toEqual({
+      id: expect.stringMatching(/^tok_[0-9a-z]{26}$/),
+      token: expect.stringMatching(/^ps_[0-9A-Za-z]{38}$/),
+      scopes: ['read', 'sync', 'delete'],
+      expires_at: seconds,
+    });
+    expect(isAccessToken(created.token)).toBe(true);
+    const list = await run(environment, 'token', 'list', '--json');
+    expect(list.stdout).not.toContain(created.token);
+    expect(JSON.parse(list.stdout)).toEqual([
+      {
+        id: created.id,
+        name: 'ci',
+        user: 'ada@acme.example',
+        organisation: 'Acme',
+        scopes: ['read', 'sync', 'delete'],
+        state: 'valid',
+        created_at: seconds,
+        expires_at: seconds,
+        revoked_at: null,
+        last_used_at: null,
+      },
+    ]);
+  });
+
+  test('by default only reads and does not end; as text it stands alone, to be taken by a script', async () => {
+    const [json, text] = await Promise.all([
+      runJson(environment, 'token', 'create', '--user', 'ada@acme.example'),
+      run(environment, 'token', 'create', '--user', 'ada@acme.example'),
+    ]);
+    expect(json).toMatchObject({ scopes: ['read'], expires_at: null });
+    expect(text.stdout).toMatch(/^ps_[0-9A-Za-z]{38}\n$/);
+  });
+
+  test('can end after a while or on a day', async () => {
+    const create = ['token', 'create', '--user', 'ada@acme.example', '--expires'];
+    const [weeks, day] = await Promise.all([
+      runJson(environment, ...create, '4w'),
+      runJson(environment, ...create, '2099-01-31'),
+    ]);
+    expect(Math.abs(Number(weeks.expires_at) - (Date.now() / 1000 + 28 * 86_400))).toBeLessThan(60);
+    expect(day.expires_at).toBe(Date.parse('2099-01-31T00:00:00Z') / 1000);
+  });
+
+  test('is revoked by its id, and stays in the list', async () => {
+    const { id } = await runJson(environment, 'token', 'create', '--user', 'ada@acme.example');
+    expect(await runJson(environment, 'token', 'revoke', String(id))).toEqual({ id, revoked: true });
+    const list = await runJson<{ id: string; state: string }[]>(environment, 'token', 'list');
+    expect(list.find(token => token.id === id)?.state).toBe('revoked');
+    const unknown = await run(environment, 'token', 'revoke', 'tok_00000000000000000000000000');
+    expect(unknown).toMatchObject({ code: 1, stdout: '' });
+    expect(unknown.stderr).toMatch(/^pullscore: There is no token tok_0+\. List them: pullscore token list\n$/);
+  });
+});
+
+describe('rules', () => {
+  const file = (name: string, text: string) => {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const good = `rules:
+  - name: Size
+    description: By lines.
+    logic:
+      - expression: additions > 0
+        effect: { action: ADD, value: additions }
+tests:
+  - name: ten lines are ten points
+    pull_request: { additions: 10 }
+    score: 10
+`;
+
+  test('are checked with their tests, without a database or a configuration', async () => {
+    const path = file('good.yaml', good);
+    const broken = { DATABASE_URL: 'nonsense', PORT: 'x' };
+    const [json, text] = await Promise.all([
+      runJson(broken, 'rules', 'check', path),
+      run(broken, 'rules', 'check', path),
+    ]);
+    expect(json).toEqual({ valid: true, rules: 1, tests: 1 });
+    expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rules; 1 tests passed.\n`, stderr: '' });
+  });
+
+  test('are applied, exported as they were, and applied again without a change', async () => {
+    const path = file('good.yaml', good);
+    expect(await runJson(environment, 'rules', 'apply', path, ...acme())).toEqual({
+      organisation: 'Acme',
+      version: 1,
+      changed: true,
+      rules: 1,
+    });
+    const exported = await run(environment, 'rules', 'export', ...acme());
+    const round = file('exported.yaml', exported.stdout);
+    expect(await runJson(environment, 'rules', 'apply', round, ...acme())).toMatchObject({
+      version: 1,
+      changed: false,
+    });
+    expect(await runJson(environment, 'rules', 'export', ...acme())).toEqual({
+      rules: [
+        {
+          name: 'Size',
+          description: 'By lines.',
+          is_enabled: true,
+          logic: [{ expression: 'additions > 0', effect: { action: 'ADD', value: 'additions' } }],
+        },
+      ],
+    });
+  });
+
+  test('with mistakes are refused by line, and change nothing', async () => {
+    const path = file(
+      'bad.yaml',
+      good.replace('additions > 0', 'aditions > 0').replace('value: additions', 'value: nope'),
+    );
+    const [check, apply] = await Promise.all([
+      run(environment, 'rules', 'check', path),
+      run(environment, 'rules', 'apply', path, ...acme()),
+    ]);
+    expect(check).toMatchObject({ code: 1, stdout: '' });
+    expect(check.stderr.split('\n')).toEqual([
+      expect.stringContaining(`${path}:5: Rule "Size", entry 1, expression:`),
+      expect.stringContaining(`${path}:6: Rule "Size", entry 1, value:`),
+      `pullscore: ${path} has 2 problems: mend them and check it again.`,
+      '',
+    ]);
+    expect(apply).toMatchObject({ code: 1, stdout: '' });
+    expect(apply.stderr).toMatch(
+      /^pullscore: .*bad\.yaml:5: .*additions.* \(and 1 more; to see all: pullscore rules check .*\)\n$/,
+    );
+    expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ ruleset_version: 1 }]);
+  });
+
+  test('whose own tests fail are refused with what the score would be', async () => {
+    const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
+    expect(await run(environment, 'rules', 'apply', path, ...acme())).toMatchObject({
+      code: 1,
+      stderr: `pullscore: ${path}: test "ten lines are ten points" expected 11, but the score is 10 (Size + 10)\n`,
+    });
+  });
+});
+
+test('members and pull requests come from GitHub, and are scored', async () => {
+  expect(await runJson(environment, 'members', 'sync', ...acme())).toEqual({ members: 2, left: 0 });
+  expect(await runJson(environment, 'import', ...acme())).toEqual({
+    repositories: 2,
+    seen: 61,
+    saved: 60,
+    untracked: 1,
+    failed: 0,
+    requests: 3,
+  });
+  const [members, imported, since] = await Promise.all([
+    run(environment, 'members', 'sync', ...acme()),
+    run(environment, 'import', ...acme(), '--repository', 'web'),
+    runJson(environment, 'import', ...acme(), '--since', '2024-01-01'),
+  ]);
+  expect(members.stdout).toBe('Acme has 2 members.\n');
+  expect(imported.stdout).toBe(
+    'Looked at 60 pull requests of 1 repositories with 2 requests: 60 saved, 0 by people who are no members.\n',
+  );
+  expect(since).toMatchObject({ seen: 1 });
+});
+
+test('scores are brought up to date, and then are so', async () => {
+  const path = join(folder, 'double.yaml');
+  writeFileSync(
+    path,
+    'rules: [{ name: Twice, logic: [{ expression: "additions > 0", effect: { action: ADD, value: additions * 2 } }] }]\n',
+  );
+  expect(await runJson(environment, 'rules', 'apply', path, ...acme())).toMatchObject({ version: 2, changed: true });
+  expect(await runJson(environment, 'rescore', ...acme())).toEqual({ rescored: 60, total: 60 });
+  const again = await run(environment, 'rescore', ...acme());
+  expect(again).toMatchObject({ code: 0, stdout: 'All 60 scores were up to date.\n' });
+});
+
+test('webhooks are disabled, enabled and looked at', async () => {
+  expect(await runJson(environment, 'webhooks', 'disable', ...acme())).toEqual({
+    organisation: 'Acme',
+    webhooks_enabled: false,
+  });
+  expect(await runJson(environment, 'webhooks', 'status', ...acme())).toEqual({
+    organisation: 'Acme',
+    webhooks_enabled: false,
+    secret_configured: false,
+    waiting: 0,
+    failing: 0,
+    deliveries: [],
+  });
+  await run(environment, 'webhooks', 'enable', ...acme());
+  const status = await run({ ...environment, GITHUB_WEBHOOK_SECRET: 'x' }, 'webhooks', 'status', ...acme());
+  expect(status.stdout).toContain('Webhooks are enabled for Acme.');
+  expect(status.stdout).toContain('No delivery has arrived yet.');
+});
+
+test('a migrated database has nothing to migrate', async () => {
+  expect(await runJson(environment, 'migrate')).toEqual({ applied: 0 });
+  expect((await run(environment, 'migrate')).stdout).toBe('The schema is up to date.\n');
+});
+
+test('a user is removed with the tokens', async () => {
+  expect(await runJson(environment, 'user', 'remove', 'ADA@acme.example')).toEqual({
+    id: expect.stringMatching(/^usr_/),
+    removed: true,
+  });
+  expect(await runJson(environment, 'token', 'list')).toEqual([]);
+  const again = await run(environment, 'user', 'remove', 'ada@acme.example');
+  expect(again).toMatchObject({ code: 1 });
+  expect(again.stderr).toContain('pullscore user add --organisation LOGIN --name NAME --email ada@acme.example');
+});

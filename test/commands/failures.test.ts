@@ -1,0 +1,249 @@
+import { createServer, type Server } from 'node:net';
+import { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Context } from '../../src/commands/context.ts';
+import { importCommands } from '../../src/commands/import.ts';
+import { memberCommands } from '../../src/commands/members.ts';
+import { migrateCommand } from '../../src/commands/migrate.ts';
+import { organisationCommands } from '../../src/commands/organisation.ts';
+import { rescoreCommands } from '../../src/commands/rescore.ts';
+import { ruleCommands } from '../../src/commands/rules.ts';
+import { serveCommands } from '../../src/commands/serve.ts';
+import { tokenCommands } from '../../src/commands/token.ts';
+import { userCommands } from '../../src/commands/user.ts';
+import { webhookCommands } from '../../src/commands/webhooks.ts';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { createDatabase, createTenant, startReplica } from '../support/service.ts';
+import { complaintOf, type Environment, requireBuild, run } from './support.ts';
+
+let databaseUrl: string;
+let drop: () => Promise<void>;
+let github: GithubStandIn;
+let environment: Environment;
+/** Nothing listens there: what opens the database before it looks at its arguments fails. */
+const nowhere = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
+
+beforeAll(async () => {
+  await requireBuild();
+  ({ url: databaseUrl, drop } = await createDatabase());
+  github = await startGithub();
+  github.organisation('acme').repository('web').addPullRequest();
+  const service = await startReplica(databaseUrl);
+  await createTenant(service, { login: 'acme', githubId: github.organisation('acme').id });
+  await service.close();
+  environment = { DATABASE_URL: databaseUrl, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
+});
+afterAll(async () => {
+  await github.close();
+  await drop();
+});
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** As many at once as the machine has cores. */
+async function each<Case>(cases: readonly Case[], check: (one: Case) => Promise<void>): Promise<void> {
+  for (let start = 0; start < cases.length; start += 2) await Promise.all(cases.slice(start, start + 2).map(check));
+}
+
+/** Of every command, as `--help` shows it. */
+function helpTexts(): Map<string, string> {
+  const texts = new Map<string, string>();
+  const program = new Command('pullscore');
+  const context = { program: 'pullscore' } as Context;
+  for (const add of [
+    importCommands,
+    memberCommands,
+    migrateCommand,
+    organisationCommands,
+    rescoreCommands,
+    ruleCommands,
+    serveCommands,
+    tokenCommands,
+    userCommands,
+    webhookCommands,
+  ]) {
+    add(program, context);
+  }
+  const walk = (command: Command, path: string[]): void => {
+    if (command.commands.length > 0) {
+      for (const one of command.commands) walk(one, [...path, one.name()]);
+      return;
+    }
+    let text = '';
+    command.configureOutput({ writeOut: part => (text += part) }).outputHelp();
+    texts.set(path.join(' '), text);
+  };
+  walk(program, []);
+  return texts;
+}
+
+describe('help', () => {
+  test('has an example of every command', () => {
+    const texts = helpTexts();
+    expect(texts.size).toBeGreaterThanOrEqual(20);
+    for (const [command, text] of texts) {
+      expect(text).toContain(`Usage: pullscore ${command}`);
+      expect(text).toMatch(new RegExp(`Example:\\n +.*pullscore ${command}`));
+    }
+  });
+
+  test('needs no configuration, and tells of --json', async () => {
+    await each([['import'], ['token', 'create'], ['serve']], async command => {
+      const help = await run({ PORT: 'x', DATABASE_URL: 'nonsense' }, ...command, '--help');
+      expect(help).toMatchObject({ code: 0, stderr: '' });
+      expect(help.stdout).toContain(`Usage: pullscore ${command.join(' ')}`);
+      expect(help.stdout).toContain('--json');
+    });
+  });
+});
+
+test('wrong usage ends with 2 before anything is opened, and says what is right', async () => {
+  const cases: [string[], string][] = [
+    [[], 'Usage: pullscore'],
+    [['improt'], "unknown command 'improt'"],
+    [['organisation'], 'Usage: pullscore organisation'],
+    [['organisation', 'add'], "missing required argument 'login'"],
+    [['organisation', 'add', 'two words'], '"two words" can\'t be a login on GitHub'],
+    [
+      ['user', 'add', '--organisation', 'acme', '--name', 'X', '--email', 'nobody'],
+      '"nobody" is not an e-mail address',
+    ],
+    [['token', 'create'], "required option '--user <email>' not specified"],
+    [
+      ['token', 'create', '--user', 'a@b.c', '--scopes', 'read,write'],
+      '"write" is no scope: give one or more of read,sync,delete',
+    ],
+    [['token', 'create', '--user', 'a@b.c', '--expires', 'soon'], '"soon" is no time to expire after: give 12h'],
+    [['token', 'create', '--user', 'a@b.c', '--expires', '2020-01-01'], '2020-01-01 is over already'],
+    [['import', '--organisation', 'acme', '--since', '31.1.2026'], '"31.1.2026" is no day: write it as 2026-01-31'],
+    [['serve', '--port', '80'], "unknown option '--port'"],
+  ];
+  await each(cases, async ([operands, expected]) => {
+    const ended = await run(nowhere, ...operands);
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toContain(expected);
+  });
+});
+
+describe('a failure ends with 1, one line and nothing on standard output:', () => {
+  async function complaint(env: Environment, ...operands: string[]): Promise<string> {
+    const ended = await run(env, ...operands);
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.milliseconds).toBeLessThan(6_000);
+    return complaintOf(ended);
+  }
+
+  test('every problem of the configuration, by its variables', async () => {
+    expect(await complaint({ PORT: 'x', WORKER: 'maybe', GITHUB_TOKEN: 'hush hush' }, 'organisation', 'list')).toBe(
+      'pullscore: The configuration is not usable: PORT must be a whole number from 0 to 65535; ' +
+        'GITHUB_TOKEN must be a token without spaces; WORKER must be true or false.',
+    );
+  });
+
+  test('a database that cannot be used: the server, the cause and where to look, never the password', async () => {
+    const mute = createServer(socket => socket.resume());
+    const port = await listen(mute);
+    const elsewhere = (change: (url: URL) => void) => {
+      const url = new URL(databaseUrl);
+      change(url);
+      return url.href;
+    };
+    const cases: [string, RegExp][] = [
+      [
+        'postgres://me:hush@localhost:1/scores',
+        /The database server at localhost:1 can't be reached: ECONNREFUSED\. Check DATABASE_URL/,
+      ],
+      [
+        'postgres://me:hush@nowhere.invalid/scores',
+        /The database server at nowhere\.invalid:5432 can't be reached: (ENOTFOUND|EAI_AGAIN)\./,
+      ],
+      [
+        `postgres://me:hush@127.0.0.1:${port}/scores`,
+        /can't be reached: no answer\. Check DATABASE_URL and that the server runs\.$/,
+      ],
+      [
+        elsewhere(url => {
+          url.pathname = '/not_there';
+        }),
+        /The database not_there at .* can't be used: database "not_there" does not exist\. Check DATABASE_URL\.$/,
+      ],
+      [
+        elsewhere(url => {
+          url.username = 'not_there';
+          url.password = 'hush';
+        }),
+        /can't be used: .*"not_there".* Check DATABASE_URL\.$/,
+      ],
+    ];
+    await each(cases, async ([url, expected]) => {
+      const line = await complaint({ DATABASE_URL: url }, 'organisation', 'list');
+      expect(line).toMatch(expected);
+      expect(line).not.toContain('hush');
+    });
+    expect(await complaint({ DATABASE_URL: 'postgres://me:hush@localhost:1/scores' }, 'serve')).toContain(
+      'ECONNREFUSED',
+    );
+    await new Promise(resolve => mute.close(resolve));
+  });
+
+  test('an organisation that is not there: how to add it', async () => {
+    const expected = 'pullscore: There is no organisation emca here. Add it: pullscore organisation add emca';
+    await each(
+      [
+        ['user', 'add', '--organisation', 'emca', '--name', 'X', '--email', 'x@emca.example'],
+        ['import', '--organisation', 'emca'],
+        ['webhooks', 'status', '--organisation', 'emca', '--json'],
+      ],
+      async operands => expect(await complaint(environment, ...operands)).toBe(expected),
+    );
+  });
+
+  test('a user that is not there: how to add one', async () => {
+    expect(await complaint(environment, 'token', 'create', '--user', 'x@acme.example')).toBe(
+      'pullscore: There is no user x@acme.example. Add one: pullscore user add --organisation LOGIN --name NAME --email x@acme.example',
+    );
+  });
+
+  test('no credentials, or wrong ones: the variables', async () => {
+    const { GITHUB_TOKEN: _, ...without } = environment;
+    const wrong = { ...environment, GITHUB_TOKEN: 'ghp_hush' };
+    const closed = createServer();
+    const port = await listen(closed);
+    await new Promise(resolve => closed.close(resolve));
+    const gone = { ...environment, GITHUB_API_URL: `http://127.0.0.1:${port}` };
+    const cases: [Environment, string[], string][] = [
+      [
+        without,
+        ['import', '--organisation', 'acme'],
+        'There are no GitHub credentials: set GITHUB_TOKEN, or GITHUB_APP_ID and',
+      ],
+      [wrong, ['import', '--organisation', 'acme'], "GitHub refused the service's credentials: renew GITHUB_TOKEN"],
+      [wrong, ['members', 'sync', '--organisation', 'acme'], 'renew GITHUB_TOKEN'],
+      [wrong, ['organisation', 'add', 'other'], 'renew GITHUB_TOKEN'],
+      [gone, ['organisation', 'add', 'other'], 'The connection to GitHub failed (ECONNREFUSED): check GITHUB_API_URL'],
+      [environment, ['organisation', 'add', 'not-on-github'], 'GitHub shows no organisation not-on-github'],
+      [environment, ['import', '--organisation', 'acme', '--repository', 'x'], 'GitHub shows no repository acme/x'],
+    ];
+    await each(cases, async ([env, operands, expected]) => {
+      const line = await complaint(env, ...operands);
+      expect(line).toContain(expected);
+      expect(line).not.toContain('hush');
+    });
+    expect((await run(environment, 'organisation', 'list', '--json')).stdout.match(/"login"/g)).toHaveLength(1);
+  });
+
+  test('a rules file that is not there, or is none', async () => {
+    const cases: [string, string][] = [
+      ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read (ENOENT): name a rules file"],
+      ['/', "/ can't be read (EISDIR): name a rules file"],
+      ['/dev/zero', '/dev/zero is larger than 2 MB: that is no rules file.'],
+    ];
+    await each(cases, async ([path, expected]) => {
+      expect(await complaint(nowhere, 'rules', 'apply', path, '--organisation', 'acme')).toContain(expected);
+    });
+  });
+});

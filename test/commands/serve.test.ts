@@ -1,0 +1,207 @@
+import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { createDatabase, createTenant, startReplica, type Tenant, webhookSecret } from '../support/service.ts';
+import { complaintOf, type Environment, requireBuild, run, runJson, startForTest } from './support.ts';
+
+let database: { url: string; drop(): Promise<void> };
+let github: GithubStandIn;
+let tenant: Tenant;
+let environment: Environment;
+
+beforeAll(async () => {
+  await requireBuild();
+  database = await createDatabase();
+  github = await startGithub();
+  const acme = github.organisation('acme');
+  acme.member('ada');
+  for (let index = 0; index < 120; index += 1)
+    acme.repository('web').addPullRequest({ createdAt: 1_700_000_000 + index });
+  const service = await startReplica(database.url);
+  tenant = await createTenant(service, { login: 'acme', githubId: acme.id });
+  await service.close();
+  environment = {
+    DATABASE_URL: database.url,
+    GITHUB_API_URL: github.apiUrl,
+    GITHUB_TOKEN: github.token,
+    GITHUB_WEBHOOK_SECRET: webhookSecret,
+    RECONCILE_INTERVAL: '0',
+    PORT: '0',
+  };
+});
+afterAll(async () => {
+  await github.close();
+  await database.drop();
+});
+
+const ready = /^pullscore is ready at (http:\/\/127\.0\.0\.1:\d+) \(its documentation: \1\/docs\)\n/;
+
+async function pullRequests(url: string): Promise<{ id: string; number: number; title: string }[]> {
+  const reply = await fetch(`${url}/2025-04/pull-requests`, { headers: { authorization: `Bearer ${tenant.token}` } });
+  expect(reply.status).toBe(200);
+  return ((await reply.json()) as { data: { id: string; number: number; title: string }[] }).data;
+}
+
+describe('an import', () => {
+  test('that is interrupted by Ctrl-C says how to go on, and goes on there', async () => {
+    github.fault(
+      { kind: 'delay', milliseconds: 300 },
+      { times: 3, when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    const running = startForTest(environment, 'import', '--organisation', 'acme');
+    while (github.count('PullRequestPage') === 0) await delay(5);
+    running.child.kill('SIGINT');
+    const ended = await running.ended;
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(complaintOf(ended)).toBe(
+      'pullscore: Interrupted. What came in is kept; run the same command again to go on.',
+    );
+    expect(github.count('PullRequestPage')).toBe(1);
+    github.clearFaults();
+    expect(await runJson(environment, 'import', '--organisation', 'acme')).toMatchObject({ seen: 70, saved: 70 });
+  });
+});
+
+describe('serve', () => {
+  test('says where it is ready, once it is, and what there is to do', async () => {
+    const empty = await createDatabase();
+    const { child, shows, ended } = startForTest({ DATABASE_URL: empty.url, PORT: '0' }, 'serve');
+    const [, url] = await shows(ready);
+    await shows(/members sync/);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    child.kill('SIGINT');
+    const { code, stdout, milliseconds } = await ended;
+    await empty.drop();
+    expect(code).toBe(0);
+    expect(milliseconds).toBeLessThan(10_000);
+    for (const step of [
+      'export GITHUB_TOKEN=',
+      'export GITHUB_WEBHOOK_SECRET=',
+      'pullscore organisation add LOGIN',
+      'pullscore user add --organisation LOGIN --name NAME --email EMAIL',
+      'pullscore token create --user EMAIL --scopes read,sync',
+      'pullscore rules apply rules.example.yaml --organisation LOGIN',
+      'pullscore members sync --organisation LOGIN && pullscore import --organisation LOGIN',
+    ]) {
+      expect(stdout).toContain(step);
+    }
+  });
+
+  test('where all is there has nothing to say but where it is ready, in JSON too', async () => {
+    const { child, shows, ended } = startForTest(environment, 'serve', '--json');
+    await shows(/\n/);
+    child.kill('SIGTERM');
+    const { code, stdout } = await ended;
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      next_steps: [
+        expect.objectContaining({ command: 'pullscore rules apply rules.example.yaml --organisation acme' }),
+      ],
+    });
+  });
+
+  test('told to end, answers what is under way, tells that it is not ready, and ends with 0', async () => {
+    const { child, shows, ended } = startForTest(environment, 'serve');
+    const [, url = ''] = await shows(ready);
+    const [first] = await pullRequests(url);
+    github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: ({ operation }) => operation === 'PullRequests' });
+    const before = github.count('PullRequests');
+    const headers = { authorization: `Bearer ${tenant.token}` };
+    const underWay = fetch(`${url}/2025-04/pull-requests/${first?.id}/sync`, { method: 'PUT', headers });
+    while (github.count('PullRequests') === before) await delay(5);
+    const begin = performance.now();
+    child.kill('SIGTERM');
+    let readiness = 200;
+    while (readiness === 200) readiness = (await fetch(`${url}/readyz`)).status;
+    expect(readiness).toBe(503);
+    // Until load balancers have noticed, requests still come, and are served.
+    const late = await fetch(`${url}/2025-04/pull-requests`, { headers });
+    expect([late.status, late.headers.get('connection')]).toEqual([200, 'close']);
+    expect((await underWay).status).toBe(200);
+    const { code } = await ended;
+    expect(code).toBe(0);
+    expect(performance.now() - begin).toBeLessThan(10_000);
+  });
+
+  test('told to end while a fetch of its loops takes its time, lets it be saved', async () => {
+    const { child, shows, ended } = startForTest(environment, 'serve');
+    const [, url = ''] = await shows(ready);
+    const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
+    if (pullRequest === undefined) throw new Error('none');
+    github.fault({ kind: 'delay', milliseconds: 2_500 }, { when: ({ operation }) => operation === 'PullRequests' });
+    const before = github.count('PullRequests');
+    const event = pullRequest.edit({ title: 'saved at the last moment' });
+    expect(await github.deliver(`${url}/webhooks/github`, webhookSecret, event)).toMatchObject({ status: 202 });
+    while (github.count('PullRequests') === before) await delay(5);
+    child.kill('SIGTERM');
+    expect((await ended).code).toBe(0);
+    const status = await runJson(environment, 'webhooks', 'status', '--organisation', 'acme');
+    expect(status).toMatchObject({ waiting: 0, deliveries: [{ state: 'applied' }] });
+  });
+
+  test('told to end begins no new fetch, but keeps what it is told meanwhile for the next', async () => {
+    const { child, shows, ended } = startForTest(environment, 'serve');
+    const [, url = ''] = await shows(ready);
+    const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
+    if (pullRequest === undefined) throw new Error('none');
+    child.kill('SIGTERM');
+    while ((await fetch(`${url}/readyz`)).status === 200);
+    const before = github.count('PullRequests');
+    const event = pullRequest.edit({ title: 'for the next' });
+    expect(await github.deliver(`${url}/webhooks/github`, webhookSecret, event)).toMatchObject({ status: 202 });
+    expect((await ended).code).toBe(0);
+    expect(github.count('PullRequests')).toBe(before);
+    const status = await runJson(environment, 'webhooks', 'status', '--organisation', 'acme');
+    expect(status).toMatchObject({ waiting: 1 });
+  });
+
+  test('ends when told so while it starts', async () => {
+    const { child, ended } = startForTest(environment, 'serve');
+    await delay(300);
+    child.kill('SIGTERM');
+    expect((await ended).milliseconds).toBeLessThan(10_000);
+  });
+
+  test('says what is wrong with its address', async () => {
+    const other = createServer();
+    await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
+    const address = other.address();
+    const port = typeof address === 'object' ? String(address?.port) : '';
+    const [taken, foreign] = await Promise.all([
+      run({ ...environment, PORT: port }, 'serve'),
+      run({ ...environment, HOST: '192.0.2.1' }, 'serve'),
+    ]);
+    await new Promise(resolve => other.close(resolve));
+    expect([taken.code, foreign.code]).toEqual([1, 1]);
+    expect(complaintOf(taken)).toBe(
+      `pullscore: Port ${port} on 127.0.0.1 is taken: stop the other program, or set PORT to another one.`,
+    );
+    expect(complaintOf(foreign)).toBe(
+      'pullscore: HOST 192.0.2.1 is no address of this machine: set it to 127.0.0.1, or 0.0.0.0 for all.',
+    );
+  });
+});
+
+describe('worker', () => {
+  test('does what a service without loops has taken, and ends when told so', async () => {
+    const serving = startForTest({ ...environment, WORKER: 'false' }, 'serve');
+    const working = startForTest(environment, 'worker');
+    const [[, url = '']] = await Promise.all([
+      serving.shows(ready),
+      working.shows(/^The pullscore worker is ready\.\n$/),
+    ]);
+    const [, pullRequest] = github.organisation('acme').repository('web').pullRequests;
+    if (pullRequest === undefined) throw new Error('none');
+    const event = pullRequest.edit({ title: 'by the worker' });
+    await github.deliver(`${url}/webhooks/github`, webhookSecret, event);
+    const applied = async () => {
+      const status = await runJson<{ waiting: number }>(environment, 'webhooks', 'status', '--organisation', 'acme');
+      return status.waiting === 0;
+    };
+    while (!(await applied()));
+    for (const { child } of [serving, working]) child.kill('SIGTERM');
+    expect((await Promise.all([serving.ended, working.ended])).map(({ code }) => code)).toEqual([0, 0]);
+  });
+});

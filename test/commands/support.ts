@@ -1,0 +1,133 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const program = join(root, 'dist/main.js');
+
+const newestIn = (folder: string): number =>
+  Math.max(
+    ...readdirSync(folder, { recursive: true, withFileTypes: true }).map(entry =>
+      entry.isFile() ? statSync(join(entry.parentPath, entry.name)).mtimeMs : 0,
+    ),
+  );
+
+/** Builds the program where it is missing or older than its sources; `npm test` has done so before. */
+export async function requireBuild(): Promise<void> {
+  const lock = join(root, 'dist', '.building');
+  const isFresh = () => existsSync(program) && newestIn(join(root, 'dist')) >= newestIn(join(root, 'src'));
+  mkdirSync(join(root, 'dist'), { recursive: true });
+  while (!isFresh() || existsSync(lock)) {
+    try {
+      mkdirSync(lock);
+    } catch {
+      // Another test file is at it, or was killed at it.
+      const begun = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+      if (Date.now() - begun > 60_000) rmSync(lock, { recursive: true, force: true });
+      await delay(100);
+      continue;
+    }
+    try {
+      execFileSync(
+        process.execPath,
+        [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--noCheck'],
+        {
+          cwd: root,
+        },
+      );
+    } finally {
+      rmSync(lock, { recursive: true, force: true });
+    }
+  }
+}
+
+export type Environment = Record<string, string>;
+
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+  milliseconds: number;
+}
+
+export interface Running {
+  child: ChildProcess;
+  /** Waits until standard output matches; fails when the command ends before. */
+  shows(pattern: RegExp): Promise<RegExpExecArray>;
+  ended: Promise<Ended>;
+}
+
+/** A folder without a checkout's files: no `.pullscore` may appear in the checkout. */
+const folder = mkdtempSync(join(tmpdir(), 'pullscore-commands-'));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+
+/** Nothing of the environment of whoever runs the tests gets through but the path. */
+export function start(environment: Environment, ...operands: string[]): Running {
+  const begin = performance.now();
+  const child = spawn(process.execPath, [program, ...operands], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', HOME: folder, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', text => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', text => {
+    stderr += text;
+  });
+  const ended = once(child, 'close').then(([code]) => ({
+    code,
+    stdout,
+    stderr,
+    milliseconds: performance.now() - begin,
+  }));
+  return {
+    child,
+    ended,
+    async shows(pattern) {
+      for (;;) {
+        const found = pattern.exec(stdout);
+        if (found !== null) return found;
+        if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${stderr}`);
+        await delay(10);
+      }
+    },
+  };
+}
+
+/** Like {@link start}, and killed where the test ends before it. */
+export function startForTest(environment: Environment, ...operands: string[]): Running {
+  const running = start(environment, ...operands);
+  onTestFinished(async () => {
+    running.child.kill('SIGKILL');
+    await running.ended;
+  });
+  return running;
+}
+
+export const run = (environment: Environment, ...operands: string[]): Promise<Ended> =>
+  start(environment, ...operands).ended;
+
+/** Runs a command that must succeed, and reads its one JSON document. */
+export async function runJson<Answer = Record<string, unknown>>(
+  environment: Environment,
+  ...operands: string[]
+): Promise<Answer> {
+  const { code, stdout, stderr } = await run(environment, ...operands, '--json');
+  if (code !== 0) throw new Error(`${operands.join(' ')} ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout);
+}
+
+/** What a failed command says: one line, after what it logged. */
+export function complaintOf({ stderr }: Ended): string {
+  const lines = stderr.split('\n').filter(line => line !== '' && !line.startsWith('{'));
+  if (lines.length !== 1) throw new Error(`not one line: ${stderr}`);
+  return lines[0] ?? '';
+}
