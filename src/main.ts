@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
-import { CommandError, type Context } from './commands/context.ts';
+import { CommandError, type Context, UsageError } from './commands/context.ts';
 import { explainCommand } from './commands/explain.ts';
 import { importCommands } from './commands/import.ts';
 import { memberCommands } from './commands/members.ts';
@@ -99,7 +99,7 @@ async function main(): Promise<void> {
     const message = explain(error);
     if (message === undefined) context.log.fatal({ err: error }, 'an unexpected error');
     process.stderr.write(`pullscore: ${(message ?? 'an unexpected error; see above').replace(/\s*\n\s*/g, ' ')}\n`);
-    process.exitCode = failure;
+    process.exitCode = error instanceof UsageError ? wrongUsage : failure;
   }
 }
 
