@@ -7,10 +7,12 @@ import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
 import { measureReads } from './reads.ts';
 import { printRows, type Row } from './report.ts';
+import { measureRescoring } from './rescore.ts';
 
 const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
   reads: measureReads,
+  rescore: measureRescoring,
   'cold-start': measureColdStart,
 };
 

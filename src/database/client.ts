@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
 
 /** What query functions take first: the database, or a transaction in it. */
-export type Executor = NodePgDatabase;
+export type Executor = NodePgDatabase & { readonly $client: pg.Pool | pg.ClientBase };
 
 /** A statement is prepared once a connection, by its name. */
 export interface Statement {

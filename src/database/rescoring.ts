@@ -1,7 +1,8 @@
-import { and, asc, eq, gte, lt, sql } from 'drizzle-orm';
-import { type Facts, factsOf } from '../scoring/facts.ts';
+import { and, eq, sql } from 'drizzle-orm';
+import type { Facts } from '../scoring/facts.ts';
 import type { Executor } from './client.ts';
-import { pullRequests, repositories, rescoreRanges } from './schema.ts';
+import type { FactsReader } from './facts.ts';
+import { rescoreRanges } from './schema.ts';
 
 /*
  * What must be scored anew stands in `rescore_ranges`. A worker deletes a range in the transaction that does its work:
@@ -9,6 +10,9 @@ import { pullRequests, repositories, rescoreRanges } from './schema.ts';
  */
 
 const beforeAllIds = '00000000-0000-0000-0000-000000000000';
+const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+const asText = { getTypeParser: () => (value: string) => value };
 
 /** Pull requests in a range that is worked off in one transaction. */
 const batchSize = 1_000;
@@ -94,42 +98,35 @@ export interface ScoredPullRequest {
   score: number;
   /** As it is stored. */
   breakdown: string;
-  fetchTicket: number;
+  fetchTicket: string;
   facts: Facts;
 }
 
+/** @param reader of the facts that the ruleset reads */
 export async function readRange(
   executor: Executor,
   organisationId: string,
   { fromId, untilId }: RescoreRange,
+  reader: FactsReader,
 ): Promise<ScoredPullRequest[]> {
-  const rows = await executor
-    .select({ pullRequest: pullRequests, repository: repositories.name })
-    .from(pullRequests)
-    .innerJoin(
-      repositories,
-      and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
-    )
-    .where(
-      and(
-        eq(pullRequests.organisationId, organisationId),
-        gte(pullRequests.id, fromId),
-        untilId === null ? undefined : lt(pullRequests.id, untilId),
-      ),
-    )
-    .orderBy(asc(pullRequests.id));
-  return rows.map(({ pullRequest, repository }) => ({
-    id: pullRequest.id,
-    score: pullRequest.score,
-    breakdown: pullRequest.scoreBreakdown,
-    fetchTicket: pullRequest.fetchTicket,
-    facts: factsOf({ ...pullRequest, repository }),
-  }));
+  const columns = ['id', 'score', 'score_breakdown', 'fetch_ticket'].map(column => `pull_requests.${column}`);
+  const { rows } = await executor.$client.query<string[]>({
+    text: `select ${[...columns, ...reader.columns].join(', ')} from pull_requests ${reader.join}
+      where pull_requests.organisation_id = $1 and pull_requests.id >= $2 and pull_requests.id < $3
+      order by pull_requests.id`,
+    values: [organisationId, fromId, untilId ?? afterAllIds],
+    rowMode: 'array',
+    types: asText,
+  });
+  return rows.map(row => {
+    const [id = '', score, breakdown = '', fetchTicket = ''] = row;
+    return { id, score: Number(score), breakdown, fetchTicket, facts: reader.read(row, columns.length) };
+  });
 }
 
 export interface NewScore {
   id: string;
-  fetchTicket: number;
+  fetchTicket: string;
   from: number;
   score: number;
   breakdown: string;

@@ -1,3 +1,4 @@
+import { createFactsReader } from '../database/facts.ts';
 import { lockRulesetVersion } from '../database/organisations.ts';
 import { findOutdatedOrganisation, readRange, saveScores, takeRange } from '../database/rescoring.ts';
 import type { Deps } from '../deps.ts';
@@ -17,11 +18,12 @@ export async function rescoreBatch({ database, log }: Deps, organisationId?: str
     // Held until the end: all scores of the batch are of the version in force.
     const version = await lockRulesetVersion(executor, id, 'share');
     const ruleset = await loadRuleset(log, executor, id, version);
+    const reader = createFactsReader(ruleset.facts);
     let pullRequests: Awaited<ReturnType<typeof readRange>> = [];
     while (pullRequests.length === 0) {
       const range = await takeRange(executor, id);
       if (range === undefined) return 0;
-      pullRequests = await readRange(executor, id, range);
+      pullRequests = await readRange(executor, id, range, reader);
     }
     const changed = pullRequests.flatMap(pullRequest => {
       const { score, breakdown } = ruleset.score(pullRequest.facts);

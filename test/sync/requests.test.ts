@@ -147,10 +147,10 @@ describe('pending pull requests', () => {
   test('are claimed never more than asked for, however the planner sees the table', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 130));
-    const { executor } = world.service.database;
+    const { database } = world.service;
     for (const setting of ['on', 'off']) {
       await makeDue();
-      await executor.transaction(async transaction => {
+      await database.transaction(async transaction => {
         for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
           await transaction.execute(sql.raw(`set local ${way} = ${setting}`));
         }

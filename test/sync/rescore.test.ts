@@ -136,7 +136,7 @@ describe('re-scoring', () => {
   test('shared by two replicas scores and records each once', async () => {
     const home = await newHome(world);
     const replica = await world.replica();
-    await newStored(home, 2_000);
+    await newStored(home, 12_000);
     await apply(world.service, home, rule('additions'));
     const work = async (deps: typeof replica) => {
       let all = 0;
@@ -146,11 +146,11 @@ describe('re-scoring', () => {
       return all;
     };
     const shares = await Promise.all([work(world.service), work(replica)]);
-    expect(shares[0] + shares[1]).toBe(2_000);
+    expect(shares[0] + shares[1]).toBe(12_000);
     expect(Math.min(...shares)).toBeGreaterThan(0);
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2_000 }]);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 12_000 }]);
     const history = await scoreHistory(world.service, home);
-    expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(2_000);
+    expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
   test('that goes on for long on three replicas holds up neither a deletion nor other rules', async () => {

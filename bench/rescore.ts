@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { pino } from 'pino';
+import { connectDatabase, type Database } from '../src/database/client.ts';
+import { applyRuleset } from '../src/database/rules.ts';
+import type { RuleDefinition } from '../src/scoring/ruleset.ts';
+import { median, type Row } from './report.ts';
+import { joinStored, pullRequests } from './stored.ts';
+
+const rounds = 3;
+
+/** What `worker` makes of new rules, against one UPDATE that computes and records the same. */
+export async function measureRescoring(): Promise<Row[]> {
+  const server = await joinStored();
+  const database = connectDatabase(server.url, pino({ level: 'silent' }));
+  const { organisationId } = server;
+  try {
+    const rows: Row[] = [];
+    for (const { what, share, target } of [
+      { what: 'all changing', share: 'number > 0', target: 0.95 },
+      { what: 'a fifth changing', share: 'number % 5 == 0', target: 1.8 },
+    ]) {
+      const own: Measured[] = [];
+      const plain: number[] = [];
+      for (let round = 1; round <= rounds; round += 1) {
+        // A value that is new each time: in the rows of the share, score and breakdown change.
+        const worth = (bonus: number) => [
+          rule('Size', 'additions > 0', 'per(additions, 20)'),
+          rule('Merged', 'merged', '10'),
+          rule('Share', share, String(bonus)),
+        ];
+        await settle(server.url);
+        await updateBySql(server.url, organisationId, share, 2 * round);
+        await settle(server.url);
+        own.push(await rescore(database, server.url, organisationId, worth(2 * round + 1)));
+        await settle(server.url);
+        plain.push(await updateBySql(server.url, organisationId, share, 2 * round + 2));
+      }
+      const seconds = median(own.map(one => one.seconds));
+      const peak = Math.max(...own.map(one => one.peakMegabytes));
+      rows.push({
+        what: `re-scoring ${pullRequests.toLocaleString('en')} pull requests, ${what}`,
+        against: `one UPDATE${share === 'number > 0' ? '' : ' of what is distinct'}, history included`,
+        ratio: median(plain) / seconds,
+        target,
+        comparison: 'at least',
+        detail: `${seconds.toFixed(1)} s at ${peak} MB at most, to ${median(plain).toFixed(1)} s`,
+      });
+    }
+    return rows;
+  } finally {
+    await database.close();
+    await server.leave();
+  }
+}
+
+const rule = (name: string, expression: string, value: string): RuleDefinition => ({
+  name,
+  description: '',
+  is_enabled: true,
+  logic: [{ expression, effect: { action: 'ADD', value } }],
+});
+
+interface Measured {
+  seconds: number;
+  peakMegabytes: number;
+}
+
+/** From the moment that the rules are applied to the last score, by a worker that has started before. */
+async function rescore(
+  database: Database,
+  url: string,
+  organisationId: string,
+  rules: RuleDefinition[],
+): Promise<Measured> {
+  const worker = spawn(process.execPath, ['dist/main.js', 'worker'], {
+    env: { PATH: process.env.PATH, DATABASE_URL: url, LOG_LEVEL: 'warn' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(createInterface(worker.stdout), 'line');
+  const begin = performance.now();
+  await database.transaction(executor => applyRuleset(executor, organisationId, rules, 'bench'));
+  for (;;) {
+    const left = await database.read({ name: 'left', text: 'select 1 from rescore_ranges limit 1' }, []);
+    if (left.length === 0) break;
+    await delay(20);
+  }
+  const seconds = (performance.now() - begin) / 1000;
+  const kilobytes = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${worker.pid}/status`, 'utf8'))?.[1];
+  const ended = once(worker, 'exit');
+  worker.kill();
+  await ended;
+  return { seconds, peakMegabytes: Math.round(Number(kilobytes) / 1024) };
+}
+
+async function updateBySql(url: string, organisationId: string, share: string, bonus: number): Promise<number> {
+  const condition = share.replace('==', '=');
+  const entry = (name: string, effect: string, expression: string) =>
+    `'{"name":"${name}","action":"ADD","effect":' || ${effect} || ',"expression":"${expression}"}'`;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const begin = performance.now();
+  await client.query(
+    `with scores as materialized (
+        select id, score as before,
+          additions / 20 + case when state = 'merged' then 10 else 0 end + case when ${condition} then ${bonus} else 0 end
+            as score,
+          '[' || concat_ws(',',
+            case when additions >= 20 then ${entry('Size', '(additions / 20)', 'additions > 0')} end,
+            case when state = 'merged' then ${entry('Merged', '10', 'merged')} end,
+            case when ${condition} then ${entry('Share', String(bonus), share)} end) || ']' as breakdown
+        from pull_requests where organisation_id = $1
+      ), saved as (
+        update pull_requests set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = 0
+        from scores where organisation_id = $1 and pull_requests.id = scores.id
+          and (pull_requests.score, pull_requests.score_breakdown::text)
+            is distinct from (scores.score, scores.breakdown)
+        returning pull_requests.id, scores.before, scores.score
+      )
+      insert into score_changes (organisation_id, pull_request_id, from_score, to_score, cause, ruleset_version)
+      select $1, id, before, score, 'ruleset', 0 from saved where before <> score`.replace(
+      /\$1/g,
+      `'${organisationId}'`,
+    ),
+  );
+  const seconds = (performance.now() - begin) / 1000;
+  await client.end();
+  return seconds;
+}
+
+/** Each measurement begins on a table of the same state. */
+async function settle(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query('truncate score_changes');
+  await client.query('vacuum analyze pull_requests');
+  await client.query('checkpoint');
+  await client.end();
+}

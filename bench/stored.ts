@@ -1,0 +1,74 @@
+/** A database with a million pull requests, or as many as ROWS says, kept for the next run. */
+import pg from 'pg';
+import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
+import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { migrateDatabase } from '../src/database/migrate.ts';
+import { newId } from '../src/ids.ts';
+
+export const pullRequests = Number(process.env.ROWS ?? 1_000_000);
+
+export async function joinStored() {
+  const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}` });
+  await migrateDatabase(server.url);
+  return { url: server.url, leave: () => server.leave(), ...(await fill(server.url)) };
+}
+
+/** Rows of about 1,300 bytes; a token is made anew for each run. */
+async function fill(url: string): Promise<{ organisationId: string; token: string }> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const known = await client.query<{ id: string }>(`select id from organisations where login = 'bench'`);
+    const organisationId = known.rows[0]?.id ?? newId();
+    const token = generateAccessToken();
+    if (known.rows.length === 0) {
+      process.stdout.write(`  filling a database with ${pullRequests} pull requests…\n`);
+      await client.query('begin');
+      await client.query(`insert into organisations (id, login, name, photo_url) values ($1, 'bench', 'Bench', '')`, [
+        organisationId,
+      ]);
+      await client.query(
+        `insert into users (organisation_id, id, name, email, photo_url) values ($1, $2, 'Bench', 'bench@bench.example', '')`,
+        [organisationId, newId()],
+      );
+      await client.query(
+        `insert into members (organisation_id, id, github_id, login, name, photo_url)
+          select $1, gen_random_uuid(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, 500) n`,
+        [organisationId],
+      );
+      await client.query(
+        `insert into repositories (organisation_id, id, github_id, node_id, name)
+          select $1, gen_random_uuid(), n, 'R_' || n, 'bench/repository-' || n from generate_series(1, 50) n`,
+        [organisationId],
+      );
+      await client.query(
+        `insert into pull_requests (organisation_id, id, repository_id, member_id, github_id, node_id, url, number,
+            title, body, state, draft, author, author_association, author_is_bot, base, head, from_fork, additions,
+            deletions, changed_files, commits, comments, reviews, approvals, changes_requested, linked_issues,
+            created_at, source_updated_at, labels, assignees, files, score, score_breakdown, ruleset_version,
+            fetch_ticket)
+          select $1, gen_random_uuid(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
+            'https://github.com/bench/repository/pull/' || n, n, 'Change number ' || n,
+            repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
+            'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
+            n % 4, n % 3, 0, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
+            '{src/main.ts}', 15,
+            '[{"name":"Small","action":"ADD","effect":10,"expression":"size <= 200"},{"name":"Merged","action":"ADD","effect":5,"expression":"merged"}]',
+            0, 0
+          from generate_series(1, $2::int) n,
+            (select array_agg(id) as members from members) m, (select array_agg(id) as repositories from repositories) r`,
+        [organisationId, pullRequests],
+      );
+      await client.query('commit');
+      await client.query('vacuum analyze');
+    }
+    await client.query(
+      `insert into access_tokens (organisation_id, id, user_id, name, token_hash, scopes)
+        select organisation_id, $2, id, 'bench', $3, '{read}' from users where organisation_id = $1`,
+      [organisationId, newId(), hashAccessToken(token)],
+    );
+    return { organisationId, token };
+  } finally {
+    await client.end();
+  }
+}

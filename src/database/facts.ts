@@ -1,0 +1,123 @@
+/** Pull requests as rules see them, straight from the database: only the columns that the rules in question read. */
+import { getTableColumns } from 'drizzle-orm';
+import { type FactName, type Facts, factsOf, type PullRequestRecord } from '../scoring/facts.ts';
+import type { TextRow } from './client.ts';
+import { pullRequests } from './schema.ts';
+
+type Column = keyof PullRequestRecord;
+
+/** What each fact is worked out from; the others are one column of the same name. */
+const sources: { readonly [Name in FactName]?: readonly Column[] } = {
+  size: ['additions', 'deletions'],
+  updated_at: ['sourceUpdatedAt'],
+  hours_to_first_review: ['createdAt', 'firstReviewAt'],
+  hours_to_merge: ['createdAt', 'mergedAt'],
+  hours_to_close: ['createdAt', 'closedAt'],
+  merged: ['state'],
+};
+
+/** Of a pull request about which nothing is asked. */
+const nothing: PullRequestRecord = {
+  repository: '',
+  number: 0,
+  title: '',
+  body: '',
+  state: 'open',
+  draft: false,
+  author: '',
+  authorAssociation: '',
+  authorIsBot: false,
+  base: '',
+  head: '',
+  fromFork: false,
+  milestone: null,
+  additions: 0,
+  deletions: 0,
+  changedFiles: 0,
+  commits: 0,
+  comments: 0,
+  reviews: 0,
+  approvals: 0,
+  changesRequested: 0,
+  linkedIssues: 0,
+  createdAt: 0,
+  sourceUpdatedAt: 0,
+  mergedAt: null,
+  closedAt: null,
+  firstReviewAt: null,
+  labels: [],
+  assignees: [],
+  files: [],
+};
+
+type Kind = 'boolean' | 'list' | 'number' | 'text' | 'time';
+
+const columnNames = new Map(Object.entries(getTableColumns(pullRequests)).map(([key, column]) => [key, column.name]));
+
+const isColumn = (name: string): name is Column => Object.hasOwn(nothing, name);
+
+function kindOf(column: Column): Kind {
+  if (column.endsWith('At')) return 'time';
+  const empty = nothing[column];
+  if (Array.isArray(empty)) return 'list';
+  if (typeof empty === 'number') return 'number';
+  return typeof empty === 'boolean' ? 'boolean' : 'text';
+}
+
+function columnsOf(name: FactName): readonly Column[] {
+  const column = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const columns = sources[name] ?? (isColumn(column) ? [column] : []);
+  if (columns.length === 0) throw new Error(`no column holds the fact ${name}`);
+  return columns;
+}
+
+function expressionOf(column: Column): string {
+  if (column === 'repository') return 'repositories.name';
+  const name = `pull_requests.${columnNames.get(column)}`;
+  // Of what PostgreSQL offers, the cheapest to write and to read: `extract` is numeric, and a text[] is parsed slowly.
+  if (kindOf(column) === 'time') return `date_part('epoch', ${name})`;
+  return kindOf(column) === 'list' ? `array_to_json(${name})` : name;
+}
+
+function readValue(kind: Kind, text: string): unknown {
+  if (kind === 'text') return text;
+  if (kind === 'boolean') return text === 't';
+  return kind === 'list' ? JSON.parse(text) : Number(text);
+}
+
+export interface FactsReader {
+  /** A select list of `pull_requests` and, joined to it, `repositories`; empty where no fact is asked for. */
+  readonly columns: readonly string[];
+  /** Joins `repositories` where a column of it is read; else empty. */
+  readonly join: string;
+  /** Whether rows may be long: texts and lists of tens of kilobytes. */
+  readonly isLarge: boolean;
+  /**
+   * @param row values as PostgreSQL writes them in text, not parsed
+   * @param first index of the first of `columns` in it
+   * @returns the facts that were asked for; the others mean nothing
+   */
+  read(row: TextRow, first: number): Facts;
+}
+
+/** Reads these facts of pull requests, and nothing else. */
+export function createFactsReader(names: Iterable<FactName>): FactsReader {
+  const columns = [...new Set([...names].flatMap(columnsOf))].sort();
+  const readers = columns.map((column, index) => ({ column, index, kind: kindOf(column) }));
+  return {
+    columns: columns.map(expressionOf),
+    join: columns.includes('repository')
+      ? `join repositories on repositories.organisation_id = pull_requests.organisation_id
+          and repositories.id = pull_requests.repository_id`
+      : '',
+    isLarge: columns.some(column => column === 'body' || column === 'files'),
+    read(row, first) {
+      const record: Record<Column, unknown> = { ...nothing };
+      for (const { column, index, kind } of readers) {
+        const text = row[first + index];
+        record[column] = text === null || text === undefined ? null : readValue(kind, text);
+      }
+      return factsOf(record as PullRequestRecord);
+    },
+  };
+}
