@@ -87,7 +87,7 @@ describe('help', () => {
     expect(texts.size).toBeGreaterThanOrEqual(20);
     for (const [command, text] of texts) {
       expect(text).toContain(`Usage: pullscore ${command}`);
-      expect(text).toMatch(new RegExp(`Example:\\n +.*pullscore ${command}`));
+      expect(text).toMatch(new RegExp(`Examples?:\\n[^]*pullscore ${command}`));
     }
   });
 
