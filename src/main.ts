@@ -29,6 +29,8 @@ function buildProgram(context: Context): Command {
     .description("Scores an organisation's pull requests by its own rules and serves the scores over HTTP.")
     .version(version)
     .exitOverride()
+    // `rules apply` has a --version of its own.
+    .enablePositionalOptions()
     .showHelpAfterError(`(${context.program} --help tells what there is)`);
   serveCommands(program, context);
   migrateCommand(program, context);

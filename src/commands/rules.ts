@@ -1,11 +1,13 @@
 import { createReadStream } from 'node:fs';
+import { userInfo } from 'node:os';
 import type { Command } from 'commander';
-import { stringify } from 'yaml';
 import { applyRuleset, listRules } from '../database/rules.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
-import { parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
+import { formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
-import { answering, CommandError, type Context, requireOrganisation, withDeps } from './context.ts';
+import { answering, CommandError, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
+import { planCommand } from './rules-plan.ts';
+import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 
 /** Two hundred full rules have less. */
 const largestFile = 2_000_000;
@@ -56,19 +58,9 @@ async function loadRules({ program }: Context, path: string): Promise<readonly R
   throw new CommandError(others.length === 0 ? first : first + more);
 }
 
-/** A rules file that says what is in force. */
-const formatRules = (rules: readonly RuleDefinition[]): string =>
-  stringify({
-    rules: rules.map(({ name, description, is_enabled: enabled, logic }) => ({
-      name,
-      ...(description === '' ? {} : { description }),
-      ...(enabled ? {} : { enabled }),
-      logic,
-    })),
-  });
-
 export function ruleCommands(program: Command, context: Context): void {
   const group = program.command('rules').description('the rules by which pull requests are scored');
+  rulesetHistoryCommands(group, context);
 
   group
     .command('check')
@@ -92,18 +84,33 @@ export function ruleCommands(program: Command, context: Context): void {
       }),
     );
 
+  planCommand(group, context, loadRules);
+
   group
     .command('apply')
-    .description("make a file the organisation's rules; every score follows")
-    .argument('<file>', 'a rules file; - for standard input')
+    .description("make a file the organisation's rules, or go back to a version; every score follows")
+    .argument('[file]', 'a rules file; - for standard input')
     .requiredOption('--organisation <login>', 'the organisation')
-    .addHelpText('after', `\nExample:\n  ${context.program} rules apply rules.example.yaml --organisation acme`)
+    .option('--version <number>', 'instead of a file: the rules of this version, as `rules history` lists them')
+    .option('--by <name>', 'who applies them, for the history; by default the user of the operating system')
+    .addHelpText(
+      'after',
+      `\nExamples:\n  ${context.program} rules apply rules.example.yaml --organisation acme\n  ${context.program} rules apply --version 3 --organisation acme`,
+    )
     .action(
-      answering<{ organisation: string }>(context, async ({ organisation: login }, path = '') => {
-        const rules = await loadRules(context, path);
+      answering<{ organisation: string; version?: string; by?: string }>(context, async (options, path) => {
+        const { organisation: login, version: wanted, by = userInfo().username } = options;
+        if ((path === undefined) === (wanted === undefined)) {
+          throw new UsageError('Name either a rules file or --version.');
+        }
+        const given = path === undefined ? undefined : await loadRules(context, path);
         return withDeps(context, async deps => {
-          const { id, login: name } = await requireOrganisation(context, deps, login);
-          const { version, changed } = await deps.database.transaction(executor => applyRuleset(executor, id, rules));
+          const organisation = await requireOrganisation(context, deps, login);
+          const { id, login: name } = organisation;
+          const rules = given ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
+          const { version, changed } = await deps.database.transaction(executor =>
+            applyRuleset(executor, id, rules, by.slice(0, 200)),
+          );
           return {
             json: { organisation: name, version, changed, rules: rules.length },
             text: changed
@@ -126,7 +133,8 @@ export function ruleCommands(program: Command, context: Context): void {
           const rules = await listRules(deps.database.executor, organisation.id);
           return {
             json: { rules },
-            text: rules.length === 0 ? '# No rules have been applied yet.\nrules: []' : formatRules(rules).trimEnd(),
+            text:
+              rules.length === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(rules).trimEnd(),
           };
         }),
       ),

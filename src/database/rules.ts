@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { and, eq, notInArray, sql } from 'drizzle-orm';
+import { and, desc, eq, notInArray, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
 import type { Database, Executor } from './client.ts';
@@ -54,6 +54,15 @@ export async function getRuleset(
     .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
   if (ruleset === undefined) throw new Error(`ruleset ${version} of organisation ${organisationId} is gone`);
   return ruleset.rules;
+}
+
+/** The latest first. */
+export function listRulesets(executor: Executor, organisationId: string) {
+  return executor
+    .select()
+    .from(rulesets)
+    .where(eq(rulesets.organisationId, organisationId))
+    .orderBy(desc(rulesets.version));
 }
 
 /** PostgreSQL can't hold NUL and lone surrogates: they become U+FFFD, as they do in pull requests, so that both compare. */

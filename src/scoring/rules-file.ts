@@ -1,4 +1,5 @@
 /** A rules file: YAML text to checked rules and tests, with every problem and its line. */
+import { stringify } from 'yaml';
 import { nearestName, suggestion } from './nearest-name.ts';
 import type { RuleTest } from './rule-tests.ts';
 import { readTestFacts } from './rule-tests.ts';
@@ -193,3 +194,17 @@ export function parseRulesFile(text: string): RulesFile {
   problems.sort((one, two) => one.line - two.line);
   return { rules, tests, problems };
 }
+
+/** A rules file of these rules, without tests. The same rules give the same text, however their keys are ordered. */
+export const formatRulesFile = (rules: readonly RuleDefinition[]): string =>
+  stringify(
+    {
+      rules: rules.map(({ name, description, is_enabled: enabled, logic }) => ({
+        name,
+        ...(description === '' ? {} : { description }),
+        ...(enabled ? {} : { enabled }),
+        logic: logic.map(({ expression, effect: { action, value } }) => ({ expression, effect: { action, value } })),
+      })),
+    },
+    { lineWidth: 0 },
+  );
