@@ -1,0 +1,81 @@
+/** The tables of docs/rules.md, made from the tables of the code: a page can't be out of step with what it tells of. */
+import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
+import { absentWhere, type FactName, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
+import { functions } from '../src/scoring/functions.ts';
+
+const factNames = Object.keys(factTypes) as FactName[];
+
+const factGroups: Record<string, (name: FactName) => boolean> = {
+  counts: name => factTypes[name] === 'number' && !name.endsWith('_at') && !name.startsWith('hours_'),
+  times: name => name.endsWith('_at') || name.startsWith('hours_'),
+  texts: name => factTypes[name] === 'text',
+  booleans: name => factTypes[name] === 'boolean',
+  lists: name => factTypes[name] === 'list',
+};
+
+const escapeCell = (text: string) => text.replaceAll('|', '\\|');
+const code = (text: string) => `\`${text}\``;
+
+function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map(escapeCell).join(' | ')} |`;
+  return [line(headings), `|${' --- |'.repeat(headings.length)}`, ...rows.map(line)].join('\n');
+}
+
+function factTable(group: string): string {
+  const isWanted = factGroups[group];
+  if (isWanted === undefined) throw new Error(`there is no group of facts ${group}`);
+  const names = factNames.filter(isWanted);
+  const hasUnits = names.some(name => factDescriptions[name].unit !== undefined);
+  const canBeAbsent = names.some(isOptionalFact);
+  const rows = names.map(name => {
+    const { meaning, unit = '', sources } = factDescriptions[name];
+    const absent = isOptionalFact(name) ? absentWhere[name] : 'never';
+    return [
+      code(name),
+      meaning,
+      ...(hasUnits ? [unit] : []),
+      sources.map(code).join(', '),
+      ...(canBeAbsent ? [absent] : []),
+    ];
+  });
+  return table(
+    ['Fact', 'Meaning', ...(hasUnits ? ['Unit'] : []), 'On GitHub', ...(canBeAbsent ? ['Absent where'] : [])],
+    rows,
+  );
+}
+
+function functionTable(names: string): string {
+  const definitions = names.split(' ').flatMap(name => {
+    const found = functions.get(name);
+    if (found === undefined) throw new Error(`there is no function ${name}`);
+    return found;
+  });
+  return table(
+    ['Function', 'Gives', 'Example', 'With', 'Result'],
+    definitions.map(({ signature, description, example }) => [
+      code(signature),
+      description,
+      code(example.expression),
+      code(
+        Object.entries(example.facts)
+          .map(([name, value]) => `${name}: ${JSON.stringify(value).replaceAll('","', '", "')}`)
+          .join(', '),
+      ),
+      code(JSON.stringify(example.result)),
+    ]),
+  );
+}
+
+const tables: Record<string, (argument: string) => string> = { facts: factTable, functions: functionTable };
+
+/** Puts the tables anew between their marks. */
+export function renderRulesPage(page: string): string {
+  return page.replace(
+    /(<!-- (\w+): ([\w ]+) -->)[\s\S]*?(<!-- end -->)/g,
+    (_, begin: string, kind: string, argument: string, end: string) => {
+      const render = tables[kind];
+      if (render === undefined) throw new Error(`there is no table of ${kind}`);
+      return `${begin}\n\n${render(argument)}\n\n${end}`;
+    },
+  );
+}

@@ -1,0 +1,128 @@
+/** The JSON Schema of rules files, by which editors complete and check them; `rules check` checks the rest. */
+import { type TSchema, Type } from '@sinclair/typebox';
+import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
+import { absentWhere, type FactName, type FactType, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
+import { ruleLimits } from '../src/scoring/ruleset.ts';
+import { expressionLimits } from '../src/scoring/tokens.ts';
+
+/** YAML has its own opinion of what stands without quotes; here everything is taken as it is written. */
+const anyScalar = (description: string, characters?: number) =>
+  Type.Union(
+    [
+      Type.String({ minLength: 1, ...(characters === undefined ? {} : { maxLength: characters }) }),
+      Type.Number(),
+      Type.Boolean(),
+    ],
+    { description },
+  );
+
+const number = [Type.Number(), Type.String({ pattern: '^[-+]?\\d+(\\.\\d+)?$' })];
+const day = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$' });
+const flag = [Type.Boolean(), Type.Enum({ yes: 'true', no: 'false' })];
+const text = [Type.String(), Type.Number(), Type.Boolean()];
+
+const values: Record<FactType, TSchema[]> = {
+  number,
+  boolean: flag,
+  text,
+  list: [Type.Array(Type.Union(text))],
+};
+
+function factSchema(name: FactName): TSchema {
+  const { meaning, unit } = factDescriptions[name];
+  const isTime = name.endsWith('_at');
+  const notes = [
+    meaning,
+    ...(unit === undefined || unit === 'none' ? [] : [`In ${unit}${isTime ? ', or a day such as 2026-01-31' : ''}.`]),
+    ...(isOptionalFact(name) ? [`Absent where ${absentWhere[name]}.`] : []),
+  ];
+  const options =
+    name === 'state'
+      ? ['open', 'draft', 'closed', 'merged'].map(state => Type.Literal(state))
+      : [...values[factTypes[name]], ...(isTime ? [day] : []), ...(isOptionalFact(name) ? [Type.Null()] : [])];
+  const description = notes.join(' ').replaceAll('`', '');
+  return Type.Union(options, { description });
+}
+
+const factNames = Object.keys(factTypes) as FactName[];
+const closed = { additionalProperties: false };
+
+const Entry = Type.Object(
+  {
+    expression: anyScalar(
+      'The condition under which the effect counts, such as: merged && size <= 200. It must be true or false.',
+      expressionLimits.characters,
+    ),
+    effect: Type.Object(
+      {
+        action: Type.Union([Type.Literal('ADD'), Type.Literal('SUBTRACT')], {
+          description: 'Whether the value is added to the score or subtracted from it.',
+        }),
+        value: anyScalar(
+          'How much: a number, or an expression that gives one, such as: min(20, per(additions, 50)). It is rounded to the nearest whole number.',
+          expressionLimits.characters,
+        ),
+      },
+      { ...closed, description: 'What counts where the expression is true.' },
+    ),
+  },
+  closed,
+);
+
+const Rule = Type.Object(
+  {
+    name: anyScalar(
+      'By its name a rule is known; each has its own, in one line. It stands in the breakdown.',
+      ruleLimits.nameCharacters,
+    ),
+    description: Type.Optional(
+      Type.Union(
+        [Type.String({ maxLength: ruleLimits.descriptionCharacters }), Type.Number(), Type.Boolean(), Type.Null()],
+        { description: 'What the rule is for.' },
+      ),
+    ),
+    enabled: Type.Optional(
+      Type.Union(flag, { default: true, description: 'A rule that is switched off counts for nothing.' }),
+    ),
+    logic: Type.Array(Entry, {
+      minItems: 1,
+      maxItems: ruleLimits.entries,
+      description: 'The entries; each stands alone, and any number of them may count.',
+    }),
+  },
+  closed,
+);
+
+const Test = Type.Object(
+  {
+    name: anyScalar('What the test shows.'),
+    pull_request: Type.Object(Object.fromEntries(factNames.map(name => [name, Type.Optional(factSchema(name))])), {
+      ...closed,
+      description:
+        'The facts that matter. The others are 0, empty, false or absent, the state open; what follows from given ones is worked out.',
+    }),
+    score: Type.Union([Type.Integer(), Type.String({ pattern: '^[-+]?\\d{1,10}$' })], {
+      description: 'The score that the rules must give.',
+    }),
+  },
+  closed,
+);
+
+export const RulesFile = Type.Object(
+  {
+    rules: Type.Union([Type.Array(Rule, { maxItems: ruleLimits.rules }), Type.Null()], {
+      description: 'The rules, in the order in which the breakdown shows them.',
+    }),
+    tests: Type.Optional(
+      Type.Union([Type.Array(Test), Type.Null()], {
+        description: 'Pull requests and the scores that they must have; `rules check` runs them.',
+      }),
+    ),
+  },
+  {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    ...closed,
+    title: 'Rules of pullscore',
+    description: "An organisation's rules and their tests. docs/rules.md tells what expressions can say.",
+  },
+);

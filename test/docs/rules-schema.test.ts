@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import Fastify from 'fastify';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { RulesFile } from '../../scripts/rules-schema.ts';
+import { parseRulesFile } from '../../src/scoring/rules-file.ts';
+
+const committed = readFileSync('rules.schema.json', 'utf8');
+const example = readFileSync('rules.example.yaml', 'utf8');
+
+/** Fastify's validator is an implementation of JSON Schema, as an editor has one; here it changes nothing on its way. */
+const app = Fastify({ ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } } });
+beforeAll(async () => {
+  app.post('/', { schema: { body: JSON.parse(committed) } }, async () => 'valid');
+  await app.ready();
+});
+afterAll(() => app.close());
+
+async function complaint(file: string): Promise<string | undefined> {
+  const reply = await app.inject({ method: 'POST', url: '/', payload: parse(file) });
+  return reply.statusCode === 200 ? undefined : reply.json().message;
+}
+
+const problemsOf = (file: string) => parseRulesFile(file).problems.map(({ message }) => message);
+
+test('the committed schema is the one that the code makes; else run npx tsx scripts/rules.ts', () => {
+  expect(JSON.parse(committed)).toEqual(JSON.parse(JSON.stringify(RulesFile)));
+});
+
+test('the example names the schema in its first line, and is valid', async () => {
+  const [, path = ''] = /^# yaml-language-server: \$schema=(.*)\n/.exec(example) ?? [];
+  expect(readFileSync(path, 'utf8')).toBe(committed);
+  expect(await complaint(example)).toBeUndefined();
+});
+
+const rule = (logic: string) => `rules:\n- name: R\n  logic:\n  ${logic}`;
+const withTest = (facts: string, score = '1') =>
+  `rules: []\ntests:\n- { name: t, pull_request: { ${facts} }, score: ${score} }`;
+
+describe('what rules check takes, the schema takes:', () => {
+  test.each([
+    ['values without quotes', rule('- { expression: true, effect: { action: ADD, value: 5 } }')],
+    ['values with quotes', rule(`- { expression: "true", effect: { action: "ADD", value: '5' } }`)],
+    ['fractions', rule('- { expression: merged, effect: { action: SUBTRACT, value: 2.5 } }')],
+    [
+      'names that look like numbers',
+      'rules:\n- { name: 2026, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
+    ],
+    [
+      'no description and a quoted switch',
+      'rules:\n- { name: R, description: , enabled: "false", logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
+    ],
+    ['no rules', 'rules: []'],
+    ['no rules yet', 'rules:\ntests:'],
+    ['a test of nothing in particular', withTest('')],
+    ['days and Unix times', withTest('created_at: 2026-01-31, merged_at: "2026-02-01", closed_at: 1769817600')],
+    ['what is absent', withTest('milestone: null, merged_at: ~, hours_to_merge:')],
+    ['texts that look like other things', withTest('title: 5, author: true, labels: [1, yes, "a"]')],
+    ['quoted numbers and switches', withTest('additions: "5", draft: "true"', '"-5"')],
+    ['states', withTest('state: merged')],
+  ])('%s', async (_, file) => {
+    expect(problemsOf(file)).toEqual([]);
+    expect(await complaint(file)).toBeUndefined();
+  });
+});
+
+describe('what rules check refuses, the schema refuses:', () => {
+  test.each([
+    ['a misspelt key', 'rule: []'],
+    ['no rules at all', 'tests: []'],
+    ['a list at the top', '- name: R'],
+    ['a rule without a name', 'rules:\n- logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]'],
+    ['a rule without logic', 'rules:\n- name: R'],
+    ['a rule without entries', 'rules:\n- { name: R, logic: [] }'],
+    [
+      'logic that is no list',
+      'rules:\n- { name: R, logic: { expression: merged, effect: { action: ADD, value: 1 } } }',
+    ],
+    [
+      'a misspelt key of a rule',
+      'rules:\n- { name: R, enable: true, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
+    ],
+    [
+      'a switch that is neither on nor off',
+      'rules:\n- { name: R, enabled: maybe, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
+    ],
+    ['an entry without an effect', rule('- { expression: merged }')],
+    ['an entry without an expression', rule('- { effect: { action: ADD, value: 1 } }')],
+    ['an effect beside its entry', rule('- { expression: merged, action: ADD, value: 1 }')],
+    ['an unknown action', rule('- { expression: merged, effect: { action: MULTIPLY, value: 1 } }')],
+    ['an action in small letters', rule('- { expression: merged, effect: { action: add, value: 1 } }')],
+    ['a value that is a list', rule('- { expression: merged, effect: { action: ADD, value: [1] } }')],
+    ['51 entries', rule('- { expression: merged, effect: { action: ADD, value: 1 } }\n  '.repeat(51))],
+    [
+      'an expression of 2,001 characters',
+      rule(`- { expression: "${'!'.repeat(1995)}merged", effect: { action: ADD, value: 1 } }`),
+    ],
+    ['an unknown fact', withTest('aditions: 5')],
+    ['a number in words', withTest('additions: many')],
+    ['a list that is none', withTest('labels: bug')],
+    ['an unknown state', withTest('state: mergd')],
+    ['a moment that is no day', withTest('merged_at: yesterday')],
+    ['what is never absent', withTest('title: null')],
+    ['a test without a score', 'rules: []\ntests:\n- { name: t, pull_request: {} }'],
+    ['half a point', withTest('', '1.5')],
+  ])('%s', async (_, file) => {
+    expect(problemsOf(file)).not.toEqual([]);
+    expect(await complaint(file)).toMatch(/^body/);
+  });
+});
+
+test('every key has a description to show', () => {
+  const undescribed: string[] = [];
+  const visit = (schema: Record<string, unknown>, path: string) => {
+    for (const [name, inner] of Object.entries((schema.properties ?? {}) as Record<string, Record<string, unknown>>)) {
+      if (typeof inner.description !== 'string') undescribed.push(`${path}.${name}`);
+      visit(inner, `${path}.${name}`);
+    }
+    for (const inner of [schema.items, ...((schema.anyOf ?? []) as unknown[])]) {
+      if (typeof inner === 'object' && inner !== null) visit(inner as Record<string, unknown>, path);
+    }
+  };
+  visit(JSON.parse(committed), '');
+  expect(undescribed).toEqual([]);
+});

@@ -1,0 +1,165 @@
+import { existsSync, readFileSync } from 'node:fs';
+import {
+  getNamedType,
+  isCompositeType,
+  isInterfaceType,
+  isObjectType,
+  Kind,
+  parse,
+  type SelectionSetNode,
+} from 'graphql';
+import { describe, expect, test } from 'vitest';
+import { renderRulesPage } from '../../scripts/rules-page.ts';
+import { pullRequestsQuery } from '../../src/github/pull-request.ts';
+import { compileExpression } from '../../src/scoring/compile.ts';
+import { parseExpression } from '../../src/scoring/expression.ts';
+import { factDescriptions } from '../../src/scoring/fact-descriptions.ts';
+import { factTypes } from '../../src/scoring/facts.ts';
+import { functions } from '../../src/scoring/functions.ts';
+import { patternLimits } from '../../src/scoring/pattern.ts';
+import { runRuleTests } from '../../src/scoring/rule-tests.ts';
+import { parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { ruleLimits } from '../../src/scoring/ruleset.ts';
+import { expressionLimits } from '../../src/scoring/tokens.ts';
+import { fileLimits } from '../../src/scoring/yaml-reader.ts';
+import { githubSchema } from '../support/github/schema.ts';
+
+const page = readFileSync('docs/rules.md', 'utf8');
+
+type TableRow = Record<string, string>;
+
+const cellsOf = (line: string) =>
+  line
+    .split(/(?<!\\)\|/)
+    .slice(1, -1)
+    .map(cell => cell.trim().replaceAll('\\|', '|'));
+
+/** Every row of every table, under the headings of its table. */
+const rows: TableRow[] =
+  page.match(/(?:^\|.*\n)+/gm)?.flatMap(text => {
+    const [headings = [], , ...lines] = text.trimEnd().split('\n').map(cellsOf);
+    return lines.map(cells => Object.fromEntries(headings.map((heading, index) => [heading, cells[index] ?? ''])));
+  }) ?? [];
+
+const rowsWith = (...headings: string[]) => rows.filter(row => headings.every(heading => heading in row));
+const uncoded = (cell: string | undefined) => /^`(.*)`$/.exec(cell ?? '')?.[1] ?? '';
+const sorted = (values: Iterable<string>) => [...values].sort();
+
+test('the tables are those that the code makes; else run npx tsx scripts/rules.ts', () => {
+  expect(renderRulesPage(page)).toBe(page);
+});
+
+test('every fact and every function has its row, and no row is of anything else', () => {
+  expect(sorted(rowsWith('Fact').map(row => uncoded(row.Fact)))).toEqual(sorted(Object.keys(factTypes)));
+  const signatures = [...functions.values()].flat().map(({ signature }) => signature);
+  expect(sorted(rowsWith('Function').map(row => uncoded(row.Function)))).toEqual(sorted(signatures));
+});
+
+function evaluate(expression: string, given: string) {
+  const { tests, problems } = parseRulesFile(`rules: []\ntests:\n- {name: t, pull_request: {${given}}, score: 0}`);
+  expect(problems).toEqual([]);
+  const facts = tests[0]?.facts;
+  if (facts === undefined) throw new Error('no facts');
+  for (const type of ['boolean', 'number'] as const) {
+    try {
+      return compileExpression(parseExpression(expression, type))(facts);
+    } catch (error) {
+      if (type === 'number') throw error;
+    }
+  }
+  return undefined;
+}
+
+describe('the example', () => {
+  test.each(
+    rowsWith('Example', 'With', 'Result').map(row => [uncoded(row.Example), uncoded(row.With), row.Result ?? '']),
+  )('%s with %s gives %s', (expression, given, expected) => {
+    const words: Record<string, number> = { absent: Number.NaN, infinite: Number.POSITIVE_INFINITY };
+    expect(expression).not.toBe('');
+    expect(evaluate(expression, given)).toBe(words[expected] ?? JSON.parse(uncoded(expected)));
+  });
+});
+
+describe('the mistake', () => {
+  test.each(rowsWith('Refused', 'Message').map(row => [uncoded(row.Refused), row.Message ?? '']))(
+    '%s is told so',
+    (expression, message) => {
+      expect(() => parseExpression(expression, 'boolean')).toThrow(
+        expect.objectContaining({ name: 'ExpressionError', message }),
+      );
+    },
+  );
+});
+
+test('the rules files on the page are right, and their tests pass', () => {
+  const files = [...page.matchAll(/```yaml\n(rules:[\s\S]*?)```/g)].map(([, text]) => text ?? '');
+  expect(files.length).toBeGreaterThan(3);
+  for (const text of files) {
+    const { rules, tests, problems } = parseRulesFile(text);
+    expect(problems).toEqual([]);
+    expect(runRuleTests(rules, tests).filter(({ passed }) => !passed)).toEqual([]);
+  }
+});
+
+test('the limits are those of the code', () => {
+  const number = (value: number) => value.toLocaleString('en');
+  const limits = rowsWith('What', 'At most').map(row => row['At most']);
+  expect(limits).toEqual([
+    number(ruleLimits.rules),
+    number(ruleLimits.entries),
+    `${number(ruleLimits.nameCharacters)}, ${number(ruleLimits.descriptionCharacters)}`,
+    number(expressionLimits.characters),
+    number(expressionLimits.nodes),
+    number(expressionLimits.depth),
+    number(patternLimits.size),
+    number(fileLimits.characters),
+  ]);
+});
+
+test('links lead somewhere', () => {
+  const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(
+    ([, heading = '']) =>
+      `#${heading
+        .toLowerCase()
+        .replace(/[^\w -]/g, '')
+        .replaceAll(' ', '-')}`,
+  );
+  const targets = [...page.matchAll(/\]\(([^)]+)\)/g)].map(([, target = '']) => target);
+  expect(targets.length).toBeGreaterThan(10);
+  for (const target of targets) {
+    if (target.startsWith('#')) expect(anchors).toContain(target);
+    else if (!target.startsWith('https:')) expect(existsSync(`docs/${target}`)).toBe(true);
+  }
+});
+
+/** Paths of the fields that a selection asks for, such as `commits.totalCount`. */
+function selected(set: SelectionSetNode | undefined, before = ''): string[] {
+  return (set?.selections ?? []).flatMap(selection => {
+    if (selection.kind === Kind.INLINE_FRAGMENT) return selected(selection.selectionSet, before);
+    if (selection.kind !== Kind.FIELD) return [];
+    const path = `${before}${selection.name.value}`;
+    return [path, ...selected(selection.selectionSet, `${path}.`)];
+  });
+}
+
+test("every source of a fact is a field of GitHub's, and one that is asked for", () => {
+  const fragment = parse(pullRequestsQuery).definitions.find(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
+  const asked = new Set(fragment?.kind === Kind.FRAGMENT_DEFINITION ? selected(fragment.selectionSet) : []);
+  const exists = (path: string) => {
+    let type = githubSchema().getType('PullRequest');
+    for (const name of path.split('.')) {
+      if (name === '__typename' && isCompositeType(type)) return true;
+      const field = isObjectType(type) || isInterfaceType(type) ? type.getFields()[name] : undefined;
+      if (field === undefined) return false;
+      type = getNamedType(field.type);
+    }
+    return true;
+  };
+  for (const { sources } of Object.values(factDescriptions)) {
+    expect(sources.length).toBeGreaterThan(0);
+    for (const source of sources) {
+      expect(asked).toContain(source);
+      expect(exists(source), source).toBe(true);
+    }
+  }
+});
