@@ -52,19 +52,22 @@ async function startServer(): Promise<{ url: string; stop(): Promise<unknown>; k
   return { url: server.url, stop, kind: 'embedded' };
 }
 
-/** Undefined where a Docker client is set up but no engine answers. */
+/** Undefined where a Docker client is set up, but no engine answers or it can't get the image. */
 async function startContainer() {
+  const image = 'postgres:17-bookworm';
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
   const { getContainerRuntimeClient } = await import('testcontainers');
   try {
     await getContainerRuntimeClient();
-  } catch {
+    const container = await new PostgreSqlContainer(image)
+      .withEnvironment({ LANG: 'C.UTF-8' })
+      .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=200'])
+      .start();
+    return { url: container.getConnectionUri(), stop: () => container.stop(), kind: `${image} in Docker` };
+  } catch (error) {
+    process.stderr.write(`Docker does not supply ${image}: ${error instanceof Error ? error.message : error}\n`);
     return undefined;
   }
-  const container = await new PostgreSqlContainer('postgres:17-bookworm')
-    .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=200'])
-    .start();
-  return { url: container.getConnectionUri(), stop: () => container.stop(), kind: 'postgres:17-bookworm in Docker' };
 }
 
 export async function administer(url: string, statement: string): Promise<void> {
