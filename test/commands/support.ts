@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -62,16 +62,13 @@ export interface Running {
   ended: Promise<Ended>;
 }
 
-/** A folder without a checkout's files: no `.pullscore` may appear in the checkout. */
-const folder = mkdtempSync(join(tmpdir(), 'pullscore-commands-'));
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-
 /** Nothing of the environment of whoever runs the tests gets through but the path. */
 export function start(environment: Environment, ...operands: string[]): Running {
   const begin = performance.now();
   const child = spawn(process.execPath, [program, ...operands], {
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? '', HOME: folder, ...environment },
+    cwd: tmpdir(),
+    // Commands that forget to name a database must not start one of their own.
+    env: { PATH: process.env.PATH ?? '', PULLSCORE_HOME: '/nonexistent/pullscore', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';
