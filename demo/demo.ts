@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { readLocation } from '../src/database/embedded-places.ts';
+import { readLocation } from '../src/database/embedded/places.ts';
 import { startGithub } from '../test/support/github/server.ts';
 import { type Api, createApi, curlLines, type Member, type PullRequest } from './api.ts';
 import { createLife, printEvent } from './live.ts';

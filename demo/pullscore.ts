@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { readServerFile } from '../src/database/embedded-files.ts';
-import { isGuardian } from '../src/database/embedded-processes.ts';
+import { readServerFile } from '../src/database/embedded/files.ts';
+import { isGuardian } from '../src/database/embedded/processes.ts';
 
 /** A failure that the reader can do something about. */
 export class DemoError extends Error {}

@@ -9,9 +9,9 @@ import {
   homeFiles,
   readServerFile,
   type ServerFile,
-} from './embedded-files.ts';
-import { isGuardian } from './embedded-processes.ts';
-import { claimStart, startGuardian, unavailable, unwritable } from './embedded-start.ts';
+} from './embedded/files.ts';
+import { isGuardian } from './embedded/processes.ts';
+import { claimStart, startGuardian, unavailable, unwritable } from './embedded/start.ts';
 
 export interface EmbeddedDatabase {
   /**

@@ -83,7 +83,7 @@ function eventually(url: string, text: string): Promise<unknown> {
 function processesOf(...folders: string[]): string[] {
   return execFileSync('ps', ['-axww', '-o', 'pid=,stat=,command='], { encoding: 'utf8' })
     .split('\n')
-    .filter(line => !/^\s*\d+\s+Z/.test(line) && /embedded-server|postgres/.test(line))
+    .filter(line => !/^\s*\d+\s+Z/.test(line) && /guardian\.[jt]s|postgres/.test(line))
     .filter(line => folders.some(folder => line.includes(folder)));
 }
 
