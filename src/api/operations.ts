@@ -35,7 +35,10 @@ export function addOperationRoutes(app: FastifyInstance): void {
     if (draining) reply.header('connection', 'close');
   });
 
-  app.get('/healthz', { schema: { hide: true } }, async () => ({ status: 'ok' }));
+  // An overloaded process is to be left alone and looked at, not restarted.
+  const config = { pressureHandler: () => undefined };
+
+  app.get('/healthz', { config, schema: { hide: true } }, async () => ({ status: 'ok' }));
 
   app.get('/readyz', { schema: { hide: true } }, async () => {
     if (draining) throw new ServiceError('overloaded', 'The service is stopping.');
@@ -45,7 +48,7 @@ export function addOperationRoutes(app: FastifyInstance): void {
     return { status: 'ready' };
   });
 
-  app.get('/metrics', { schema: { hide: true } }, async (_request, reply) => {
+  app.get('/metrics', { config, schema: { hide: true } }, async (_request, reply) => {
     reply.type(registry.contentType);
     return registry.metrics();
   });

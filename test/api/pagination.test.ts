@@ -21,7 +21,7 @@ const listUrl = '/2025-04/pull-requests';
 
 async function getPage(tenant: Tenant, url: string): Promise<Page> {
   const { status, body } = await client.get<Page>(url, tenant.token);
-  expect(status).toBe(200);
+  expect(status, JSON.stringify(body)).toBe(200);
   return body;
 }
 
