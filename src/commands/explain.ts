@@ -97,17 +97,19 @@ async function explainPullRequest(context: Context, executor: Executor, text: st
   };
 }
 
-/** JSON has no infinity: it becomes null too, and the note tells. */
+/** A description may have 64 KiB, and stand in thousands of entries. */
+const longestText = 1_000;
+
+/** JSON has no infinity: it becomes null, as what is absent is, and the note tells. */
 function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): unknown {
-  const isInfinite = typeof value === 'number' && !Number.isFinite(value);
-  return {
-    source,
-    kind,
-    value: isInfinite ? null : value,
-    note: isInfinite && note === '' ? 'infinite' : note,
-    chosen,
-    parts: parts.map(representPart),
-  };
+  const represented = { source, kind, value, note, chosen, parts: parts.map(representPart) };
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    return { ...represented, value: null, note: note || 'infinite' };
+  }
+  if (typeof value !== 'string' || value.length <= longestText) return represented;
+  // Not through the middle of a character.
+  const beginning = value.slice(0, longestText).replace(/[\uD800-\uDBFF]$/, '');
+  return { ...represented, value: `${beginning}…`, note: 'shortened' };
 }
 
 function represent({ found, version, explanation, scoreInForce, changes }: Explained): unknown {
@@ -159,8 +161,8 @@ function showStanding(context: Context, { found, version, explanation, scoreInFo
       ? `Score ${score} ${under}, which is in force.`
       : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${scoreInForce}, and the service will bring it up to date. To watch: ${context.program} rescore --organisation ${organisation.login}`;
   if (explanation.score === score) return standing;
-  // Facts, score and version are stored together, so the difference is one of releases.
-  return `${standing}\nAnother release of this program came to it; this one comes to ${explanation.score}, as follows.`;
+  // Facts, score and version are stored together, so most likely another release worked it out.
+  return `${standing}\nThis release of the program comes to ${explanation.score}, as follows; the next sync of the pull request brings the stored score level.`;
 }
 
 function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {

@@ -246,7 +246,7 @@ describe('a score', () => {
     await executor.update(pullRequests).set({ score: 34 }).where(eq(pullRequests.number, 1));
     try {
       expect(await explain(id)).toContain(
-        'Another release of this program came to it; this one comes to 33, as follows.',
+        'This release of the program comes to 33, as follows; the next sync of the pull request brings the stored score level.',
       );
     } finally {
       await executor.update(pullRequests).set({ score: 33 }).where(eq(pullRequests.number, 1));
@@ -271,6 +271,15 @@ describe('a score', () => {
     expect(await explain(id)).toContain(`and ${history.length - 20} earlier changes; --json has them all`);
     await applyAndScore(rules);
   });
+});
+
+test('a long description is shown by its beginning', async () => {
+  const { executor } = scene.service.database;
+  await executor.update(pullRequests).set({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
+  await applyAndScore([rule('Explained', ['lower(body) != "x"', '1'])]);
+  expect(await explain(id)).toContain(`body = "${'a'.repeat(79)}…" (30999 characters)`);
+  const [lower] = (await explainJson(id)).rules[0].entries[0].condition.parts;
+  expect(lower).toMatchObject({ source: 'lower(body)', value: `${'a'.repeat(999)}…`, note: 'shortened' });
 });
 
 test('titles, labels and paths steer no terminal', async () => {
