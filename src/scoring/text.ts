@@ -1,14 +1,12 @@
 /** Text as the rule language sees it: characters are code points, and every operation is linear. */
 
+const surrogatePair = /[\uD800-\uDBFF][\uDC00-\uDFFF]/g;
+
+/** By a pattern, for it is compiled for each form in which V8 holds text: one without such characters costs nothing. */
 export function characterCount(text: string): number {
   let count = text.length;
-  for (let index = 1; index < text.length; index++) {
-    // A low surrogate that follows a high one is the second half of one character.
-    if ((text.charCodeAt(index) & 0xfc00) === 0xdc00 && (text.charCodeAt(index - 1) & 0xfc00) === 0xd800) {
-      count--;
-      index++;
-    }
-  }
+  surrogatePair.lastIndex = 0;
+  while (surrogatePair.test(text)) count--;
   return count;
 }
 
