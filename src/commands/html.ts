@@ -1,0 +1,38 @@
+/** Markup in which every value is escaped unless it is markup itself. */
+import { plain } from './terminal.ts';
+
+export class Html {
+  readonly markup: string;
+
+  constructor(markup: string) {
+    this.markup = markup;
+  }
+}
+
+type Piece = Html | string | number | readonly Piece[];
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Safe within an element and within a quoted attribute. */
+const escapeText = (text: string) => plain(text).replace(/[&<>"']/g, character => entities[character] ?? '');
+
+function write(piece: Piece): string {
+  if (piece instanceof Html) return piece.markup;
+  return typeof piece === 'string' || typeof piece === 'number' ? escapeText(String(piece)) : piece.map(write).join('');
+}
+
+/** A template whose values are escaped. */
+export const html = (strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html =>
+  new Html(strings.reduce((out, text, index) => out + write(pieces[index - 1] ?? '') + text));
+
+export const nothing = new Html('');
+
+/** Where a link may lead: elsewhere than to a web page it becomes plain text. */
+export const webAddress = (text: string): string | undefined =>
+  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : undefined;

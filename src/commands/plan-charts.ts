@@ -1,0 +1,181 @@
+/** The pictures of a plan's page: SVG without any style of its own, so that they follow the page's colours. */
+
+import type { Bucket } from '../scoring/distribution.ts';
+import type { Summary } from '../scoring/plan.ts';
+import { type Html, html, nothing } from './html.ts';
+import { bucketLabel, decimal, number } from './plan-numbers.ts';
+import { plain, truncate } from './terminal.ts';
+
+/** As an attribute needs it. */
+const at = (value: number): string => String(Math.round(value * 100) / 100);
+
+/** Round steps from 0 to what holds the largest value, about four of them. */
+function ticks(largest: number): number[] {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, largest / 4)));
+  const step = [1, 2, 5, 10].map(factor => factor * power).find(one => one * 5 >= largest) ?? power * 10;
+  return Array.from({ length: Math.ceil(largest / step) + 1 }, (_, index) => index * step);
+}
+
+const chart = { width: 960, height: 330, left: 64, right: 12, top: 34, bottom: 46 } as const;
+
+/** Where a score lies among buckets that all have one width but the open ones. */
+function positionOf(score: number, buckets: readonly Bucket[], each: number): number {
+  const index = buckets.findIndex(({ to }) => to === null || score < to);
+  const bucket = buckets[index];
+  if (bucket === undefined) return buckets.length * each;
+  const inside =
+    bucket.from === null || bucket.to === null ? 0.5 : (score - bucket.from + 0.5) / (bucket.to - bucket.from);
+  return (index + Math.min(1, inside)) * each;
+}
+
+function medianMarks(before: number, after: number, x: (score: number) => number): Html {
+  const isMoving = before !== after;
+  const mark = (value: number, label: string, side: 'before' | 'after', anchor: 'end' | 'middle' | 'start') => {
+    const offset = anchor === 'end' ? -6 : anchor === 'start' ? 6 : 0;
+    const line = x(value);
+    return html`<line class="median ${side}" x1="${at(line)}" x2="${at(line)}" y1="22" y2="${chart.height - chart.bottom}"/>
+<text class="label ${side}" x="${at(Math.min(Math.max(line + offset, 80), chart.width - 80))}" y="14" text-anchor="${anchor}">${label}</text>`;
+  };
+  if (!isMoving) return mark(after, `median ${decimal(after)}`, 'after', 'middle');
+  const [first, second] = before < after ? (['end', 'start'] as const) : (['start', 'end'] as const);
+  return html`${mark(before, `median before ${decimal(before)}`, 'before', first)}
+${mark(after, `median after ${decimal(after)}`, 'after', second)}`;
+}
+
+/** How many pull requests have which score: columns for after, a stepped line for before. */
+export function distributionChart(
+  buckets: readonly Bucket[],
+  { before, after }: { before: Summary; after: Summary },
+): Html {
+  const inner = { width: chart.width - chart.left - chart.right, height: chart.height - chart.top - chart.bottom };
+  // A few buckets stand in the middle rather than swell.
+  const each = Math.min(inner.width / buckets.length, 96);
+  const start = chart.left + (inner.width - each * buckets.length) / 2;
+  const levels = ticks(Math.max(...buckets.flatMap(bucket => [bucket.before, bucket.after])));
+  const highest = levels.at(-1) ?? 1;
+  const x = (index: number) => start + index * each;
+  const y = (count: number) => chart.top + inner.height * (1 - count / highest);
+  const ground = chart.top + inner.height;
+  const inset = Math.min(4, each * 0.12);
+
+  const levelLines = levels.map(
+    level => html`<line class="grid" x1="${chart.left}" x2="${chart.width - chart.right}" y1="${at(y(level))}" y2="${at(y(level))}"/>
+<text class="tick" x="${chart.left - 10}" y="${at(y(level) + 4)}" text-anchor="end">${number(level)}</text>`,
+  );
+  const columns = buckets.map(
+    (bucket, index) =>
+      html`<rect class="after" x="${at(x(index) + inset)}" y="${at(y(bucket.after))}" width="${at(each - 2 * inset)}" height="${at(ground - y(bucket.after))}" rx="1.5"/>`,
+  );
+  const outline = buckets.map((bucket, index) => `V${at(y(bucket.before))}H${at(x(index + 1))}`).join('');
+  // Over everything, so that the tooltip shows wherever the pointer is in a column.
+  const targets = buckets.map(
+    (bucket, index) =>
+      html`<rect class="target" x="${at(x(index))}" y="${chart.top}" width="${at(each)}" height="${inner.height}"><title>Score ${bucketLabel(bucket)}: ${number(bucket.before)} before, ${number(bucket.after)} after</title></rect>`,
+  );
+  // As many as there is room for.
+  const longest = Math.max(...buckets.map(bucket => bucketLabel(bucket).length));
+  const every = Math.ceil((longest * 7.2 + 10) / each);
+  const labels = buckets.map((bucket, index) =>
+    index % every === 0 || bucket.from === null || (bucket.to === null && (buckets.length - 1) % every === 0)
+      ? html`<text class="tick" x="${at(x(index) + each / 2)}" y="${ground + 18}" text-anchor="middle">${bucketLabel(bucket)}</text>`
+      : nothing,
+  );
+  const position = (score: number) => start + positionOf(score, buckets, each);
+  return html`<svg class="distribution" viewBox="0 0 ${chart.width} ${chart.height}" role="img" aria-labelledby="distribution-heading distribution-note">
+${levelLines}
+${columns}
+<path class="outline" d="M${at(start)} ${at(ground)}${outline}V${at(ground)}"/>
+${before.median === null || after.median === null ? nothing : medianMarks(before.median, after.median, position)}
+${labels}
+<text class="tick" x="${at(chart.left + inner.width / 2)}" y="${chart.height - 6}" text-anchor="middle">score</text>
+${targets}
+</svg>`;
+}
+
+/** How all pull requests divide into those that go up, down, and stay. */
+export function shareBar(up: number, down: number, total: number): Html {
+  const width = 960;
+  // What is not nothing stays visible.
+  const length = (count: number) => (count === 0 ? 0 : Math.max(3, (count / total) * width));
+  const [rise, fall] = [length(up), length(down)];
+  return html`<svg class="shares" viewBox="0 0 ${width} 14" preserveAspectRatio="none" aria-hidden="true">
+<rect class="same" width="${width}" height="14"/>
+<rect class="up" width="${at(rise)}" height="14"/>
+<rect class="down" x="${at(rise)}" width="${at(fall)}" height="14"/>
+</svg>`;
+}
+
+/** Two bars above each other: before, thin, and after. */
+export function pairBars(before: number, after: number, largest: number): Html {
+  const length = (value: number) => (value <= 0 || largest <= 0 ? 0 : Math.max(1, (value / largest) * 160));
+  return html`<svg class="pair" viewBox="0 0 160 14" aria-hidden="true">
+<rect class="track" width="160" height="14" rx="2"/>
+<rect class="before" y="2" width="${at(length(before))}" height="3"/>
+<rect class="after" y="6" width="${at(length(after))}" height="6"/>
+</svg>`;
+}
+
+/** A bar from the middle, to the right for more and to the left for less. */
+export function differenceBar(value: number, largest: number): Html {
+  const half = 60;
+  const length = value === 0 || largest <= 0 ? 0 : Math.max(1.5, (Math.abs(value) / largest) * half);
+  const kind = value > 0 ? 'up' : 'down';
+  return html`<svg class="difference" viewBox="0 0 ${2 * half} 14" aria-hidden="true">
+<rect class="${kind}" x="${at(value > 0 ? half : half - length)}" y="3" width="${at(length)}" height="8"/>
+<line class="axis" x1="${half}" x2="${half}" y1="0" y2="14"/>
+</svg>`;
+}
+
+export interface RankedMember {
+  name: string;
+  before: number;
+  after: number;
+  rank_before: number;
+  rank_after: number;
+}
+
+const slope = { width: 960, row: 25, top: 30, left: 330, right: 630, names: 26 } as const;
+
+/**
+ * Who stood where before, on the left, and stands where after, on the right. Whoever is listed on one side only comes
+ * from below or goes there.
+ *
+ * @param members in the order of their totals after
+ * @param rows how many places are shown
+ */
+export function rankChart(members: readonly RankedMember[], rows: number): Html {
+  const former = [...members].sort((one, two) => one.rank_before - two.rank_before || one.rank_after - two.rank_after);
+  const placesBefore = new Map(former.map((member, index) => [member, index]));
+  const count = Math.min(rows, members.length);
+  const height = slope.top + count * slope.row + (members.length > count ? slope.row / 2 : 4);
+  // Beyond the lower edge, where the picture cuts it off.
+  const y = (place: number) => (place < count ? slope.top + (place + 0.5) * slope.row : height + slope.row);
+  const label = (member: RankedMember, place: number, side: 'before' | 'after') => {
+    if (place >= count) return nothing;
+    const isLeft = side === 'before';
+    const [total, rank] = [member[side], isLeft ? member.rank_before : member.rank_after];
+    const places = isLeft
+      ? { rank: 14, total: slope.left - 14, name: 52 }
+      : { rank: 946, total: slope.right + 14, name: 908 };
+    const line = at(y(place) + 4.5);
+    return html`<text class="tick" x="${places.rank}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${number(rank)}</text>
+<text class="who" x="${places.name}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${truncate(plain(member.name), slope.names)}</text>
+<text class="tick" x="${places.total}" y="${line}" text-anchor="${isLeft ? 'end' : 'start'}">${number(total)}</text>`;
+  };
+  const lines = members.map((member, after) => {
+    const before = placesBefore.get(member) ?? after;
+    if (before >= count && after >= count) return nothing;
+    const moved = member.rank_before - member.rank_after;
+    const kind = moved > 0 ? 'up' : moved < 0 ? 'down' : 'same';
+    const middle = (slope.left + slope.right) / 2;
+    const [from, to] = [at(y(before)), at(y(after))];
+    const ends = html`${before < count ? html`<circle class="${kind}" cx="${slope.left}" cy="${from}" r="3.5"/>` : nothing}${after < count ? html`<circle class="${kind}" cx="${slope.right}" cy="${to}" r="3.5"/>` : nothing}`;
+    return html`<g><title>${member.name}: rank ${number(member.rank_before)} before, ${number(member.rank_after)} after</title><path class="${kind}" d="M${slope.left} ${from}C${middle} ${from} ${middle} ${to} ${slope.right} ${to}"/>${ends}</g>
+${label(member, before, 'before')}${label(member, after, 'after')}
+`;
+  });
+  return html`<svg class="ranks" viewBox="0 0 ${slope.width} ${at(height)}" role="img" aria-label="Ranks before and after; the table below has the same">
+<text class="heading" x="${slope.left}" y="16" text-anchor="end">before</text>
+<text class="heading" x="${slope.right}" y="16">after</text>
+${lines}</svg>`;
+}

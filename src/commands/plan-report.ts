@@ -1,0 +1,275 @@
+/**
+ * A plan as a page to look at: one file that asks for nothing else and runs no script. Titles, names and expressions
+ * are other people's; `html` escapes them.
+ */
+import { createHash } from 'node:crypto';
+import { type Html, html, Html as Markup, nothing, webAddress } from './html.ts';
+import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './plan-charts.ts';
+import type {
+  PlanDocument,
+  PlannedEntry,
+  PlannedMember,
+  PlannedMove,
+  PlannedRule,
+  PlannedShare,
+} from './plan-document.ts';
+import { bucketLabel, counted, decimal, number, percent, signed } from './plan-numbers.ts';
+import { planStyle } from './plan-style.ts';
+
+const shown = { members: 40, movers: 10, ranks: 20 } as const;
+
+const styleHash = createHash('sha256').update(planStyle).digest('base64');
+const policy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'`;
+
+const direction = (difference: number) => (difference > 0 ? 'up' : difference < 0 ? 'down' : 'same');
+
+const difference = (value: number, write = number) =>
+  html`<span class="${direction(value)}-text">${signed(value, write)}</span>`;
+
+const fromTo = (before: Html | string, after: Html | string) =>
+  html`<span class="was">${before}</span><span class="arrow" aria-label="to">→</span>${after}`;
+
+function headline({ pull_requests: { total, changed } }: PlanDocument): string {
+  if (total === 0) return 'There are no pull requests yet';
+  if (changed === 0) return 'No score changes';
+  if (changed === total)
+    return total === 1
+      ? 'The one pull request changes its score'
+      : `All ${number(total)} pull requests change their score`;
+  return `${number(changed)} of ${number(total)} pull requests ${changed === 1 ? 'changes its' : 'change their'} score`;
+}
+
+function describeRuleChanges({
+  rule_changes: { added, changed, removed, reordered, unchanged },
+}: PlanDocument): string {
+  const parts = [
+    added > 0 ? `${counted(added, 'rule is', 'rules are')} new` : '',
+    changed > 0 ? `${counted(changed, 'rule changes', 'rules change')}` : '',
+    removed > 0 ? `${counted(removed, 'rule goes', 'rules go')}` : '',
+    unchanged > 0 ? `${counted(unchanged, 'rule stays as it is', 'rules stay as they are')}` : '',
+    reordered ? 'the order is another' : '',
+  ].filter(part => part !== '');
+  return parts.length === 0 ? 'There is no rule on either side.' : `${parts.join(', ')}.`;
+}
+
+function opening(plan: PlanDocument): Html {
+  const { total, changed, raised, lowered, breakdown_only: otherwise, outdated } = plan.pull_requests;
+  const against =
+    plan.ruleset_version === 0
+      ? 'no rules, since none are in force yet'
+      : `version ${plan.ruleset_version}, which is in force`;
+  const figure = (label: string, before: number | null, after: number | null, withShare = false) => html`<div>
+<dt>${label}</dt>
+<dd class="value">${decimal(after)}</dd>
+<dd class="from">${
+    before === null || after === null
+      ? 'no pull requests'
+      : before === after
+        ? 'as before'
+        : html`from ${decimal(before)}, ${difference(after - before, decimal)}${withShare && before > 0 ? ` (${signed(Math.round(((after - before) / before) * 1_000) / 10, decimal)}%)` : ''}`
+  }</dd>
+</div>`;
+  return html`<header>
+<p class="overline">Plan for <bdi>${plan.organisation}</bdi></p>
+<h1>${headline(plan)}</h1>
+<p class="lede">What <strong><bdi>${plan.file}</bdi></strong> would do, compared with ${against}. ${describeRuleChanges(plan)}${otherwise > 0 ? ` ${counted(otherwise, 'pull request keeps its score', 'pull requests keep their score')} with another breakdown.` : ''}</p>
+${
+  outdated > 0
+    ? html`<p class="note caution">${counted(outdated, 'stored score is', 'stored scores are')} still to be brought to version ${plan.ruleset_version}. Here they count as that version gives them, not as they are stored.</p>`
+    : nothing
+}
+${
+  total === 0
+    ? nothing
+    : html`${shareBar(raised, lowered, total)}
+<ul class="legend">
+<li><span class="key up"></span><b>${number(raised)}</b> up (${percent(raised, total)})</li>
+<li><span class="key down"></span><b>${number(lowered)}</b> down (${percent(lowered, total)})</li>
+<li><span class="key same"></span><b>${number(total - changed)}</b> as before (${percent(total - changed, total)})</li>
+</ul>
+<dl class="figures">
+${figure('Sum of all scores', plan.scores.before.sum, plan.scores.after.sum, true)}
+${figure('Mean score', plan.scores.before.mean, plan.scores.after.mean)}
+${figure('Median score', plan.scores.before.median, plan.scores.after.median)}
+${figure('Highest score', plan.scores.before.maximum, plan.scores.after.maximum)}
+${figure('Lowest score', plan.scores.before.minimum, plan.scores.after.minimum)}
+</dl>`
+}
+</header>`;
+}
+
+function distribution({ histogram, scores }: PlanDocument): Html {
+  if (histogram.length === 0) return nothing;
+  return html`<section aria-labelledby="distribution-heading">
+<h2 id="distribution-heading">How scores are spread</h2>
+<p class="note" id="distribution-note">How many pull requests have which score: columns after, the line before.</p>
+<ul class="legend" aria-hidden="true"><li><span class="key before"></span>before</li><li><span class="key after"></span>after</li></ul>
+<div class="scroll" tabindex="0" role="region" aria-label="Chart of scores">${distributionChart(histogram, scores)}</div>
+<details><summary>The same in figures</summary>
+<table><thead><tr><th scope="col" class="n">Score</th><th scope="col" class="n">Before</th><th scope="col" class="n">After</th></tr></thead><tbody>
+${histogram.map(bucket => html`<tr><th scope="row" class="n">${bucketLabel(bucket)}</th><td class="n">${number(bucket.before)}</td><td class="n">${number(bucket.after)}</td></tr>\n`)}
+</tbody></table></details>
+</section>`;
+}
+
+function badges({ status, changes, before, after }: PlannedRule, total: number): Html {
+  const badge = (kind: string, text: string) => html` <span class="badge ${kind}">${text}</span>`;
+  const others = changes.filter(part => part !== 'enabled');
+  const isSwitched = changes.includes('enabled');
+  return html`${status === 'added' ? badge('added', 'new') : nothing}${status === 'removed' ? badge('removed', 'removed') : nothing}${
+    others.length > 0 ? badge('changed', `${others.join(' and ')} changed`) : nothing
+  }${isSwitched ? badge('changed', after?.enabled ? 'switched on' : 'switched off') : nothing}${
+    after !== null && !after.enabled && !isSwitched ? badge('', 'off') : nothing
+  }${total > 0 && after?.enabled && after.pull_requests === 0 ? badge('never', 'never counts') : nothing}${
+    before !== null && !before.valid ? badge('never', 'not valid as it is in force') : nothing
+  }`;
+}
+
+interface Sides {
+  before: PlannedShare | null;
+  after: PlannedShare | null;
+}
+
+/** Bars, counts and points: cells that rules and entries share. */
+function shareCells({ before, after }: Sides, total: number): Html {
+  const isCounted = (side: Sides['before']): side is PlannedShare => total > 0 && side !== null;
+  const count = (side: Sides['before']) => (isCounted(side) ? number(side.pull_requests) : '–');
+  const points = (side: Sides['before']) => (isCounted(side) ? signed(side.points) : '–');
+  const same = (one: string, other: string) => (one === other || before === null ? other : fromTo(one, other));
+  return html`<td>${pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total)}</td>
+<td class="n">${same(count(before), count(after))}</td>
+<td class="n">${after === null ? '–' : percent(after.pull_requests, total)}</td>
+<td class="n">${same(points(before), points(after))}</td>`;
+}
+
+function entryRow(entry: PlannedEntry, isLast: boolean, total: number): Html {
+  const { before, after, action, expression, value } = entry;
+  const state = before === null ? 'come' : after === null ? 'gone' : 'kept';
+  const sign = {
+    come: html`<span class="sign">+<span class="unseen"> new: </span></span>`,
+    gone: html`<span class="sign">−<span class="unseen"> removed: </span></span>`,
+    kept: nothing,
+  }[state];
+  return html`<tr class="entry ${state}${isLast ? ' last-entry' : ''}"><th scope="row">${sign}<code><bdi>${expression}</bdi></code> <span class="was">${action === 'ADD' ? 'adds' : 'takes'}</span> <code><bdi>${value}</bdi></code></th>
+${shareCells(entry, total)}</tr>
+`;
+}
+
+function ruleRows(rule: PlannedRule, total: number): Html {
+  const on = (side: PlannedRule['before']) => (side?.enabled ? side : null);
+  const sides = { before: on(rule.before), after: on(rule.after) };
+  return html`<tr${rule.entries.length > 0 ? new Markup(' class="has-entries"') : nothing}><th scope="row"><bdi>${rule.name}</bdi>${badges(rule, total)}</th>
+${shareCells(sides, total)}</tr>
+${rule.entries.map((entry, index) => entryRow(entry, index === rule.entries.length - 1, total))}`;
+}
+
+function rules({ rules: all, pull_requests: { total } }: PlanDocument): Html {
+  if (all.length === 0) return nothing;
+  return html`<section aria-labelledby="rules-heading">
+<h2 id="rules-heading">${total > 0 ? 'How often each rule counts' : 'The rules'}</h2>
+<p class="note">${total > 0 ? `For how many of ${counted(total, 'pull request')}, and what it gives them together. The thin bar is before, the thick one after.` : 'There is no pull request that they could count for.'}</p>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="rules-heading"><table>
+<thead><tr><th scope="col">Rule and its entries</th><th scope="col"><span class="unseen">Share</span></th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Share</th><th scope="col" class="n">Points</th></tr></thead>
+<tbody>
+${all.map(rule => ruleRows(rule, total))}
+</tbody></table></div>
+</section>`;
+}
+
+function rankMove({ rank_before: before, rank_after: after }: PlannedMember): Html {
+  if (before === after) return html`<span class="same-text" aria-label="same rank">·</span>`;
+  const places = Math.abs(before - after);
+  return before > after
+    ? html`<span class="up-text" aria-label="up ${places}">▲ ${number(places)}</span>`
+    : html`<span class="down-text" aria-label="down ${places}">▼ ${number(places)}</span>`;
+}
+
+function memberRow(member: PlannedMember, largest: number): Html {
+  const { name, login, before, after } = member;
+  const isTwice = name === '' || name === login;
+  return html`<tr><td class="n">${number(member.rank_after)}</td><td class="rank">${rankMove(member)}</td>
+<th scope="row"><bdi>${name || login}</bdi>${isTwice ? nothing : html` <bdi class="login">${login}</bdi>`}</th>
+<td class="n">${number(member.pull_requests)}</td><td class="n was">${number(before)}</td><td class="n">${number(after)}</td>
+<td>${differenceBar(after - before, largest)}</td><td class="n">${difference(after - before)}</td></tr>
+`;
+}
+
+function members({ members: all }: PlanDocument): Html {
+  if (all.length === 0) return nothing;
+  const listed = all.slice(0, shown.members);
+  const largest = Math.max(...listed.map(({ before, after }) => Math.abs(after - before)));
+  const moved = all.filter(({ rank_before: before, rank_after: after }) => before !== after).length;
+  const rankNote = moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`;
+  const limits =
+    all.length > listed.length
+      ? html` The table has the ${number(listed.length)} highest of ${number(all.length)}; <code>--json</code> has all.`
+      : nothing;
+  const ranked = all.map(member => ({ ...member, name: member.name || member.login }));
+  return html`<section aria-labelledby="members-heading">
+<h2 id="members-heading">Totals by member</h2>
+<p class="note">${rankNote}${limits}</p>
+${moved > 0 ? html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>` : nothing}
+<div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table>
+<thead><tr><th scope="col" class="n">Rank</th><th scope="col"><span class="unseen">Change of rank</span></th><th scope="col">Member</th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Before</th><th scope="col" class="n">After</th><th scope="col" colspan="2" class="n">Difference</th></tr></thead>
+<tbody>
+${listed.map(member => memberRow(member, largest))}
+</tbody></table></div>
+</section>`;
+}
+
+function moverList(heading: string, moves: readonly PlannedMove[], count: number): Html {
+  if (moves.length === 0) return nothing;
+  const listed = moves.slice(0, shown.movers);
+  const rest = count - listed.length;
+  return html`<div><h3>${heading}</h3>
+<ol class="movers">
+${listed.map(({ title, url, repository, number: pullNumber, member, from, to }) => {
+  const address = webAddress(url);
+  const text = title.trim() === '' ? 'without a title' : title;
+  return html`<li><span class="delta ${direction(to - from)}-text">${signed(to - from)}</span>
+<span class="title"><bdi>${address === undefined ? text : html`<a href="${address}" rel="noopener noreferrer">${text}</a>`}</bdi></span>
+<span class="meta">${number(from)} <span aria-label="to">→</span> ${number(to)} · <bdi>${repository}</bdi>#${String(pullNumber)} · <bdi>${member}</bdi></span></li>
+`;
+})}</ol>
+${rest > 0 ? html`<p class="note">and ${number(rest)} more</p>` : nothing}
+</div>`;
+}
+
+function movers({ movers: { raised, lowered }, pull_requests: pulls }: PlanDocument): Html {
+  if (raised.length + lowered.length === 0) return nothing;
+  return html`<section aria-labelledby="movers-heading">
+<h2 id="movers-heading">Largest changes</h2>
+<div class="columns">
+${moverList('Up', raised, pulls.raised)}
+${moverList('Down', lowered, pulls.lowered)}
+</div>
+</section>`;
+}
+
+/** @param now is told at the page's end */
+export function planReport(plan: PlanDocument, now: Date): string {
+  const time = `${now.toISOString().slice(0, 16)}Z`;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>Plan for ${plan.organisation}: ${headline(plan)}</title>
+<style>${new Markup(planStyle)}</style>
+</head>
+<body>
+<main>
+${opening(plan)}
+${distribution(plan)}
+${rules(plan)}
+${members(plan)}
+${movers(plan)}
+</main>
+<footer><p>Made by pullscore on <time datetime="${time}">${time.slice(0, 10)} at ${time.slice(11, 16)} UTC</time>. Nothing was saved: the rules in force are still in force.</p></footer>
+</body>
+</html>
+`.markup;
+}

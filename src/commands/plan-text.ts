@@ -1,0 +1,214 @@
+/** A plan for the terminal. */
+import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule } from './plan-document.ts';
+import { bucketLabel, counted, decimal, number, percent, signed } from './plan-numbers.ts';
+import { bar, grid, plain, truncate } from './terminal.ts';
+
+/** Where standard output is no terminal. */
+const usualColumns = 80;
+/** Longer lines are hard to read. */
+const mostColumns = 120;
+
+const shown = { members: 12, movers: 5 } as const;
+
+const marks = { added: '+', removed: '-', changed: '~', unchanged: ' ' } as const;
+
+function summary({ rule_changes: rules, pull_requests: pulls, ruleset_version: version }: PlanDocument): string[] {
+  const parts = [
+    rules.added > 0 ? `${rules.added} added` : '',
+    rules.changed > 0 ? `${rules.changed} changed` : '',
+    rules.removed > 0 ? `${rules.removed} removed` : '',
+    rules.reordered ? 'in another order' : '',
+    rules.unchanged > 0 ? `${rules.unchanged} as before` : '',
+  ].filter(part => part !== '');
+  const lines = [`  Rules          ${parts.join(', ') || 'none'}`];
+  lines.push(
+    pulls.total === 0
+      ? '  Pull requests  none are stored yet'
+      : `  Pull requests  ${number(pulls.changed)} of ${number(pulls.total)} change their score (${percent(pulls.changed, pulls.total)}): ${number(pulls.raised)} up, ${number(pulls.lowered)} down`,
+  );
+  if (pulls.breakdown_only > 0) {
+    lines.push(`                 ${number(pulls.breakdown_only)} more keep their score with another breakdown`);
+  }
+  if (pulls.outdated > 0) {
+    lines.push(
+      `                 ${counted(pulls.outdated, 'stored score is', 'stored scores are')} still to be brought to version ${version};`,
+      '                 here they count as that version gives them',
+    );
+  }
+  return lines;
+}
+
+function scores({ scores: { before, after } }: PlanDocument, width: number): string[] {
+  const row = (name: string, from: number | null, to: number | null) => [
+    name,
+    decimal(from),
+    decimal(to),
+    from === null || to === null ? '' : signed(to - from, decimal),
+  ];
+  return grid(
+    [
+      { heading: 'SCORES' },
+      { heading: 'BEFORE', align: 'right' },
+      { heading: 'AFTER', align: 'right' },
+      { heading: '', align: 'right' },
+    ],
+    [
+      row('sum', before.sum, after.sum),
+      row('mean', before.mean, after.mean),
+      row('median', before.median, after.median),
+      row('lowest', before.minimum, after.minimum),
+      row('highest', before.maximum, after.maximum),
+    ],
+    width,
+  );
+}
+
+function histogram({ histogram: buckets }: PlanDocument, width: number): string[] {
+  const counts = buckets.flatMap(({ before, after }) => [before, after]);
+  const largest = Math.max(...counts);
+  const labelled = Math.max(...buckets.map(bucket => bucketLabel(bucket).length), 'SCORE'.length);
+  const figures = Math.max(...counts.map(count => number(count).length), 'BEFORE'.length);
+  const room = Math.max(4, Math.floor((width - labelled - 2 * figures - 10) / 2));
+  return grid(
+    [
+      { heading: 'SCORE', align: 'right' },
+      { heading: 'BEFORE', align: 'right' },
+      { heading: '' },
+      { heading: 'AFTER', align: 'right' },
+      { heading: '' },
+    ],
+    buckets.map(bucket => [
+      bucketLabel(bucket),
+      number(bucket.before),
+      bar(bucket.before, largest, room).padEnd(room),
+      number(bucket.after),
+      bar(bucket.after, largest, room),
+    ]),
+    width,
+  );
+}
+
+function ruleNote({ after, before, changes }: PlannedRule, total: number): string {
+  if (after === null) return 'removed';
+  if (!after.enabled) return before?.enabled ? 'switched off' : 'off';
+  if (before !== null && !before.valid) return 'no longer valid as it is in force';
+  if (changes.includes('enabled')) return 'switched on';
+  if (after.pull_requests === 0 && total > 0) return 'never counts';
+  return changes.length === 1 && changes[0] === 'description' ? 'description' : '';
+}
+
+function rules({ rules: all, pull_requests: { total } }: PlanDocument, width: number): string[] {
+  const counts = (side: { pull_requests: number; points: number } | null, isOn = true) =>
+    side === null || !isOn || total === 0
+      ? ['', '', '']
+      : [number(side.pull_requests), percent(side.pull_requests, total), signed(side.points)];
+  const entryRow = ({ expression, action, value, before, after }: PlannedEntry) => [
+    `  ${before === null ? '+' : after === null ? '-' : ' '} ${action === 'ADD' ? 'adds' : 'takes'} ${plain(value)} if ${plain(expression)}`,
+    ...counts(before),
+    ...counts(after),
+  ];
+  const rows = all.flatMap(rule => {
+    const note = ruleNote(rule, total);
+    const head = [
+      `${marks[rule.status]} ${plain(rule.name)}${note === '' ? '' : ` (${note})`}`,
+      ...counts(rule.before, rule.before?.enabled),
+      ...counts(rule.after, rule.after?.enabled),
+    ];
+    // A single entry that stays as it is says no more than its rule.
+    const isTelling = rule.entries.length > 1 || rule.entries.some(({ before, after }) => !before !== !after);
+    return isTelling ? [head, ...rule.entries.map(entryRow)] : [head];
+  });
+  const right = { align: 'right' } as const;
+  return grid(
+    [
+      { heading: 'RULE', shrinks: true },
+      { heading: 'BEFORE', ...right },
+      { heading: '', ...right },
+      { heading: 'POINTS', ...right },
+      { heading: 'AFTER', ...right },
+      { heading: '', ...right },
+      { heading: 'POINTS', ...right },
+    ],
+    rows,
+    width,
+  );
+}
+
+export const rankMove = ({ rank_before: before, rank_after: after }: PlannedMember): string =>
+  before === after ? '' : before > after ? `▲ ${number(before - after)}` : `▼ ${number(after - before)}`;
+
+function members({ members: all }: PlanDocument, width: number): string[] {
+  const right = { align: 'right' } as const;
+  const lines = grid(
+    [
+      { heading: 'RANK', ...right },
+      { heading: '' },
+      { heading: 'MEMBER', shrinks: true },
+      { heading: 'PULL REQUESTS', ...right },
+      { heading: 'BEFORE', ...right },
+      { heading: 'AFTER', ...right },
+      { heading: '', ...right },
+    ],
+    all
+      .slice(0, shown.members)
+      .map(member => [
+        number(member.rank_after),
+        rankMove(member),
+        plain(member.name || member.login),
+        number(member.pull_requests),
+        number(member.before),
+        number(member.after),
+        signed(member.after - member.before),
+      ]),
+    width,
+  );
+  const moved = all.filter(({ rank_before: before, rank_after: after }) => before !== after).length;
+  const rest = all.length - shown.members;
+  lines.push(
+    `  ${rest > 0 ? `… and ${number(rest)} more. ` : ''}${moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`}`,
+  );
+  return lines;
+}
+
+function movers(title: string, moves: readonly PlannedMove[], count: number, width: number): string[] {
+  if (moves.length === 0) return [];
+  const lines = grid(
+    [{ heading: title, align: 'right' }, { heading: '' }, { heading: '' }],
+    moves.slice(0, shown.movers).flatMap(move => [
+      [
+        signed(move.to - move.from),
+        `${number(move.from)} → ${number(move.to)}`,
+        truncate(`${plain(move.title)} (${plain(move.member)})`, Math.max(20, width - 30)),
+      ],
+      ['', '', plain(move.url)],
+    ]),
+    Number.POSITIVE_INFINITY,
+  );
+  const rest = count - shown.movers;
+  return rest > 0 ? [...lines, `  … and ${number(rest)} more.`, ''] : [...lines, ''];
+}
+
+/**
+ * @param columns the terminal's; undefined where there is none
+ * @param apply the command that puts the file in force
+ */
+export function planText(plan: PlanDocument, columns: number | undefined, apply: string): string {
+  const width = Math.min(columns || usualColumns, mostColumns);
+  const against =
+    plan.ruleset_version === 0
+      ? 'compared with no rules: none are in force yet'
+      : `compared with version ${plan.ruleset_version}, which is in force`;
+  const lines = [`${plan.organisation}: ${plain(plan.file)}, ${against}`, '', ...summary(plan), ''];
+  if (plan.pull_requests.total > 0) {
+    lines.push(...scores(plan, width), '', ...histogram(plan, width), '');
+  }
+  if (plan.rules.length > 0) lines.push(...rules(plan, width), '');
+  if (plan.members.length > 0) lines.push(...members(plan, width), '');
+  const { raised, lowered } = plan.pull_requests;
+  lines.push(
+    ...movers('UP', plan.movers.raised, raised, width),
+    ...movers('DOWN', plan.movers.lowered, lowered, width),
+  );
+  lines.push(plan.changes ? `Nothing was saved. To put it in force: ${apply}` : 'Nothing would change.');
+  return lines.join('\n');
+}

@@ -1,0 +1,136 @@
+import { constants } from 'node:fs';
+import { access, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { type Command, CommanderError } from 'commander';
+import { createFactsReader } from '../database/facts.ts';
+import { getOrganisation, type Organisation } from '../database/organisations.ts';
+import { describeMembers, describePullRequests } from '../database/plan-details.ts';
+import { countOutdated } from '../database/rescoring.ts';
+import { getRuleset } from '../database/rules.ts';
+import { readSnapshot } from '../database/snapshot.ts';
+import type { Deps } from '../deps.ts';
+import { createPlan } from '../scoring/plan.ts';
+import { compareRules } from '../scoring/rule-changes.ts';
+import type { RuleDefinition } from '../scoring/ruleset.ts';
+import { answering, CommandError, type Context, requireOrganisation, withDeps } from './context.ts';
+import { type PlanDocument, planDocument } from './plan-document.ts';
+import { planReport } from './plan-report.ts';
+import { planText } from './plan-text.ts';
+import { startProgress } from './progress.ts';
+
+/** `--detailed-exitcode` where applying the file would change something. */
+const somethingChanges = 2;
+
+/** Scores every stored pull request under the rules in force and under these, at one moment, and writes nothing. */
+async function makePlan(
+  context: Context,
+  { database }: Deps,
+  organisation: Organisation,
+  file: string,
+  rules: readonly RuleDefinition[],
+): Promise<PlanDocument> {
+  const progress = startProgress(context, 'pull requests');
+  try {
+    return await readSnapshot(database, async ({ executor, readFacts }) => {
+      const { id, login, rulesetVersion: version } = await getOrganisation(executor, organisation.id);
+      // Not the stored scores: they may still be those of an earlier version.
+      const inForce = await getRuleset(executor, id, version);
+      const { outdated, total } = await countOutdated(executor, id);
+      const plan = createPlan(inForce, rules);
+      let done = 0;
+      progress.update(0, total, '');
+      for await (const batch of readFacts(id, createFactsReader(plan.facts))) {
+        if (context.interrupted.aborted) throw new CommandError('Interrupted. Nothing was changed.');
+        for (const pullRequest of batch) {
+          plan.add(pullRequest.id, pullRequest.memberId, pullRequest.facts);
+          done += 1;
+        }
+        progress.update(done, total, '');
+      }
+      const result = plan.result();
+      const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);
+      return planDocument(result, compareRules(inForce, rules), {
+        organisation: login,
+        file,
+        version,
+        outdated,
+        pullRequests: await describePullRequests(executor, id, movers),
+        members: await describeMembers(executor, id),
+      });
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+const reasonOf = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown error');
+
+/** Told before the work, not after it. */
+async function checkReportPath(path: string, file: string): Promise<void> {
+  if (resolve(path) === resolve(file))
+    throw new CommandError('The report would overwrite the rules: name another file.');
+  try {
+    await access(dirname(resolve(path)), constants.W_OK);
+  } catch (error) {
+    throw new CommandError(`${path} can't be written (${reasonOf(error)}): name a file in a folder that is there.`);
+  }
+}
+
+async function writeReport(path: string, page: string): Promise<void> {
+  try {
+    await writeFile(path, page);
+  } catch (error) {
+    throw new CommandError(`${path} can't be written (${reasonOf(error)}): name another file.`);
+  }
+}
+
+interface PlanOptions {
+  organisation: string;
+  detailedExitcode?: boolean;
+  report?: string;
+}
+
+/** @param loadRules reads a rules file that has no problems, or throws what is wrong with it */
+export function planCommand(
+  group: Command,
+  context: Context,
+  loadRules: (context: Context, path: string) => Promise<readonly RuleDefinition[]>,
+): void {
+  group
+    .command('plan')
+    .description('show what a file would change, without changing anything')
+    .argument('<file>', 'a rules file; - for standard input')
+    .requiredOption('--organisation <login>', 'the organisation')
+    .option('--report <file.html>', 'write a page with the same to look at')
+    .option('--detailed-exitcode', 'exit with 2 where the file would change rules or scores, 0 where nothing')
+    .addHelpText(
+      'after',
+      `
+Every stored pull request is scored under the rules in force and under the file. Nothing is saved, and GitHub is not
+asked. Scores that the rules in force have not reached yet count as they will be.
+
+Example:
+  ${context.program} rules plan rules.example.yaml --organisation acme --report plan.html`,
+    )
+    .action(async (...args) => {
+      let changes = false;
+      await answering<PlanOptions>(context, async ({ organisation: login, report }, file = '') => {
+        const rules = await loadRules(context, file);
+        if (report !== undefined) await checkReportPath(report, file);
+        const plan = await withDeps(context, async deps =>
+          makePlan(context, deps, await requireOrganisation(context, deps, login), file, rules),
+        );
+        ({ changes } = plan);
+        if (report !== undefined) await writeReport(report, planReport(plan, new Date()));
+        const columns = 'columns' in context.stdout ? Number(context.stdout.columns) : undefined;
+        const text = planText(
+          plan,
+          columns,
+          `${context.program} rules apply ${file} --organisation ${plan.organisation}`,
+        );
+        return { json: plan, text: report === undefined ? text : `${text}\n\nThe report is in ${report}.` };
+      })(...args);
+      const { detailedExitcode } = (args.at(-1) as Command).opts<PlanOptions>();
+      if (changes && detailedExitcode) throw new CommanderError(somethingChanges, 'pullscore.changes', '');
+    });
+}

@@ -1,0 +1,93 @@
+/** A long look at the database as it was at one moment, on a connection of its own, without writing or locking. */
+import { drizzle } from 'drizzle-orm/node-postgres';
+import pg from 'pg';
+import type { Facts } from '../scoring/facts.ts';
+import type { Database, Executor, TextRow } from './client.ts';
+import type { FactsReader } from './facts.ts';
+
+/** A pull request as a batch has it. */
+export interface ScoredFacts {
+  id: string;
+  memberId: string;
+  facts: Facts;
+}
+
+export interface Snapshot {
+  readonly executor: Executor;
+  /**
+   * Every pull request of the organisation, in the order of their ids. While a batch is worked on, the database
+   * prepares the next one.
+   */
+  readFacts(organisationId: string, reader: FactsReader): AsyncGenerator<Iterable<ScoredFacts>>;
+}
+
+/** Milliseconds; each statement reads little, but perhaps from a cold disk. */
+const queryTimeout = 30_000;
+
+const beforeAllIds = '00000000-0000-0000-0000-000000000000';
+
+const asText = { getTypeParser: () => (value: string) => value };
+
+async function* readFacts(
+  client: pg.Client,
+  organisationId: string,
+  reader: FactsReader,
+): AsyncGenerator<Iterable<ScoredFacts>> {
+  // Two batches are in memory at a time, and a pull request's text has up to 64 KiB.
+  const limit = reader.isLarge ? 500 : 1_000;
+  const text = `select ${['pull_requests.id', 'pull_requests.member_id', ...reader.columns].join(', ')}
+    from pull_requests ${reader.join}
+    where pull_requests.organisation_id = $1 and pull_requests.id > $2 order by pull_requests.id limit ${limit}`;
+  const readAfter = async (id: string): Promise<TextRow[]> => {
+    const result = await client.query({
+      name: 'facts',
+      text,
+      values: [organisationId, id],
+      rowMode: 'array',
+      types: asText,
+    });
+    const rows: unknown[] = result.rows;
+    return rows as TextRow[];
+  };
+  function* factsOf(rows: readonly TextRow[]): Generator<ScoredFacts> {
+    for (const row of rows) yield { id: row[0] ?? '', memberId: row[1] ?? '', facts: reader.read(row, 2) };
+  }
+
+  let rows = await readAfter(beforeAllIds);
+  while (rows.length > 0) {
+    const last = rows.at(-1)?.[0] ?? '';
+    const next = rows.length < limit ? Promise.resolve([]) : readAfter(last);
+    // It is awaited only after the batch; where that fails, nobody asks for this any more.
+    next.catch(() => undefined);
+    yield factsOf(rows);
+    rows = await next;
+  }
+}
+
+/** Runs `work` on the database as it is now: what changes meanwhile is not seen. */
+export async function readSnapshot<Result>(
+  { url }: Pick<Database, 'url'>,
+  work: (snapshot: Snapshot) => Promise<Result>,
+): Promise<Result> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'pullscore',
+    connectionTimeoutMillis: 2_000,
+    query_timeout: queryTimeout,
+    statement_timeout: queryTimeout,
+    idle_in_transaction_session_timeout: 60_000,
+  });
+  // The statement under way tells of a lost connection; without a listener it would end the process.
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    await client.query('begin isolation level repeatable read, read only');
+    return await work({
+      executor: drizzle({ client }),
+      readFacts: (organisationId, reader) => readFacts(client, organisationId, reader),
+    });
+  } finally {
+    // There is nothing to commit: the transaction ends with the connection.
+    await client.end().catch(() => undefined);
+  }
+}
