@@ -3,6 +3,7 @@
  * one character of a folder, `{a,b}` either. A leading dot is a character like any other, and case counts.
  */
 import { compilePattern, type Pattern, PatternError } from './pattern.ts';
+import { excerpt } from './tokens.ts';
 
 interface Part {
   regex: string;
@@ -17,7 +18,8 @@ const quote = (character: string) => (/[\w/]|[^\0-\x7f]/.test(character) ? chara
 /** One range of a class in RE2 syntax, without the slash that it may span. */
 function rangeOf(low: string, high: string): string {
   if ((high.codePointAt(0) ?? 0) < (low.codePointAt(0) ?? 0)) {
-    throw new PatternError(`has the range ${low}-${high} the wrong way round`);
+    const range = `${low}-${high}`;
+    throw new PatternError(`has the range ${excerpt(range, 0, range.length)} the wrong way round`);
   }
   const spansSlash = low <= '/' && high >= '/';
   const ranges = spansSlash ? [`${low}.`, `0${high}`] : [`${low}${high}`];

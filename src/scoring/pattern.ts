@@ -240,8 +240,12 @@ export function compilePattern(source: string): Pattern {
     compiled = RE2JS.compile(source);
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
-    const reason = error.message.replace(/^error parsing regexp: /, '');
-    throw new PatternError(`is not a pattern in RE2 syntax: ${reason}`);
+    // The reason repeats the pattern, or a part of it.
+    const reason = error.message
+      .replace(/^error parsing regexp: /, '')
+      .replace(/\s+/g, ' ')
+      .replace(/[\p{Cc}\p{Cf}\p{Surrogate}]/gu, '\uFFFD');
+    throw new PatternError(`is not a pattern in RE2 syntax: ${[...reason].slice(0, 200).join('')}`);
   }
   const { prog, dfa } = compiled.re2();
   const program: Program = prog;

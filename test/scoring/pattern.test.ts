@@ -112,6 +112,7 @@ describe('64 KB take less than 50 ms', () => {
     ['(?=a)', 'is not a pattern in RE2 syntax'],
     ['(?<!a)b', 'is not a pattern in RE2 syntax'],
     ['(a)\\1', 'is not a pattern in RE2 syntax'],
+    ['(a\u2028\0b', 'is not a pattern in RE2 syntax: missing closing ): `(a \uFFFDb`'],
   ])('%s is refused within 50 ms', (source, message) => {
     const refused = () => expect(() => compilePattern(source)).toThrow(message);
     expect(processorTime(refused, 50)).toBeLessThan(50);
@@ -163,7 +164,8 @@ describe('globs', () => {
     ['!a', 'begins with `!`'],
     ['[a', 'without its `]`'],
     ['[]', 'without its `]`'],
-    ['[z-a]', 'the wrong way round'],
+    ['[z-a]', 'has the range `z-a` the wrong way round'],
+    ['[\u2028-\0]', 'has the range ` -\uFFFD` the wrong way round'],
     ['[a/b]', 'has a `/`'],
     ['{a,b', 'without its `}`'],
     ['{1..3}', 'write each choice'],
