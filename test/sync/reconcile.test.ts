@@ -10,7 +10,7 @@ import { type Home, newHome, startWorld, storedPullRequests, type World } from '
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld();
+  world = await startWorld({ RECONCILE_INTERVAL: '900' });
 });
 afterAll(() => world.close());
 
