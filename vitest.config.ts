@@ -7,6 +7,8 @@ export default defineConfig({
     // Real servers and processes take their time on a busy machine; what hangs is still told.
     testTimeout: 20_000,
     hookTimeout: 60_000,
+    // Processes, sockets and time limits are real: a CI machine that stalls for a moment gets another try.
+    retry: process.env.CI ? 2 : 0,
     // Two cores: more would only contend with PostgreSQL.
     maxWorkers: 2,
   },
