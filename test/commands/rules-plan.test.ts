@@ -1,0 +1,238 @@
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PlanDocument } from '../../src/commands/plan-document.ts';
+import { displayWidth } from '../../src/commands/terminal.ts';
+import { newId } from '../../src/ids.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
+
+let service: Service;
+let environment: Environment;
+let folder: string;
+let github: Server;
+let calls = 0;
+
+beforeAll(async () => {
+  await requireBuild();
+  folder = mkdtempSync(join(tmpdir(), 'pullscore-plan-'));
+  github = createServer(socket => {
+    calls += 1;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(github, 'listening');
+  const { port } = github.address() as AddressInfo;
+  service = await startService();
+  // No credentials, and whoever asks GitHub is noticed.
+  environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: `http://127.0.0.1:${port}` };
+});
+afterAll(async () => {
+  expect(calls).toBe(0);
+  github.close();
+  await service.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function rulesFile(name: string, ...rules: [name: string, expression: string, value: string][]): string {
+  const path = join(folder, name);
+  const entry = (expression: string, value: string) => ({ expression, effect: { action: 'ADD', value } });
+  // JSON is YAML.
+  writeFileSync(
+    path,
+    JSON.stringify({
+      rules: rules.map(([rule, expression, value]) => ({ name: rule, logic: [entry(expression, value)] })),
+    }),
+  );
+  return path;
+}
+
+/** Pull requests number 1 to `count`: as many additions as their number, every other one by Ada. */
+async function newOrganisation(count: number): Promise<Tenant & { login: string }> {
+  const tenant = await createTenant(service);
+  const { id, login } = tenant.organisation;
+  if (count > 0) {
+    await insertPullRequests(
+      service,
+      tenant,
+      Array.from({ length: count }, (_, index) => index),
+    );
+    await service.database.executor.execute(sql`
+      with ada as (
+        insert into members (organisation_id, id, github_id, login, name, photo_url)
+        values (${id}, ${newId()}, 2, 'ada', 'Ada Lovelace', '') returning id
+      )
+      update pull_requests set additions = number, deletions = 0,
+        member_id = case number % 2 when 0 then (select id from ada) else member_id end
+      where organisation_id = ${id}`);
+  }
+  return { ...tenant, login };
+}
+
+const plan = (login: string, file: string, ...options: string[]) =>
+  run(environment, 'rules', 'plan', file, '--organisation', login, ...options);
+
+const planJson = (login: string, file: string) =>
+  runJson<PlanDocument>(environment, 'rules', 'plan', file, '--organisation', login);
+
+const stored = async ({ organisation }: Tenant) => {
+  const { rows } = await service.database.executor.execute<{ login: string; total: number; changed: number }>(sql`
+    select login, sum(score)::int as total, count(*)::int as pull_requests from pull_requests
+    join members on members.id = member_id where pull_requests.organisation_id = ${organisation.id}
+    group by 1 order by 2 desc`);
+  return rows;
+};
+
+describe('a plan', () => {
+  test('tells what applying the file then does', async () => {
+    const tenant = await newOrganisation(20);
+    const before = rulesFile('before.yaml', ['Size', 'size > 10', '5'], ['Even', 'number % 2 == 0', '1']);
+    const after = rulesFile('after.yaml', ['Size', 'size > 15', 'size'], ['Odd', 'number % 2 == 1', '2']);
+    await run(environment, 'rules', 'apply', before, '--organisation', tenant.login);
+    await run(environment, 'rescore', '--organisation', tenant.login);
+    const document = await planJson(tenant.login, after);
+    expect(document).toMatchObject({
+      organisation: tenant.login,
+      file: after,
+      ruleset_version: 1,
+      changes: true,
+      rule_changes: { added: 1, removed: 1, changed: 1, unchanged: 0, reordered: false },
+      pull_requests: { total: 20, changed: 20, raised: 10, lowered: 10, breakdown_only: 0, outdated: 0 },
+      scores: { before: { sum: 60, mean: 3, maximum: 6 }, after: { sum: 110, mean: 5.5, maximum: 21 } },
+    });
+    expect(document.rules.map(({ name, status, after: side }) => [name, status, side?.pull_requests])).toEqual([
+      ['Size', 'changed', 5],
+      ['Odd', 'added', 10],
+      ['Even', 'removed', undefined],
+    ]);
+    expect(document.movers.raised[0]).toEqual({
+      id: expect.stringMatching(/^pr_[0-9a-z]{26}$/),
+      repository: 'acme/web',
+      number: 19,
+      title: 'Pull request 19',
+      url: 'https://github.com/acme/web/pull/19',
+      member: 'grace',
+      from: 5,
+      to: 21,
+    });
+    expect(document.histogram.reduce((sum, bucket) => sum + bucket.after, 0)).toBe(20);
+
+    await run(environment, 'rules', 'apply', after, '--organisation', tenant.login);
+    await run(environment, 'rescore', '--organisation', tenant.login);
+    expect(document.members.map(({ login, after: total }) => ({ login, total, pull_requests: 10 }))).toEqual(
+      await stored(tenant),
+    );
+    expect(document.members.map(({ name, rank_before, rank_after }) => [name, rank_before, rank_after])).toEqual([
+      ['Grace Hopper', 2, 1],
+      ['Ada Lovelace', 1, 2],
+    ]);
+  });
+
+  test('saves nothing', async () => {
+    const tenant = await newOrganisation(3);
+    const contents = async () => {
+      const { rows } = await service.database.executor.execute(sql`
+        select (select md5(string_agg(p::text || xmin, '' order by id)) from pull_requests p) as pull_requests,
+          (select count(*) from rulesets) as rulesets, (select count(*) from rules) as rules,
+          (select count(*) from score_changes) as score_changes, (select count(*) from rescore_ranges) as ranges`);
+      return rows;
+    };
+    const before = await contents();
+    expect(await planJson(tenant.login, rulesFile('any.yaml', ['One', 'true', '1']))).toMatchObject({ changes: true });
+    expect(await contents()).toEqual(before);
+  });
+
+  test('compares with the rules in force also where stored scores are still older', async () => {
+    const { login } = await newOrganisation(4);
+    const one = rulesFile('one.yaml', ['One', 'true', '1']);
+    await run(environment, 'rules', 'apply', one, '--organisation', login);
+    const same = await planJson(login, one);
+    expect(same.changes).toBe(false);
+    expect(same.pull_requests).toMatchObject({ total: 4, changed: 0, outdated: 4 });
+    const two = await planJson(login, rulesFile('two.yaml', ['One', 'true', '2']));
+    expect(two.scores).toMatchObject({ before: { sum: 4 }, after: { sum: 8 } });
+  });
+
+  test('of an organisation without pull requests, or without rules, is a plan too', async () => {
+    const { login } = await newOrganisation(0);
+    const file = rulesFile('first.yaml', ['One', 'true', '1']);
+    const { code, stdout } = await plan(login, file);
+    expect(code).toBe(0);
+    expect(stdout).toContain('none are stored yet');
+    expect(stdout).toContain('none are in force yet');
+    const { pull_requests, scores, histogram, members } = await planJson(login, file);
+    expect(pull_requests.total).toBe(0);
+    expect(scores.after).toEqual({ sum: 0, mean: null, median: null, minimum: null, maximum: null });
+    expect([histogram, members]).toEqual([[], []]);
+  });
+});
+
+describe('--detailed-exitcode', () => {
+  test('is 2 where something would change, 0 where nothing, 1 for a failure', async () => {
+    const { login } = await newOrganisation(2);
+    const one = rulesFile('code.yaml', ['One', 'true', '1']);
+    expect((await plan(login, one, '--detailed-exitcode')).code).toBe(2);
+    expect((await plan(login, one)).code).toBe(0);
+    await run(environment, 'rules', 'apply', one, '--organisation', login);
+    const nothing = await plan(login, one, '--detailed-exitcode');
+    expect(nothing).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing would change.') });
+    // The score stays; what GET /rules answers does not.
+    const renamed = await plan(
+      login,
+      rulesFile('renamed.yaml', ['Other', 'true', '1']),
+      '--detailed-exitcode',
+      '--json',
+    );
+    expect(renamed.code).toBe(2);
+    expect(JSON.parse(renamed.stdout)).toMatchObject({ pull_requests: { changed: 0, breakdown_only: 2 } });
+    expect((await plan('nobody', one, '--detailed-exitcode')).code).toBe(1);
+    expect((await plan(login, join(folder, 'missing.yaml'), '--detailed-exitcode')).code).toBe(1);
+  });
+});
+
+test('a file that has problems, or whose tests fail, is not planned with', async () => {
+  const { login } = await newOrganisation(1);
+  const broken = await plan(login, rulesFile('broken.yaml', ['One', 'title > 5', '1']));
+  expect(broken).toMatchObject({ code: 1, stdout: '' });
+  expect(complaintOf(broken)).toContain('Rule "One"');
+});
+
+describe('--report', () => {
+  test('writes a page and says where', async () => {
+    const { login } = await newOrganisation(3);
+    const path = join(folder, 'plan.html');
+    const { code, stdout } = await plan(login, rulesFile('page.yaml', ['One', 'true', '1']), '--report', path);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`The report is in ${path}.`);
+    const page = readFileSync(path, 'utf8');
+    expect(page).toMatch(/^<!doctype html>/);
+    expect(page).toContain('All 3 pull requests change their score');
+  });
+
+  test('fails before the work where it could not be written, or would overwrite the rules', async () => {
+    const { login } = await newOrganisation(1);
+    const file = rulesFile('kept.yaml', ['One', 'true', '1']);
+    const nowhere = await plan(login, file, '--report', join(folder, 'none', 'plan.html'));
+    expect([nowhere.code, complaintOf(nowhere)]).toEqual([1, expect.stringContaining('ENOENT')]);
+    const itself = await plan(login, file, '--report', join(folder, '.', 'kept.yaml'));
+    expect([itself.code, complaintOf(itself)]).toEqual([1, expect.stringContaining('overwrite')]);
+    expect(readFileSync(file, 'utf8')).toContain('One');
+  });
+});
+
+test('titles can neither steer the terminal nor break its lines', async () => {
+  const tenant = await newOrganisation(3);
+  await service.database.executor.execute(sql`
+    update pull_requests set title = ${'\u001b[31mred\u001b]0;owned\u0007 \u202etxt.exe\r\n\u009b2J 漢字🙂'.repeat(9)}
+    where organisation_id = ${tenant.organisation.id}`);
+  const file = rulesFile('hostile.yaml', [`${'A long name '.repeat(9)}漢字`, `title != "${'x'.repeat(200)}"`, '1']);
+  const { stdout } = await plan(tenant.login, file);
+  expect(stdout).toContain('red');
+  expect(stdout).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e]/u);
+  const lines = stdout.split('\n').filter(line => !line.includes('To put it in force') && !line.includes(file));
+  for (const line of lines) expect([line, displayWidth(line) <= 80]).toEqual([line, true]);
+});

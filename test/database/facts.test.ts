@@ -1,0 +1,157 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createFactsReader } from '../../src/database/facts.ts';
+import { pullRequests, repositories } from '../../src/database/schema.ts';
+import { readSnapshot, type ScoredFacts } from '../../src/database/snapshot.ts';
+import { type FactName, type Facts, factsOf, factTypes } from '../../src/scoring/facts.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+
+let service: Service;
+let acme: Tenant;
+beforeAll(async () => {
+  service = await startService();
+  acme = await createTenant(service);
+});
+afterAll(() => service.close());
+
+const names = Object.keys(factTypes) as FactName[];
+
+async function readAll(organisationId: string, wanted: Iterable<FactName>): Promise<ScoredFacts[]> {
+  return readSnapshot(service.database, async ({ readFacts }) => {
+    const read: ScoredFacts[] = [];
+    for await (const batch of readFacts(organisationId, createFactsReader(wanted))) read.push(...batch);
+    return read;
+  });
+}
+
+/** As the rest of the service reads them. */
+async function storedFacts(organisationId: string): Promise<Map<string, Facts>> {
+  const rows = await service.database.executor
+    .select({ pullRequest: pullRequests, repository: repositories.name })
+    .from(pullRequests)
+    .innerJoin(
+      repositories,
+      and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
+    )
+    .where(eq(pullRequests.organisationId, organisationId));
+  return new Map(rows.map(({ pullRequest, repository }) => [pullRequest.id, factsOf({ ...pullRequest, repository })]));
+}
+
+describe('facts', () => {
+  const hostile = ['', '"', '\\', ',', '{a,b}', 'NULL', 'null', 'a "b"', 'line\nbreak', '\t', '🙂', 'ñ', '[1]', 't'];
+
+  beforeAll(async () => {
+    const ids = await insertPullRequests(service, acme, [1_500_000_000, 0, 4_102_444_799]);
+    await service.database.executor
+      .update(pullRequests)
+      .set({
+        number: 2_147_483_647,
+        title: hostile.join(' '),
+        body: `${'long — '.repeat(9_000)}${hostile.join('|')}`,
+        state: 'merged',
+        draft: true,
+        author: "o'brien",
+        authorIsBot: true,
+        base: 'NULL',
+        head: '',
+        fromFork: true,
+        milestone: 'null',
+        additions: 7,
+        deletions: 5,
+        createdAt: 1_700_000_000,
+        sourceUpdatedAt: 1_700_000_061,
+        mergedAt: 1_700_000_007,
+        closedAt: 1_700_000_011,
+        firstReviewAt: 1_700_000_001,
+        labels: hostile,
+        assignees: [''],
+        files: hostile,
+      })
+      .where(eq(pullRequests.id, ids[0] ?? ''));
+    await insertPullRequests(service, await createTenant(service), [1]);
+  });
+
+  test('are those that the rest of the service knows, each by itself and all together', async () => {
+    const expected = await storedFacts(acme.organisation.id);
+    expect(expected.size).toBe(3);
+    for (const wanted of [names, ...names.map(name => [name])]) {
+      const read = await readAll(acme.organisation.id, wanted);
+      expect(read.map(({ id }) => id)).toEqual([...expected.keys()].sort());
+      for (const { id, facts } of read) {
+        for (const name of wanted) expect([name, facts[name]]).toEqual([name, expected.get(id)?.[name]]);
+      }
+    }
+  });
+
+  test('that are not asked for are not read', () => {
+    expect(createFactsReader([])).toMatchObject({ columns: [], join: '' });
+    expect(createFactsReader(['size', 'additions'])).toMatchObject({
+      columns: ['pull_requests.additions', 'pull_requests.deletions'],
+      join: '',
+      isLarge: false,
+    });
+    expect(createFactsReader(['repository', 'body'])).toMatchObject({ isLarge: true, join: /^join repositories/ });
+  });
+});
+
+describe('a snapshot', () => {
+  test('reads every pull request once, in the order of ids, over many batches', async () => {
+    const many = await createTenant(service);
+    const ids = await insertPullRequests(
+      service,
+      many,
+      Array.from({ length: 2_345 }, (_, index) => index),
+    );
+    for (const wanted of [['number'], ['body']] as const) {
+      const read = await readAll(many.organisation.id, wanted);
+      expect(read.map(({ id }) => id)).toEqual([...ids].sort());
+    }
+  });
+
+  test('does not see what happens meanwhile, and writes nothing', async () => {
+    const changing = await createTenant(service);
+    await insertPullRequests(
+      service,
+      changing,
+      Array.from({ length: 1_500 }, (_, index) => index),
+    );
+    const { id } = changing.organisation;
+    const sizes = await readSnapshot(service.database, async ({ executor, readFacts }) => {
+      const found: number[] = [];
+      for await (const batch of readFacts(id, createFactsReader(['size']))) {
+        if (found.length === 0) {
+          await service.database.executor.update(pullRequests).set({ additions: 1_000 });
+          await insertPullRequests(service, changing, [2_000]);
+        }
+        for (const { facts } of batch) found.push(facts.size);
+      }
+      await expect(executor.execute(sql`delete from pull_requests`)).rejects.toMatchObject({
+        cause: { message: expect.stringContaining('read-only transaction') },
+      });
+      return found;
+    });
+    expect(sizes).toHaveLength(1_500);
+    expect(new Set(sizes)).toEqual(new Set([2]));
+  });
+
+  test('that fails between two batches leaves nothing behind', async () => {
+    const failing = await createTenant(service);
+    await insertPullRequests(
+      service,
+      failing,
+      Array.from({ length: 1_500 }, (_, index) => index),
+    );
+    const failed = readSnapshot(service.database, async ({ readFacts }) => {
+      for await (const _batch of readFacts(failing.organisation.id, createFactsReader(['size']))) {
+        throw new Error('of the work');
+      }
+    });
+    await expect(failed).rejects.toThrow('of the work');
+    const open = sql<{ count: number }>`select count(*)::int as count from pg_stat_activity
+      where datname = current_database() and state like 'idle in transaction%'`;
+    await expect
+      .poll(async () => (await service.database.executor.execute<{ count: number }>(open)).rows[0]?.count)
+      .toBe(0);
+  });
+});

@@ -1,0 +1,199 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createPlan } from '../../src/scoring/plan.ts';
+import { compareRules, hasChanges } from '../../src/scoring/rule-changes.ts';
+import { type BreakdownEntry, compileRuleset, type RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { anyExpression, anyFacts, factsWith } from './generate.ts';
+
+const rule = (name: string, ...logic: [expression: string, value: string, action?: 'ADD' | 'SUBTRACT'][]) => ({
+  name,
+  description: '',
+  is_enabled: true,
+  logic: logic.map(([expression, value, action = 'ADD']) => ({ expression, effect: { action, value } })),
+});
+
+const off = (given: RuleDefinition): RuleDefinition => ({ ...given, is_enabled: false });
+
+const pointsOf = (entries: readonly BreakdownEntry[]) =>
+  entries.reduce((sum, { action, effect }) => sum + (action === 'ADD' ? effect : -effect), 0);
+
+const anyRules = fc.uniqueArray(fc.constantFrom('One', 'Two', 'Three', 'Four'), { maxLength: 4 }).chain(names =>
+  fc.tuple(
+    ...names.map(name =>
+      fc.record({
+        name: fc.constant(name),
+        description: fc.constant(''),
+        is_enabled: fc.boolean(),
+        logic: fc.array(
+          fc.record({
+            expression: fc.oneof(fc.constantFrom('true', 'merged', 'nonsense('), anyExpression.boolean),
+            effect: fc.record({
+              action: fc.constantFrom('ADD' as const, 'SUBTRACT' as const),
+              value: fc.oneof(fc.constantFrom('1', '2147483647', '-3'), anyExpression.number),
+            }),
+          }),
+          { minLength: 1, maxLength: 3 },
+        ),
+      }),
+    ),
+  ),
+);
+
+describe('a plan', () => {
+  test('says what scoring each pull request under either ruleset says', () => {
+    fc.assert(
+      fc.property(
+        anyRules,
+        anyRules,
+        fc.array(fc.tuple(fc.constantFrom('ada', 'bob', 'cleo'), anyFacts), { maxLength: 6 }),
+        (before, after, pullRequests) => {
+          const plan = createPlan(before, after);
+          for (const [index, [member, facts]] of pullRequests.entries()) plan.add(`pr ${index}`, member, facts);
+          const result = plan.result();
+
+          const sides = { before: compileRuleset(before), after: compileRuleset(after) };
+          const scored = pullRequests.map(([member, facts], index) => {
+            const scores = { from: sides.before.score(facts), to: sides.after.score(facts) };
+            return { id: `pr ${index}`, member, from: scores.from.score, to: scores.to.score, scores };
+          });
+          expect(plan.facts).toEqual(new Set([...sides.before.facts, ...sides.after.facts]));
+          expect(result.pullRequests).toBe(scored.length);
+          expect(result.raised).toBe(scored.filter(({ from, to }) => to > from).length);
+          expect(result.lowered).toBe(scored.filter(({ from, to }) => to < from).length);
+          expect(result.before.sum).toBe(scored.reduce((sum, { from }) => sum + from, 0));
+          expect(result.after.sum).toBe(scored.reduce((sum, { to }) => sum + to, 0));
+
+          for (const { name, before: former, after: latter } of result.rules) {
+            for (const [side, counted] of [['from', former] as const, ['to', latter] as const]) {
+              const own = scored.map(({ scores }) =>
+                (JSON.parse(scores[side].breakdown) as BreakdownEntry[]).filter(entry => entry.name === name),
+              );
+              expect(counted?.pullRequests ?? 0).toBe(own.filter(entries => entries.length > 0).length);
+              expect(counted?.points ?? 0).toBe(pointsOf(own.flat()));
+            }
+          }
+          for (const { member, pullRequests: count, changed, before: from, after: to } of result.members) {
+            const own = scored.filter(one => one.member === member);
+            expect([count, changed]).toEqual([own.length, own.filter(one => one.from !== one.to).length]);
+            expect([from, to]).toEqual([
+              own.reduce((sum, one) => sum + one.from, 0),
+              own.reduce((sum, one) => sum + one.to, 0),
+            ]);
+          }
+          const moves = [...result.movers.raised, ...result.movers.lowered];
+          expect(moves.map(({ id }) => id).sort()).toEqual(
+            scored.filter(({ from, to }) => from !== to).map(({ id }) => id),
+          );
+          for (const { id, from, to } of moves) expect(scored.find(one => one.id === id)).toMatchObject({ from, to });
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test('tells which entries stay, come and go', () => {
+    const plan = createPlan(
+      [rule('Size', ['size > 10', '5'], ['size > 100', '2', 'SUBTRACT'])],
+      [rule('Size', ['size > 10', '5'], ['size > 200', '2', 'SUBTRACT'])],
+    );
+    for (const size of [5, 50, 150, 250]) plan.add(`of ${size}`, 'ada', factsWith({ size }));
+    const [size] = plan.result().rules;
+    expect(size).toMatchObject({
+      before: { pullRequests: 3, points: 11 },
+      after: { pullRequests: 3, points: 13 },
+    });
+    expect(size?.entries.map(({ logic, before, after }) => [logic.expression, before, after])).toEqual([
+      ['size > 10', { pullRequests: 3, points: 15 }, { pullRequests: 3, points: 15 }],
+      ['size > 200', null, { pullRequests: 1, points: -2 }],
+      ['size > 100', { pullRequests: 2, points: -4 }, null],
+    ]);
+  });
+
+  test('counts apart what keeps its score for other reasons', () => {
+    const plan = createPlan([rule('Old', ['true', '5'])], [rule('New', ['size > 10', '5'], ['size <= 10', '4'])]);
+    plan.add('large', 'ada', factsWith({ size: 50 }));
+    plan.add('small', 'ada', factsWith({ size: 5 }));
+    expect(plan.result()).toMatchObject({ raised: 0, lowered: 1, otherBreakdown: 1 });
+  });
+
+  test('lists a rule that is switched off without entries, and one that is not valid for nothing', () => {
+    const invalid = rule('Old', ['title.length > 3', '5']);
+    const plan = createPlan([invalid], [rule('Old', ['true', '5']), off(rule('Off', ['true', '9']))]);
+    plan.add('one', 'ada', factsWith());
+    const { rules, before, after } = plan.result();
+    expect([before.sum, after.sum]).toEqual([0, 5]);
+    expect(rules[0]?.before).toEqual({ isEnabled: true, isValid: false, pullRequests: 0, points: 0 });
+    expect(rules[1]).toEqual({
+      name: 'Off',
+      before: null,
+      after: { isEnabled: false, isValid: true, pullRequests: 0, points: 0 },
+      entries: [],
+    });
+  });
+
+  test('gives members of one total one rank, and the next after all of them', () => {
+    const plan = createPlan([], [rule('Size', ['true', 'size'])]);
+    for (const [member, size] of [
+      ['ada', 3],
+      ['bob', 9],
+      ['cleo', 3],
+      ['dan', 1],
+    ] as const) {
+      plan.add(member, member, factsWith({ size }));
+    }
+    expect(plan.result().members.map(({ member, rankBefore, rankAfter }) => [member, rankBefore, rankAfter])).toEqual([
+      ['bob', 1, 1],
+      ['ada', 1, 2],
+      ['cleo', 1, 2],
+      ['dan', 1, 4],
+    ]);
+  });
+
+  test('keeps the twenty-five largest changes each way, the later of equal ones first', () => {
+    const plan = createPlan([], [rule('Number', ['true', 'number'])]);
+    const changes = Array.from({ length: 200 }, (_, index) => ((index * 37) % 60) - 30);
+    for (const [index, number] of changes.entries()) plan.add(String(index), 'ada', factsWith({ number }));
+    const { raised, lowered } = plan.result().movers;
+    const expected = changes
+      .map((to, index) => ({ id: String(index), member: 'ada', from: 0, to }))
+      .sort((one, two) => two.to - one.to || Number(two.id) - Number(one.id));
+    expect(raised).toEqual(expected.slice(0, 25));
+    expect(lowered).toEqual(
+      expected.sort((one, two) => one.to - two.to || Number(two.id) - Number(one.id)).slice(0, 25),
+    );
+  });
+
+  test('of no pull requests has no mean, no median and no histogram', () => {
+    const { before, buckets, members } = createPlan([], [rule('One', ['true', '1'])]).result();
+    expect(before).toEqual({ sum: 0, mean: null, median: null, minimum: null, maximum: null });
+    expect([buckets, members]).toEqual([[], []]);
+  });
+});
+
+describe('rules compared', () => {
+  const one = rule('One', ['true', '1']);
+  const two = rule('Two', ['true', '2']);
+
+  test('are added, removed and changed by name', () => {
+    const changes = compareRules(
+      [one, two, rule('Gone', ['true', '3'])],
+      [rule('New', ['true', '4']), { ...off(one), description: 'Says why.' }, rule('Two', ['merged', '2'])],
+    );
+    expect(changes.added.map(({ name }) => name)).toEqual(['New']);
+    expect(changes.removed.map(({ name }) => name)).toEqual(['Gone']);
+    expect(changes.changed.map(({ name, parts }) => [name, ...parts])).toEqual([
+      ['One', 'description', 'enabled'],
+      ['Two', 'logic'],
+    ]);
+    expect([changes.unchanged, changes.reordered, hasChanges(changes)]).toEqual([0, false, true]);
+  });
+
+  test('are the same where nothing differs, and not where only their order does', () => {
+    expect(hasChanges(compareRules([one, two], structuredClone([one, two])))).toBe(false);
+    expect(compareRules([one, two], [two, one])).toMatchObject({ changed: [], unchanged: 2, reordered: true });
+  });
+
+  test('keep their order where one is put between them', () => {
+    expect(compareRules([one, two], [one, rule('New', ['true', '4']), two]).reordered).toBe(false);
+  });
+});
