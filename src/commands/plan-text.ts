@@ -1,7 +1,7 @@
 /** A plan for the terminal. */
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule } from './plan-document.ts';
 import { bucketLabel, counted, decimal, number, percent, signed } from './plan-numbers.ts';
-import { bar, grid, plain, truncate } from './terminal.ts';
+import { bar, grid, labelled, plain, truncate } from './terminal.ts';
 
 /** Where standard output is no terminal. */
 const usualColumns = 80;
@@ -12,28 +12,33 @@ const shown = { members: 12, movers: 5 } as const;
 
 const marks = { added: '+', removed: '-', changed: '~', unchanged: ' ' } as const;
 
-function summary({ rule_changes: rules, pull_requests: pulls, ruleset_version: version }: PlanDocument): string[] {
+function summary(plan: PlanDocument, width: number): string[] {
+  const { rule_changes: changes, pull_requests: pulls, ruleset_version: version } = plan;
   const parts = [
-    rules.added > 0 ? `${rules.added} added` : '',
-    rules.changed > 0 ? `${rules.changed} changed` : '',
-    rules.removed > 0 ? `${rules.removed} removed` : '',
-    rules.reordered ? 'in another order' : '',
-    rules.unchanged > 0 ? `${rules.unchanged} as before` : '',
+    changes.added > 0 ? `${changes.added} added` : '',
+    changes.changed > 0 ? `${changes.changed} changed` : '',
+    changes.removed > 0 ? `${changes.removed} removed` : '',
+    changes.reordered ? 'in another order' : '',
+    changes.unchanged > 0 ? `${changes.unchanged} as before` : '',
   ].filter(part => part !== '');
-  const lines = [`  Rules          ${parts.join(', ') || 'none'}`];
-  lines.push(
-    pulls.total === 0
-      ? '  Pull requests  none are stored yet'
-      : `  Pull requests  ${number(pulls.changed)} of ${number(pulls.total)} change their score (${percent(pulls.changed, pulls.total)}): ${number(pulls.raised)} up, ${number(pulls.lowered)} down`,
-  );
+  const share = `${number(pulls.changed)} of ${number(pulls.total)} change their score (${percent(pulls.changed, pulls.total)})`;
+  const below = ' '.repeat(17);
+  const lines = [
+    ...labelled('  Rules          ', parts.join(', ') || 'none', width),
+    ...labelled(
+      '  Pull requests  ',
+      pulls.total === 0 ? 'none are stored yet' : `${share}: ${number(pulls.raised)} up, ${number(pulls.lowered)} down`,
+      width,
+    ),
+  ];
   if (pulls.breakdown_only > 0) {
-    lines.push(`                 ${number(pulls.breakdown_only)} more keep their score with another breakdown`);
+    const kept = `${number(pulls.breakdown_only)} more keep their score with another breakdown`;
+    lines.push(...labelled(below, kept, width));
   }
   if (pulls.outdated > 0) {
-    lines.push(
-      `                 ${counted(pulls.outdated, 'stored score is', 'stored scores are')} still to be brought to version ${version};`,
-      '                 here they count as that version gives them',
-    );
+    const stored = counted(pulls.outdated, 'stored score is', 'stored scores are');
+    const note = `${stored} still to be brought to version ${version}; here they count as that version gives them`;
+    lines.push(...labelled(below, note, width));
   }
   return lines;
 }
@@ -66,9 +71,9 @@ function scores({ scores: { before, after } }: PlanDocument, width: number): str
 function histogram({ histogram: buckets }: PlanDocument, width: number): string[] {
   const counts = buckets.flatMap(({ before, after }) => [before, after]);
   const largest = Math.max(...counts);
-  const labelled = Math.max(...buckets.map(bucket => bucketLabel(bucket).length), 'SCORE'.length);
+  const labels = Math.max(...buckets.map(bucket => bucketLabel(bucket).length), 'SCORE'.length);
   const figures = Math.max(...counts.map(count => number(count).length), 'BEFORE'.length);
-  const room = Math.max(4, Math.floor((width - labelled - 2 * figures - 10) / 2));
+  const room = Math.max(4, Math.floor((width - labels - 2 * figures - 10) / 2));
   return grid(
     [
       { heading: 'SCORE', align: 'right' },
@@ -98,10 +103,13 @@ function ruleNote({ after, before, changes }: PlannedRule, total: number): strin
 }
 
 function rules({ rules: all, pull_requests: { total } }: PlanDocument, width: number): string[] {
+  // A narrow terminal has no room for the shares.
+  const isWide = width >= usualColumns;
+  const cells = (count: string, share: string, points: string) => (isWide ? [count, share, points] : [count, points]);
   const counts = (side: { pull_requests: number; points: number } | null, isOn = true) =>
     side === null || !isOn || total === 0
-      ? ['', '', '']
-      : [number(side.pull_requests), percent(side.pull_requests, total), signed(side.points)];
+      ? cells('', '', '')
+      : cells(number(side.pull_requests), percent(side.pull_requests, total), signed(side.points));
   const entryRow = ({ expression, action, value, before, after }: PlannedEntry) => [
     `  ${before === null ? '+' : after === null ? '-' : ' '} ${action === 'ADD' ? 'adds' : 'takes'} ${plain(value)} if ${plain(expression)}`,
     ...counts(before),
@@ -118,33 +126,26 @@ function rules({ rules: all, pull_requests: { total } }: PlanDocument, width: nu
     const isTelling = rule.entries.length > 1 || rule.entries.some(({ before, after }) => !before !== !after);
     return isTelling ? [head, ...rule.entries.map(entryRow)] : [head];
   });
-  const right = { align: 'right' } as const;
+  const headings = [...cells('BEFORE', '', 'POINTS'), ...cells('AFTER', '', 'POINTS')];
   return grid(
-    [
-      { heading: 'RULE', shrinks: true },
-      { heading: 'BEFORE', ...right },
-      { heading: '', ...right },
-      { heading: 'POINTS', ...right },
-      { heading: 'AFTER', ...right },
-      { heading: '', ...right },
-      { heading: 'POINTS', ...right },
-    ],
+    [{ heading: 'RULE', shrinks: true }, ...headings.map(heading => ({ heading, align: 'right' as const }))],
     rows,
     width,
   );
 }
 
-export const rankMove = ({ rank_before: before, rank_after: after }: PlannedMember): string =>
+const rankMove = ({ rank_before: before, rank_after: after }: PlannedMember): string =>
   before === after ? '' : before > after ? `▲ ${number(before - after)}` : `▼ ${number(after - before)}`;
 
 function members({ members: all }: PlanDocument, width: number): string[] {
   const right = { align: 'right' } as const;
+  const isWide = width >= usualColumns;
   const lines = grid(
     [
       { heading: 'RANK', ...right },
       { heading: '' },
       { heading: 'MEMBER', shrinks: true },
-      { heading: 'PULL REQUESTS', ...right },
+      ...(isWide ? [{ heading: 'PULL REQUESTS', ...right }] : []),
       { heading: 'BEFORE', ...right },
       { heading: 'AFTER', ...right },
       { heading: '', ...right },
@@ -155,7 +156,7 @@ function members({ members: all }: PlanDocument, width: number): string[] {
         number(member.rank_after),
         rankMove(member),
         plain(member.name || member.login),
-        number(member.pull_requests),
+        ...(isWide ? [number(member.pull_requests)] : []),
         number(member.before),
         number(member.after),
         signed(member.after - member.before),
@@ -198,7 +199,7 @@ export function planText(plan: PlanDocument, columns: number | undefined, apply:
     plan.ruleset_version === 0
       ? 'compared with no rules: none are in force yet'
       : `compared with version ${plan.ruleset_version}, which is in force`;
-  const lines = [`${plan.organisation}: ${plain(plan.file)}, ${against}`, '', ...summary(plan), ''];
+  const lines = [`${plan.organisation}: ${plain(plan.file)}, ${against}`, '', ...summary(plan, width), ''];
   if (plan.pull_requests.total > 0) {
     lines.push(...scores(plan, width), '', ...histogram(plan, width), '');
   }

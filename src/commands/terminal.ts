@@ -86,3 +86,17 @@ export function grid(
   const headings = columns.map(({ heading }) => heading);
   return [...(headings.every(heading => heading === '') ? [] : [headings]), ...rows].map(line);
 }
+
+/** Words after a label, on as many lines as they need, those after the first below each other. */
+export function labelled(label: string, text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = label;
+  for (const word of text.split(' ')) {
+    if (displayWidth(line) > label.length && displayWidth(line) + 1 + displayWidth(word) > width) {
+      lines.push(line);
+      line = ' '.repeat(label.length);
+    }
+    line += line.length === label.length ? word : ` ${word}`;
+  }
+  return [...lines, line];
+}

@@ -1,0 +1,214 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type PlanDocument, planDocument } from '../../src/commands/plan-document.ts';
+import { planReport } from '../../src/commands/plan-report.ts';
+import { planText } from '../../src/commands/plan-text.ts';
+import { bar, displayWidth, grid, plain, truncate } from '../../src/commands/terminal.ts';
+import { newId } from '../../src/ids.ts';
+import { createPlan } from '../../src/scoring/plan.ts';
+import { compareRules } from '../../src/scoring/rule-changes.ts';
+import { factsWith } from '../scoring/generate.ts';
+
+interface Texts {
+  title: string;
+  url: string;
+  name: string;
+  rule: string;
+}
+
+const usual: Texts = { title: 'A fix', url: 'https://github.com/acme/web/pull/1', name: 'Ada', rule: 'Size' };
+
+/** A plan over `count` pull requests of `people` members, with these texts in every place that has one. */
+function planOf(count: number, people = 3, { title, url, name, rule }: Texts = usual): PlanDocument {
+  const ruleOf = (ruleName: string, expression: string, value: string) => ({
+    name: ruleName,
+    description: '',
+    is_enabled: true,
+    logic: [{ expression, effect: { action: 'ADD' as const, value } }],
+  });
+  const quoted = JSON.stringify(rule.replace(/\p{Cc}/gu, ''));
+  const before = [ruleOf(rule, 'size > 10', 'size'), ruleOf('Gone', `title == ${quoted}`, '1')];
+  const after = [ruleOf(rule, 'size > 10', '5 - number'), ruleOf(`${rule}!`, `title != ${quoted}`, '2')];
+  const plan = createPlan(before, after);
+  const pullRequests = Array.from({ length: count }, () => newId());
+  const members = Array.from({ length: people }, () => newId());
+  for (const [index, id] of pullRequests.entries()) {
+    plan.add(id, members[index % people] ?? '', factsWith({ number: index, size: index * 3, title }));
+  }
+  return planDocument(plan.result(), compareRules(before, after), {
+    organisation: name,
+    file: name,
+    version: 3,
+    outdated: 1,
+    pullRequests: new Map(pullRequests.map((id, number) => [id, { id, repository: name, number, title, url }])),
+    members: new Map(members.map(id => [id, { login: name, name: `${name} ` }])),
+  });
+}
+
+const now = new Date('2026-01-31T12:00:00Z');
+
+const tags = new Set(
+  `a b bdi body circle code dd details div dl dt footer g h1 h2 h3 head header html li line main meta ol p path rect
+  section span strong style summary svg table tbody td text th thead time title tr ul`.split(/\s+/),
+);
+const attributes = new Set(
+  `aria-hidden aria-label aria-labelledby charset class colspan content cx cy d datetime height href http-equiv id lang
+  name points preserveAspectRatio r rel role rx scope tabindex text-anchor viewBox width x x1 x2 y y1 y2`.split(/\s+/),
+);
+
+/** Every tag of the page, its attributes and the addresses that it leads to; fails on what is none of ours. */
+function readPage(page: string): { links: string[]; text: string } {
+  const links: string[] = [];
+  const styleless = page.replace(/<style>[\s\S]*?<\/style>/, '');
+  const text = styleless.replace(
+    /<!doctype html>|<(\/?)([a-z0-9]+)((?:\s[a-z0-9-]+="[^"<>]*")*)\s*\/?>/gi,
+    (all, _end, tag, given) => {
+      if (all === '<!doctype html>') return '';
+      expect(tags).toContain(tag);
+      for (const [, name, value] of String(given).matchAll(/\s([a-z0-9-]+)="([^"]*)"/gi)) {
+        expect(attributes).toContain(name);
+        if (name === 'href') links.push(value ?? '');
+      }
+      return '\n';
+    },
+  );
+  // Nothing that looks like a tag is left over.
+  expect(text).not.toMatch(/[<>]/);
+  return { links, text };
+}
+
+const hostile = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  "' onmouseover='alert(1)",
+  '</title></style></svg><h1>',
+  '&lt;b&gt; &amp;amp; &#60;i&#62;',
+  '--> ]]> <!--',
+  '\u202etxt.exe\u0000\u001b[31m',
+  '{{7*7}} `',
+];
+
+describe('the page', () => {
+  test('holds nothing of a hostile text but the text, whatever it is', () => {
+    const text = fc.oneof(fc.constantFrom(...hostile), fc.string({ unit: 'binary', maxLength: 30 }));
+    fc.assert(
+      fc.property(fc.record({ title: text, url: text, name: text, rule: text }), texts => {
+        const { links } = readPage(planReport(planOf(4, 2, texts), now));
+        for (const link of links) expect(link).toMatch(/^https?:\/\//);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('shows hostile titles as they are written', () => {
+    for (const title of hostile.slice(0, 6)) {
+      const { text } = readPage(planReport(planOf(4, 2, { ...usual, title }), now));
+      const unescaped = text
+        .replaceAll('&lt;', '<')
+        .replaceAll('&gt;', '>')
+        .replaceAll('&quot;', '"')
+        .replaceAll('&#39;', "'")
+        .replaceAll('&amp;', '&');
+      expect(unescaped).toContain(title);
+    }
+  });
+
+  test('leads to web pages only', () => {
+    const linksTo = (url: string) => readPage(planReport(planOf(4, 2, { ...usual, url }), now)).links;
+    expect(linksTo('https://github.com/acme/web/pull/1?a=1&b=2')).toContain(
+      'https://github.com/acme/web/pull/1?a=1&amp;b=2',
+    );
+    for (const url of ['javascript:alert(1)', ' JavaScript:alert(1)', 'data:text/html,x', '//evil.example', '']) {
+      expect(linksTo(url)).toEqual([]);
+    }
+  });
+
+  test('allows itself its one style and nothing else', () => {
+    const page = planReport(planOf(4), now);
+    const styles = [...page.matchAll(/<style>([\s\S]*?)<\/style>/g)].map(([, style]) => style ?? '');
+    expect(styles).toHaveLength(1);
+    const hash = createHash('sha256')
+      .update(styles[0] ?? '')
+      .digest('base64');
+    expect(page).toContain(
+      `content="default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'"`.replaceAll(
+        "'",
+        '&#39;',
+      ),
+    );
+    expect(styles[0]).not.toMatch(/url\(|@import|expression\(/);
+    expect(page).not.toMatch(/\sstyle=|<script|<link|<img|\ssrc=/);
+  });
+
+  test.each([
+    [0, 1, 'There are no pull requests yet'],
+    [1, 1, 'The one pull request changes its score'],
+    [40, 1, 'All 40 pull requests change their score'],
+    [3_000, 700, 'All 3,000 pull requests change their score'],
+  ])('of %i pull requests by %i members is whole', (count, people, headline) => {
+    const page = planReport(planOf(count, people), now);
+    readPage(page);
+    expect(page).toContain(headline);
+    expect(page).not.toMatch(/NaN|undefined|Infinity|null/);
+    expect(page.length).toBeLessThan(150_000);
+  });
+});
+
+describe('the text', () => {
+  test.each([60, 80, 120, 300])('of a plan keeps to %i columns', columns => {
+    const texts = {
+      ...usual,
+      title: `${'漢字'.repeat(40)} 🙂`,
+      name: 'A long name '.repeat(9),
+      rule: 'Rule '.repeat(30),
+    };
+    const lines = planText(planOf(3_000, 20, { ...texts, url: 'https://a.example' }), columns, 'apply').split('\n');
+    // The first names the file, which is not cut.
+    for (const line of lines.slice(1))
+      expect([line, displayWidth(line) <= Math.min(columns, 120)]).toEqual([line, true]);
+  });
+
+  test('of nothing says so', () => {
+    expect(planText(planOf(0), undefined, 'apply')).toContain('none are stored yet');
+  });
+
+  test('is cut by columns, not by characters, and never within one', () => {
+    expect([truncate('short', 5), truncate('longer', 5), truncate('漢字漢字', 5), truncate('👩‍💻👩‍💻👩‍💻', 5)]).toEqual(
+      ['short', 'long…', '漢字…', '👩‍💻👩‍💻…'],
+    );
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 40 }), fc.integer({ min: 2, max: 30 }), (text, columns) => {
+        expect(displayWidth(truncate(text, columns))).toBeLessThanOrEqual(columns);
+      }),
+    );
+  });
+
+  test('without control characters and changes of direction stays as it is', () => {
+    expect(plain('a\u001b[31mb\r\nc\u202ed\u0000')).toBe('a [31mb cd ');
+    expect(plain('Größe 漢字 مريم 👩‍💻')).toBe('Größe 漢字 مريم 👩‍💻');
+  });
+
+  test('has bars in proportion, and something of all that is not nothing', () => {
+    expect([bar(0, 100, 10), bar(100, 100, 10), bar(50, 100, 10), bar(1, 1_000_000, 10), bar(0, 0, 10)]).toEqual([
+      '',
+      '██████████',
+      '█████',
+      '▏',
+      '',
+    ]);
+  });
+
+  test('aligns columns whatever the width of their characters', () => {
+    expect(
+      grid(
+        [{ heading: 'NAME' }, { heading: 'N', align: 'right' }],
+        [
+          ['漢字漢字', '5'],
+          ['a', '10'],
+        ],
+        40,
+      ),
+    ).toEqual(['  NAME       N', '  漢字漢字   5', '  a         10']);
+  });
+});
