@@ -16,7 +16,7 @@ export const planStyle = `
 html { -webkit-text-size-adjust: 100%; }
 body {
   margin: 0; background: var(--ground); color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif;
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif;
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere;
 }
 main, footer { max-width: 66rem; margin: 0 auto; padding: 0 1.5rem; }
@@ -103,7 +103,7 @@ code { font: .8125rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "Libera
 .rank { white-space: nowrap; }
 rect.up { fill: var(--up); } rect.down { fill: var(--down); } rect.same { fill: var(--same); }
 .up-text { color: var(--up); } .down-text { color: var(--down); } .same-text { color: var(--soft); }
-.login { color: var(--soft); font-weight: 400; font-size: .875rem; margin-left: .35rem; }
+.login { color: var(--soft); font-weight: 400; font-size: .875rem; margin-left: .35rem; white-space: nowrap; }
 
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 2rem 3rem; margin-top: 1rem; }
 .movers { margin: 0; padding: 0; list-style: none; }
@@ -117,11 +117,11 @@ footer p { border-top: 1px solid var(--line); padding-top: 1.25rem; max-width: n
 
 @media print {
   @page { margin: 15mm; }
-  body { font-size: 10pt; }
+  html { font-size: 12px; }
   main, footer { max-width: none; padding-left: 0; padding-right: 0; }
   main { padding-top: 0; }
   section { margin-top: 2rem; }
-  h2, h3, .legend { break-after: avoid; }
+  h2, h3, .legend, h2 + .note { break-after: avoid; }
   tr, li, svg, .figures div { break-inside: avoid; }
   thead { display: table-header-group; }
   .scroll { overflow: visible; }
