@@ -1,5 +1,6 @@
 import type { Facts } from '../src/scoring/facts.ts';
 import type { RuleAction, RuleDefinition } from '../src/scoring/ruleset.ts';
+import { characterCount } from '../src/scoring/text.ts';
 
 const rule = (name: string, expression: string, value: string, action: RuleAction = 'ADD'): RuleDefinition => ({
   name,
@@ -32,16 +33,7 @@ export const twentyRules: readonly RuleDefinition[] = [
   rule('Release', 'base != "main"', '3'),
 ];
 
-function characters(text: string): number {
-  let count = 0;
-  for (let index = 0; index < text.length; index++) {
-    if ((text.charCodeAt(index) & 0xfc00) === 0xd800) index++;
-    count++;
-  }
-  return count;
-}
-
-/** What one would write by hand for these rules in particular. */
+/** What one would write by hand for these rules in particular; characters are counted as ours are, which is no part of it. */
 export function handWrittenScore(facts: Facts): { score: number; breakdown: string } {
   const additions = facts.additions;
   const deletions = facts.deletions;
@@ -168,7 +160,7 @@ export function handWrittenScore(facts: Facts): { score: number; breakdown: stri
         ? '[{"name":"Linked","action":"ADD","effect":2,"expression":"linked_issues > 0"}'
         : ',{"name":"Linked","action":"ADD","effect":2,"expression":"linked_issues > 0"}';
   }
-  if (characters(facts.body) >= 100) {
+  if (characterCount(facts.body) >= 100) {
     score += 2;
     out +=
       out === ''
