@@ -5,7 +5,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/database-server.ts'],
     // Real servers and processes take their time on a busy machine; what hangs is still told.
-    testTimeout: 20_000,
+    testTimeout: process.env.CI ? 60_000 : 20_000,
     hookTimeout: 60_000,
     // Processes, sockets and time limits are real: a CI machine that stalls for a moment gets another try.
     retry: process.env.CI ? 2 : 0,
