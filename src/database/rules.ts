@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { and, desc, eq, notInArray, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
+import { storable } from '../scoring/text.ts';
 import type { Database, Executor } from './client.ts';
 import { lockRulesetVersion } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
@@ -64,9 +65,6 @@ export function listRulesets(executor: Executor, organisationId: string) {
     .where(eq(rulesets.organisationId, organisationId))
     .orderBy(desc(rulesets.version));
 }
-
-/** PostgreSQL can't hold NUL and lone surrogates: they become U+FFFD, as they do in pull requests, so that both compare. */
-const storable = (text: string) => text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
 
 /**
  * Makes the rules the organisation's next ruleset, which puts every score out of date. A rule that was there under the

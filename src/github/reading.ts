@@ -1,3 +1,5 @@
+import { storable } from '../scoring/text.ts';
+
 /**
  * Reading GitHub's JSON without trusting it: each function takes the value at a dotted path and either returns it in
  * our own terms or throws a {@link Misfit} that names the path.
@@ -23,9 +25,6 @@ function misfit(path: string, found: unknown, wanted: string): Misfit {
 }
 
 const isAbsent = (value: unknown) => value === null || value === undefined;
-
-/** PostgreSQL cannot hold NUL or lone surrogates: they become U+FFFD, all else is kept. */
-const storable = (text: string) => text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
 
 export function text(value: unknown, path: string): string {
   const found = at(value, path);

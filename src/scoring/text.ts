@@ -52,3 +52,6 @@ export function startOfDay(text: string): number | undefined {
   // 2026-02-30 would be read as the 2nd of March.
   return Number.isNaN(time.getTime()) || !time.toISOString().startsWith(text) ? undefined : time.getTime() / 1000;
 }
+
+/** PostgreSQL can't hold NUL and lone surrogates: they become U+FFFD, so that what is stored and what is given compare. */
+export const storable = (text: string) => text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
