@@ -223,7 +223,7 @@ export const pullRequests = pgTable(
     check('pull_requests_state', sql`${table.state} in ('closed', 'draft', 'merged', 'open')`),
     index('pull_requests_by_creation').on(table.organisationId, table.createdAt, table.id),
     index('pull_requests_of_member').on(table.organisationId, table.memberId, table.createdAt, table.id),
-    index('pull_requests_of_repository').on(table.organisationId, table.repositoryId),
+    index('pull_requests_by_number').on(table.organisationId, table.repositoryId, table.number),
   ],
 );
 
