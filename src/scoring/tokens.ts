@@ -112,10 +112,12 @@ function readText(source: string, start: number): { value: string; end: number }
       value += String.fromCharCode(Number.parseInt(source.slice(index + 2, index + 6), 16));
       index += 6;
     } else {
+      const end = Math.min(index + 2, source.length);
+      const shown = excerpt(source, index + 1, end).slice(1, -1);
       throw new ExpressionError(
-        `\`\\${escaped}\` is not an escape of a quoted text; write \`\\\\${escaped}\` for a backslash itself`,
+        `\`\\${shown}\` is not an escape of a quoted text; write \`\\\\${shown}\` for a backslash itself`,
         index,
-        Math.min(index + 2, source.length),
+        end,
       );
     }
   }

@@ -87,6 +87,7 @@ describe('what jsep lets pass is refused', () => {
     ['title == "\\d"', '`\\d` is not an escape'],
     ['title == "\\u12"', '`\\u` is not an escape'],
     ['title == "\\', 'is not an escape'],
+    ['title == "\\\n"', '`\\ ` is not an escape'],
     ['title == "a', 'has no closing quote'],
     ['title == "a\nb"', "can't hold the character U+000A"],
     ['title == "\0"', "can't hold the character U+0000"],
