@@ -17,13 +17,14 @@ const program = join(checkout, 'dist', 'main.js');
 
 /**
  * Ends a process of ours as soon as the demo is gone, however that ended: the kernel closes the channel to it. The
- * service then also removes what it kept, when it and its database have stopped.
+ * service then also removes what it kept. A command under way may hold the database up for a moment longer, which still
+ * writes then: removing is tried again.
  */
 const tether = (removes: string | undefined) => `
   import { rmSync } from 'node:fs';
   const removes = ${JSON.stringify(removes ?? null)};
   process.once('disconnect', () => {
-    process.once('exit', () => removes && rmSync(removes, { recursive: true, force: true }));
+    process.once('exit', () => removes && rmSync(removes, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
     process.kill(process.pid, 'SIGTERM');
   });
   process.channel?.unref();`;
