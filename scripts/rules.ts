@@ -1,5 +1,5 @@
 /**
- * Brings docs/rules.md and rules.schema.json in step with the rule language: npx tsx scripts/rules.ts
+ * Brings docs/rules.md and rules.schema.json in step with the rule language: npm run rules
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

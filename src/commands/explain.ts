@@ -14,7 +14,17 @@ import { formatId, parseId } from '../ids.ts';
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import { type Explanation, explainScore } from '../scoring/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
-import { type Answer, answering, CommandError, type Context, seconds, showTime, table, withDeps } from './context.ts';
+import {
+  type Answer,
+  answering,
+  CommandError,
+  type Context,
+  seconds,
+  showTime,
+  table,
+  UsageError,
+  withDeps,
+} from './context.ts';
 import { brief, showExplanation } from './explanation-text.ts';
 
 /** As many lines of history as one looks at. */
@@ -38,15 +48,32 @@ function readPage(text: string): Page | undefined {
   return { repository, number: Number(digits), host, url };
 }
 
-/** @throws CommandError where there is none, or more than one */
-async function requirePullRequest(context: Context, executor: Executor, text: string): Promise<ExplainablePullRequest> {
+/** What the operator names a pull request by. */
+interface Named {
+  text: string;
+  /** Undefined where it is a page, or an id that none can have. */
+  id: string | undefined;
+  page: Page | undefined;
+}
+
+/** @throws UsageError where it can be neither */
+function readName(text: string): Named {
   const id = parseId('pr', text);
   const page = readPage(text);
   if (id === undefined && page === undefined && !text.startsWith('pr_')) {
-    throw new CommandError(
+    throw new UsageError(
       `"${brief(text)}" is neither a pull request's id (pr_…) nor its page's address (https://github.com/OWNER/NAME/pull/NUMBER).`,
     );
   }
+  return { text, id, page };
+}
+
+/** @throws CommandError where there is none, or more than one */
+async function requirePullRequest(
+  context: Context,
+  executor: Executor,
+  { text, id, page }: Named,
+): Promise<ExplainablePullRequest> {
   const found =
     page === undefined
       ? [id === undefined ? undefined : await findPullRequestAnywhere(executor, id)]
@@ -78,8 +105,8 @@ interface Explained {
   changes: ScoreChange[];
 }
 
-async function explainPullRequest(context: Context, executor: Executor, text: string): Promise<Explained> {
-  const found = await requirePullRequest(context, executor, text);
+async function explainPullRequest(context: Context, executor: Executor, name: Named): Promise<Explained> {
+  const found = await requirePullRequest(context, executor, name);
   const { pullRequest, repository, organisation } = found;
   const facts = factsOf({ ...pullRequest, repository });
   const explain = async (version: number) => explainScore(await getRuleset(executor, organisation.id, version), facts);
@@ -205,15 +232,14 @@ export function explainCommand(program: Command, context: Context): void {
     .argument('<pull-request>', "its id (pr_…) or its page's address")
     .addHelpText('after', `\nExample:\n  ${context.program} explain https://github.com/acme/web/pull/42`)
     .action(
-      answering(
-        context,
-        (_options, text = ''): Promise<Answer> =>
-          withDeps(context, ({ database }) =>
-            readSnapshot(database, async ({ executor }) => {
-              const explained = await explainPullRequest(context, executor, text);
-              return { json: represent(explained), text: show(context, explained) };
-            }),
-          ),
-      ),
+      answering(context, async (_options, text = ''): Promise<Answer> => {
+        const name = readName(text);
+        return withDeps(context, ({ database }) =>
+          readSnapshot(database, async ({ executor }) => {
+            const explained = await explainPullRequest(context, executor, name);
+            return { json: represent(explained), text: show(context, explained) };
+          }),
+        );
+      }),
     );
 }

@@ -6,7 +6,7 @@ import { runRuleTests } from '../scoring/rule-tests.ts';
 import { formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
 import { answering, CommandError, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
-import { planCommand } from './rules-plan.ts';
+import { planCommand } from './plan/plan.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 
 /** Two hundred full rules have less. */

@@ -23,7 +23,7 @@ async function complaint(file: string): Promise<string | undefined> {
 
 const problemsOf = (file: string) => parseRulesFile(file).problems.map(({ message }) => message);
 
-test('the committed schema is the one that the code makes; else run npx tsx scripts/rules.ts', () => {
+test('the committed schema is the one that the code makes; else run npm run rules', () => {
   expect(JSON.parse(committed)).toEqual(JSON.parse(JSON.stringify(RulesFile)));
 });
 

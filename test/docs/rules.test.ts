@@ -45,7 +45,7 @@ const rowsWith = (...headings: string[]) => rows.filter(row => headings.every(he
 const uncoded = (cell: string | undefined) => /^`(.*)`$/.exec(cell ?? '')?.[1] ?? '';
 const sorted = (values: Iterable<string>) => [...values].sort();
 
-test('the tables are those that the code makes; else run npx tsx scripts/rules.ts', () => {
+test('the tables are those that the code makes; else run npm run rules', () => {
   expect(renderRulesPage(page)).toBe(page);
 });
 

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type PlanDocument, planDocument } from '../../src/commands/plan-document.ts';
-import { planReport } from '../../src/commands/plan-report.ts';
-import { planText } from '../../src/commands/plan-text.ts';
-import { bar, displayWidth, grid, plain, truncate } from '../../src/commands/terminal.ts';
-import { newId } from '../../src/ids.ts';
-import { createPlan } from '../../src/scoring/plan.ts';
-import { compareRules } from '../../src/scoring/rule-changes.ts';
-import { factsWith } from '../scoring/generate.ts';
+import { type PlanDocument, planDocument } from '../../../src/commands/plan/document.ts';
+import { planReport } from '../../../src/commands/plan/report.ts';
+import { planText } from '../../../src/commands/plan/text.ts';
+import { bar, displayWidth, grid, plain, truncate } from '../../../src/commands/terminal.ts';
+import { newId } from '../../../src/ids.ts';
+import { createPlan } from '../../../src/scoring/plan.ts';
+import { compareRules } from '../../../src/scoring/rule-changes.ts';
+import { factsWith } from '../../scoring/generate.ts';
 
 interface Texts {
   title: string;

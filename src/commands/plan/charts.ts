@@ -1,10 +1,10 @@
 /** The pictures of a plan's page: SVG without any style of its own, so that they follow the page's colours. */
 
-import type { Bucket } from '../scoring/distribution.ts';
-import type { Summary } from '../scoring/plan.ts';
+import type { Bucket } from '../../scoring/distribution.ts';
+import type { Summary } from '../../scoring/plan.ts';
+import { plain, truncate } from '../terminal.ts';
 import { type Html, html, nothing } from './html.ts';
-import { bucketLabel, decimal, number } from './plan-numbers.ts';
-import { plain, truncate } from './terminal.ts';
+import { bucketLabel, decimal, number } from './numbers.ts';
 
 /** As an attribute needs it. */
 const at = (value: number): string => String(Math.round(value * 100) / 100);

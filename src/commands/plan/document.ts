@@ -1,10 +1,10 @@
 /** What `rules plan` found: the document that `--json` prints, and that the other forms are made from. */
-import type { PullRequestDetails } from '../database/plan-details.ts';
-import { formatId } from '../ids.ts';
-import type { Bucket } from '../scoring/distribution.ts';
-import type { Mover, PlanResult, RuleResult, RuleSide, Share, Summary } from '../scoring/plan.ts';
-import { hasChanges, type RuleChanges } from '../scoring/rule-changes.ts';
-import type { RuleAction } from '../scoring/ruleset.ts';
+import type { PullRequestDetails } from '../../database/plan-details.ts';
+import { formatId } from '../../ids.ts';
+import type { Bucket } from '../../scoring/distribution.ts';
+import type { Mover, PlanResult, RuleResult, RuleSide, Share, Summary } from '../../scoring/plan.ts';
+import { hasChanges, type RuleChanges } from '../../scoring/rule-changes.ts';
+import type { RuleAction } from '../../scoring/ruleset.ts';
 
 export interface PlannedShare {
   /** How many it counts for. */

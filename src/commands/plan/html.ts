@@ -1,5 +1,5 @@
 /** Markup in which every value is escaped unless it is markup itself. */
-import { plain } from './terminal.ts';
+import { plain } from '../terminal.ts';
 
 export class Html {
   readonly markup: string;

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { PlanDocument } from '../../src/commands/plan-document.ts';
-import { displayWidth } from '../../src/commands/terminal.ts';
-import { newId } from '../../src/ids.ts';
-import { insertPullRequests } from '../support/factories.ts';
-import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
+import type { PlanDocument } from '../../../src/commands/plan/document.ts';
+import { displayWidth } from '../../../src/commands/terminal.ts';
+import { newId } from '../../../src/ids.ts';
+import { insertPullRequests } from '../../support/factories.ts';
+import { createTenant, type Service, startService, type Tenant } from '../../support/service.ts';
+import { complaintOf, type Environment, requireBuild, run, runJson } from '../support.ts';
 
 let service: Service;
 let environment: Environment;
