@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util';
 import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
+import { measureIngest } from './ingest.ts';
 import { measureReads } from './reads.ts';
 import { printRows, type Row } from './report.ts';
 import { measureRescoring } from './rescore.ts';
@@ -12,6 +13,7 @@ import { measureRescoring } from './rescore.ts';
 const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
   reads: measureReads,
+  ingest: measureIngest,
   rescore: measureRescoring,
   'cold-start': measureColdStart,
 };

@@ -1,0 +1,161 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import autocannon from 'autocannon';
+import pg from 'pg';
+import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { migrateDatabase } from '../src/database/migrate.ts';
+import { newId } from '../src/ids.ts';
+import { startGithub } from '../test/support/github/server.ts';
+import { signature } from '../test/support/github/webhooks.ts';
+import { median, type Row } from './report.ts';
+
+const rounds = 5;
+const seconds = 5;
+const connections = 32;
+
+const secret = 'a secret of the benchmark';
+const payloadBytes = 25_000;
+/** Each delivery has a GUID of its own; the pull requests come again after so many. */
+const pullRequests = 4_000;
+
+/**
+ * Webhooks accepted a second, each durable before its answer, against the same application with nothing to store in.
+ * The loops are off: what deliveries bring about later is not part of accepting them.
+ */
+export async function measureIngest(): Promise<Row[]> {
+  const { organisation, deliveries } = await makeDeliveries();
+  const server = await joinEmbeddedDatabase({ home: 'bench/.data/ingest' });
+  const processes: ChildProcess[] = [];
+  try {
+    await migrateDatabase(server.url);
+    await prepare(server.url, organisation);
+    const start = async (...command: string[]) => {
+      const child = spawn(process.execPath, command, {
+        env: {
+          PATH: process.env.PATH,
+          DATABASE_URL: server.url,
+          GITHUB_WEBHOOK_SECRET: secret,
+          PORT: '0',
+          WORKER: 'false',
+          LOG_LEVEL: 'warn',
+        },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      processes.push(child);
+      const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
+      return `http://127.0.0.1:${/(\d+)(?=\D*$)/.exec(line.split(' (')[0] ?? '')?.[0]}/webhooks/github`;
+    };
+    const targets = {
+      own: await start('dist/main.js', 'serve'),
+      bare: await start('--import', 'tsx', 'bench/webhook-server.ts'),
+    };
+
+    const measured = { own: [] as autocannon.Result[], bare: [] as autocannon.Result[] };
+    for (const url of Object.values(targets)) await load(url, deliveries, 2);
+    for (let round = 0; round < rounds; round += 1) {
+      for (const name of ['own', 'bare'] as const) measured[name].push(await load(targets[name], deliveries, seconds));
+    }
+    await requireStored(server.url, measured.own);
+    const middle = (name: 'own' | 'bare', pick: (result: autocannon.Result) => number) =>
+      median(measured[name].map(pick));
+    const show = (name: 'own' | 'bare') =>
+      `${Math.round(middle(name, result => result.requests.average))}/s, p50 ${middle(name, result => result.latency.p50)} ms, p99 ${middle(name, result => result.latency.p99)} ms`;
+    return [
+      {
+        what: `accepting webhooks of ${payloadBytes / 1000} KB, durable before the answer, WORKER=false`,
+        against: 'the same application without a database',
+        ratio: middle('own', result => result.requests.average) / middle('bare', result => result.requests.average),
+        target: 0.7,
+        comparison: 'at least',
+        detail: `${show('own')} to ${show('bare')}`,
+      },
+    ];
+  } finally {
+    for (const child of processes) {
+      child.kill();
+      if (child.exitCode === null) await once(child, 'exit');
+    }
+    await server.leave();
+  }
+}
+
+interface SignedDelivery {
+  body: Buffer;
+  signature: string;
+}
+
+/** Payloads as GitHub's, each of another pull request. */
+async function makeDeliveries() {
+  const github = await startGithub();
+  const organisation = github.organisation('bench');
+  organisation.member('ada');
+  const repository = organisation.repository('web');
+  const deliveries: SignedDelivery[] = [];
+  for (let index = 0; index < pullRequests; index += 1) {
+    const { payload } = repository.addPullRequest().open();
+    const missing = payloadBytes - Buffer.byteLength(JSON.stringify(payload));
+    const pullRequest = {
+      ...payload.pull_request,
+      body: `## Why\n"${'because '.repeat(missing)}`.slice(0, missing - 4),
+    };
+    const body = Buffer.from(JSON.stringify({ ...payload, pull_request: pullRequest }));
+    deliveries.push({ body, signature: signature(secret, body) });
+  }
+  await github.close();
+  return { organisation: { login: organisation.login, githubId: organisation.id }, deliveries };
+}
+
+async function prepare(url: string, { login, githubId }: { login: string; githubId: number }): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query('truncate organisations cascade');
+  await client.query(
+    `insert into organisations (id, github_id, login, name, photo_url) values ($1, $2, $3, 'Bench', '')`,
+    [newId(), githubId, login],
+  );
+  await client.end();
+}
+
+async function load(url: string, deliveries: readonly SignedDelivery[], duration: number): Promise<autocannon.Result> {
+  let next = 0;
+  const result = await autocannon({
+    url,
+    duration,
+    connections,
+    requests: [
+      {
+        method: 'POST',
+        setupRequest: request => {
+          const delivery = deliveries[next % deliveries.length];
+          next += 1;
+          return {
+            ...request,
+            headers: {
+              'content-type': 'application/json',
+              'user-agent': 'GitHub-Hookshot/044aadd',
+              'x-github-event': 'pull_request',
+              'x-github-delivery': randomUUID(),
+              'x-hub-signature-256': delivery?.signature ?? '',
+            },
+            body: delivery?.body ?? '',
+          };
+        },
+      },
+    ],
+  });
+  if (result.non2xx + result.errors > 0) throw new Error(`${url} failed ${result.non2xx + result.errors} times`);
+  return result;
+}
+
+/** Durable, not only answered. */
+async function requireStored(url: string, results: readonly autocannon.Result[]): Promise<void> {
+  const answered = results.reduce((sum, result) => sum + result['2xx'], 0);
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ count: number }>('select count(*)::int from webhook_deliveries');
+  await client.end();
+  if ((rows[0]?.count ?? 0) < answered)
+    throw new Error(`of ${answered} acknowledged only ${rows[0]?.count} are stored`);
+}

@@ -1,0 +1,33 @@
+/**
+ * The service's own application, with a database that answers at once that the delivery is taken: what accepting a
+ * webhook costs before anything is stored. Prints its port.
+ */
+import { drizzle } from 'drizzle-orm/node-postgres';
+import pg from 'pg';
+import { buildApp } from '../src/app.ts';
+import { loadConfig } from '../src/config.ts';
+import type { Database } from '../src/database/client.ts';
+import { createLog } from '../src/deps.ts';
+import { createGithub } from '../src/github/client.ts';
+
+const unused = () => Promise.reject(new Error('The route under measurement stores nothing.'));
+const row = { known: true, enabled: true, taken: true };
+const config = loadConfig(process.env);
+const database: Database = {
+  url: '',
+  executor: Object.assign(drizzle({ client: new pg.Client() }), { execute: async () => ({ rows: [row] }) }),
+  read: unused,
+  transaction: unused,
+  close: async () => undefined,
+};
+const app = await buildApp({
+  config,
+  log: createLog(config),
+  database,
+  github: createGithub(config.github),
+  migrationsApplied: 0,
+  close: async () => undefined,
+});
+await app.listen({ port: 0, host: '127.0.0.1' });
+const address = app.server.address();
+process.stdout.write(`${typeof address === 'object' ? address?.port : ''}\n`);
