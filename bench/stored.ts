@@ -13,7 +13,7 @@ export async function joinStored() {
   return { url: server.url, leave: () => server.leave(), ...(await fill(server.url)) };
 }
 
-/** Rows of about 1,300 bytes; a token is made anew for each run. */
+/** Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are; a token is made anew for each run. */
 async function fill(url: string): Promise<{ organisationId: string; token: string }> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -33,12 +33,12 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
       );
       await client.query(
         `insert into members (organisation_id, id, github_id, login, name, photo_url)
-          select $1, gen_random_uuid(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, 500) n`,
+          select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, 500) n`,
         [organisationId],
       );
       await client.query(
         `insert into repositories (organisation_id, id, github_id, node_id, name)
-          select $1, gen_random_uuid(), n, 'R_' || n, 'bench/repository-' || n from generate_series(1, 50) n`,
+          select $1, uuidv7(), n, 'R_' || n, 'bench/repository-' || n from generate_series(1, 50) n`,
         [organisationId],
       );
       await client.query(
@@ -47,7 +47,7 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
             deletions, changed_files, commits, comments, reviews, approvals, changes_requested, linked_issues,
             created_at, source_updated_at, labels, assignees, files, score, score_breakdown, ruleset_version,
             fetch_ticket)
-          select $1, gen_random_uuid(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
+          select $1, uuidv7(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
             'https://github.com/bench/repository/pull/' || n, n, 'Change number ' || n,
             repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
             'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { createFactsReader } from '../database/facts.ts';
 import { lockRulesetVersion } from '../database/organisations.ts';
 import { findOutdatedOrganisation, readRange, saveScores, takeRange } from '../database/rescoring.ts';
@@ -15,6 +16,8 @@ export async function rescoreBatch({ database, log }: Deps, organisationId?: str
   const id = organisationId ?? (await findOutdatedOrganisation(database.executor));
   if (id === undefined) return 0;
   return database.transaction(async executor => {
+    // A crash may undo the last batches, each together with the word that it was done: they are done again then.
+    await executor.execute(sql`set local synchronous_commit to off`);
     // Held until the end: all scores of the batch are of the version in force.
     const version = await lockRulesetVersion(executor, id, 'share');
     const ruleset = await loadRuleset(log, executor, id, version);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -7,6 +8,7 @@ import { countOutdated } from '../../src/database/rescoring.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rulesets } from '../../src/database/schema.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
 import {
   apply,
@@ -148,6 +150,24 @@ describe('re-scoring', () => {
     const shares = await Promise.all([work(world.service), work(replica)]);
     expect(shares[0] + shares[1]).toBe(12_000);
     expect(Math.min(...shares)).toBeGreaterThan(0);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 12_000 }]);
+    const history = await scoreHistory(world.service, home);
+    expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
+  });
+
+  test('goes on where a worker was killed, again and again, and records each change once', async () => {
+    await requireBuild();
+    const home = await newHome(world);
+    await newStored(home, 12_000);
+    await apply(world.service, home, rule('additions'));
+    const { database } = world.service;
+    const outdated = async () => (await countOutdated(database.executor, home.organisation.id)).outdated;
+    for (const left of [11_500, 6_500, 0]) {
+      const worker = startForTest({ DATABASE_URL: database.url, RECONCILE_INTERVAL: '0' }, 'worker');
+      while ((await outdated()) > left) await delay(Math.random() * 10);
+      worker.child.kill('SIGKILL');
+      await worker.ended;
+    }
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 12_000 }]);
     const history = await scoreHistory(world.service, home);
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
