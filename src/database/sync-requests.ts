@@ -1,6 +1,11 @@
-import { and, count, eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
+import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
-import { syncRequests } from './schema.ts';
+
+/*
+ * A parked request is due at `infinity`. No `Date` can hold that, and before PostgreSQL 17 no interval: read `due_at`
+ * through `nullif`, and compare it before reckoning with it.
+ */
 
 /** Seconds for which a claimed request is left alone by the other replicas; renewed while the work goes on. */
 export const leaseSeconds = 8;
@@ -83,36 +88,154 @@ export async function completeSyncRequests(
       and state = 'pending' and webhook_deliveries.ticket <= claimed.ticket`);
 }
 
+export interface Deferral {
+  request: ClaimedRequest;
+  /** Until the next try. Null parks the request: it is not tried again by itself. */
+  seconds: number | null;
+  /** Failures in a row that count. */
+  attempts: number;
+}
+
 /**
- * Puts the requests off.
+ * Puts requests off; those that were made anew since they were claimed are due already, and stay so.
  *
- * @param seconds until the next try of each
  * @param reason shown to the operator
- * @param counts false where the failure is none of the request's, such as a rate limit
  */
 export async function deferSyncRequests(
   executor: Executor,
   organisationId: string,
-  requests: readonly ClaimedRequest[],
-  { seconds, reason, counts }: { seconds: (request: ClaimedRequest) => number; reason: string; counts: boolean },
+  deferrals: readonly Deferral[],
+  reason: string,
 ): Promise<void> {
   await executor.execute(sql`
-    update sync_requests set due_at = now() + make_interval(secs => deferred.seconds),
-      last_error = ${reason}, attempts = greatest(0, attempts - ${counts ? 0 : 1})
-    from unnest(${sql.param(requests.map(request => request.githubId))}::bigint[],
-      ${sql.param(requests.map(request => request.ticket))}::bigint[],
-      ${sql.param(requests.map(seconds))}::double precision[]) as deferred (github_id, ticket, seconds)
+    update sync_requests set
+      due_at = coalesce(now() + make_interval(secs => deferred.seconds), 'infinity'),
+      last_error = ${storable(reason)}, attempts = deferred.attempts
+    from unnest(${sql.param(deferrals.map(({ request }) => request.githubId))}::bigint[],
+      ${sql.param(deferrals.map(({ request }) => request.ticket))}::bigint[],
+      ${sql.param(deferrals.map(({ seconds }) => seconds))}::double precision[],
+      ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[]) as deferred (github_id, ticket, seconds, attempts)
     where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id
       and sync_requests.ticket = deferred.ticket`);
 }
 
-export async function countSyncRequests(
+/** Those that failed, parked ones too, are due at once, as if they had just been made. */
+export async function retrySyncRequests(
   executor: Executor,
   organisationId: string,
-): Promise<{ waiting: number; failing: number }> {
-  const [counts] = await executor
-    .select({ waiting: count(), failing: sql<number>`count(*) filter (where last_error is not null)::int` })
-    .from(syncRequests)
-    .where(and(eq(syncRequests.organisationId, organisationId)));
-  return counts ?? { waiting: 0, failing: 0 };
+): Promise<{ retried: number; parked: number }> {
+  const { rows } = await executor.execute<{ retried: number; parked: number }>(sql`
+    with failed as (
+      select github_id, due_at = 'infinity' as parked from sync_requests
+      where organisation_id = ${organisationId} and last_error is not null for update
+    ), retried as (
+      -- With a new ticket, whoever is at one of them just now neither ends it nor puts it off.
+      update sync_requests set due_at = now(), attempts = 0, last_error = null, ticket = nextval('tickets')
+      from failed where organisation_id = ${organisationId} and sync_requests.github_id = failed.github_id
+      returning failed.parked
+    )
+    select count(*)::int as retried, (count(*) filter (where parked))::int as parked, pg_notify('pullscore', 'sync')
+    from retried`);
+  return { retried: rows[0]?.retried ?? 0, parked: rows[0]?.parked ?? 0 };
+}
+
+/** Ends parked requests whose pull request was fetched since they were made: by an import, a comparison, a PUT sync. */
+export async function endFetchedRequests(executor: Executor): Promise<void> {
+  await executor.execute(sql`
+    with ended as (
+      delete from sync_requests as requests using pull_requests as stored
+      where requests.due_at = 'infinity' and stored.organisation_id = requests.organisation_id
+        and stored.github_id = requests.github_id and stored.fetch_ticket > requests.ticket
+      returning requests.organisation_id, requests.github_id, requests.ticket
+    )
+    update webhook_deliveries as deliveries set state = 'applied', applied_at = now()
+    from ended
+    where deliveries.organisation_id = ended.organisation_id and pull_request_github_id = ended.github_id
+      and state = 'pending' and deliveries.ticket <= ended.ticket`);
+}
+
+/** Node ids of stored pull requests that nothing is known to be wrong with, the latest first. */
+export async function findSettledPullRequests(
+  executor: Executor,
+  organisationId: string,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await executor.execute<{ node_id: string }>(sql`
+    select node_id from pull_requests where organisation_id = ${organisationId} and not exists (
+      select from sync_requests
+      where organisation_id = ${organisationId} and sync_requests.github_id = pull_requests.github_id
+    )
+    order by id desc limit ${limit}`);
+  return rows.map(row => row.node_id);
+}
+
+export interface SyncRequestCounts {
+  waiting: number;
+  /** Of the waiting ones: parked, or to be tried again. */
+  failing: number;
+  /** Of the failing ones. */
+  parked: number;
+  /** Seconds since when one has been due without being taken up; 0 where none is. */
+  overdueSeconds: number;
+}
+
+export async function countSyncRequests(executor: Executor, organisationId: string): Promise<SyncRequestCounts> {
+  const { rows } = await executor.execute<Record<string, number>>(sql`
+    select count(*)::int as waiting, (count(*) filter (where last_error is not null))::int as failing,
+      (count(*) filter (where due_at = 'infinity'))::int as parked,
+      coalesce(extract(epoch from now() - min(due_at) filter (where due_at <= now()))::int, 0) as overdue
+    from sync_requests where organisation_id = ${organisationId}`);
+  const { waiting = 0, failing = 0, parked = 0, overdue = 0 } = rows[0] ?? {};
+  return { waiting, failing, parked, overdueSeconds: overdue };
+}
+
+export interface FailingRequest {
+  githubId: number;
+  nodeId: string;
+  /** `owner/name#number`; null where the pull request is not stored. */
+  name: string | null;
+  url: string | null;
+  attempts: number;
+  reason: string;
+  requestedAt: Date;
+  /** When it is tried next; null where it is parked. */
+  dueAt: Date | null;
+}
+
+/** Parked ones first, then those that are tried next. */
+export async function listFailingRequests(
+  executor: Executor,
+  organisationId: string,
+  limit: number,
+): Promise<FailingRequest[]> {
+  const { rows } = await executor.execute<{
+    github_id: string;
+    node_id: string;
+    name: string | null;
+    url: string | null;
+    attempts: number;
+    reason: string;
+    requested: number;
+    due: number | null;
+  }>(sql`
+    select requests.github_id, requests.node_id, repositories.name || '#' || stored.number as name, stored.url,
+      requests.attempts, requests.last_error as reason, extract(epoch from requests.requested_at)::float8 as requested,
+      extract(epoch from nullif(requests.due_at, 'infinity'))::float8 as due
+    from sync_requests as requests
+    left join pull_requests as stored
+      on stored.organisation_id = requests.organisation_id and stored.github_id = requests.github_id
+    left join repositories
+      on repositories.organisation_id = stored.organisation_id and repositories.id = stored.repository_id
+    where requests.organisation_id = ${organisationId} and requests.last_error is not null
+    order by (requests.due_at = 'infinity') desc, requests.due_at, requests.github_id limit ${limit}`);
+  return rows.map(row => ({
+    githubId: Number(row.github_id),
+    nodeId: row.node_id,
+    name: row.name,
+    url: row.url,
+    attempts: row.attempts,
+    reason: row.reason,
+    requestedAt: new Date(row.requested * 1000),
+    dueAt: row.due === null ? null : new Date(row.due * 1000),
+  }));
 }

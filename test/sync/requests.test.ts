@@ -1,13 +1,19 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
-import { claimSyncRequests, leaseSeconds } from '../../src/database/sync-requests.ts';
-import { takePullRequestDelivery } from '../../src/database/webhook-deliveries.ts';
+import {
+  claimSyncRequests,
+  countSyncRequests,
+  leaseSeconds,
+  listFailingRequests,
+  retrySyncRequests,
+} from '../../src/database/sync-requests.ts';
 import { createRequestWorker } from '../../src/sync/requests.ts';
 import { htmlError, pointsUsedUp, queryTimeout, type ReplyFault, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Service } from '../support/service.ts';
-import { type Home, newHome, startWorld, stored, storedPullRequests, type World } from './support.ts';
+import { post } from '../webhooks/support.ts';
+import { type Home, newHome, startWorld, stored, storedPullRequests, sync, type World } from './support.ts';
 
 let world: World;
 let work: () => Promise<boolean>;
@@ -27,23 +33,20 @@ afterEach(async () => {
 });
 
 /** Never early; a little late, so that not all come back at once. */
-function expectAbout(seconds: number, expected: number): void {
+function expectAbout(seconds: number | null, expected: number): void {
   expect(seconds).toBeGreaterThan(expected - 3);
   expect(seconds).toBeLessThan(expected * 1.02 + 3);
 }
 
-let guids = 0;
-
 /** As a webhook does. */
-async function request(home: Home, ...changed: PullRequest[]): Promise<void> {
+async function request({ acme }: Home, ...changed: PullRequest[]): Promise<void> {
   for (const { id, nodeId } of changed) {
-    await takePullRequestDelivery(world.service.database.executor, {
-      guid: `guid-${++guids}`,
-      event: 'pull_request',
+    const payload = {
       action: 'edited',
-      organisation: { githubId: home.acme.id, login: home.acme.login },
-      pullRequest: { githubId: id, nodeId },
-    });
+      pull_request: { id, node_id: nodeId },
+      organization: { id: acme.id, login: acme.login },
+    };
+    expect(await post(world.service, { event: 'pull_request', payload })).toMatchObject({ status: 202 });
   }
 }
 
@@ -53,7 +56,7 @@ async function waiting({ organisation }: Home) {
       githubId: syncRequests.githubId,
       attempts: syncRequests.attempts,
       lastError: syncRequests.lastError,
-      seconds: sql<number>`extract(epoch from due_at - now())::float8`,
+      seconds: sql<number | null>`extract(epoch from nullif(due_at, 'infinity') - now())::float8`,
     })
     .from(syncRequests)
     .where(eq(syncRequests.organisationId, organisation.id));
@@ -170,7 +173,8 @@ describe('a fetch that fails', () => {
       await makeDue();
       expect(await work()).toBe(true);
       const rows = await waiting(home);
-      expect(rows.map(({ attempts }) => attempts)).toEqual([turn, turn, turn]);
+      // GitHub's failures count as far as the longest wait, and no further.
+      expect(rows.map(({ attempts }) => attempts)).toEqual(Array(3).fill(Math.min(turn, 5)));
       expect(rows[0]?.lastError).toContain('GitHub failed with status 500');
       waits.push(rows[0]?.seconds ?? 0);
     }
@@ -196,7 +200,7 @@ describe('a fetch that fails', () => {
     world.github.fault(htmlError(500));
     await work();
     const rows = await waiting(home);
-    expect(rows.map(({ attempts }) => attempts)).toEqual([7, 1]);
+    expect(rows.map(({ attempts }) => attempts)).toEqual([6, 1]);
     expect(rows[0]?.seconds).toBeGreaterThan(2_000);
     expect(rows[1]?.seconds).toBeLessThan(10);
   });
@@ -263,6 +267,174 @@ describe('a fetch that fails', () => {
       reason: expect.stringContaining('GITHUB_TOKEN'),
     });
     expect(JSON.stringify(world.service.complaints)).not.toContain(world.github.token);
+  });
+});
+
+describe('a pull request that keeps failing', () => {
+  /** One that fails, next to one that is stored and does not. */
+  async function startFailing() {
+    const home = await newHome(world);
+    const [broken, sound] = open(home, 2);
+    if (broken === undefined || sound === undefined) throw new Error('nothing opened');
+    await request(home, sound);
+    await untilIdle();
+    await request(home, broken);
+    world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Number.POSITIVE_INFINITY });
+    return { home, broken, sound };
+  }
+
+  async function fail(times: number): Promise<void> {
+    for (let turn = 0; turn < times; turn += 1) {
+      await makeDue();
+      await untilIdle();
+    }
+  }
+
+  const park = async () => {
+    const failing = await startFailing();
+    await fail(8);
+    return failing;
+  };
+  const parked = { attempts: 8, seconds: null };
+
+  test('is parked with the eighth failure: logged once, kept with its reason, and not asked for again', async () => {
+    const { home, broken } = await startFailing();
+    world.service.complaints.length = 0;
+    await fail(7);
+    expect(await waiting(home)).toMatchObject([{ attempts: 7, seconds: expect.any(Number) }]);
+    await fail(1);
+    expect(await waiting(home)).toMatchObject([
+      { ...parked, githubId: broken.id, lastError: expect.stringContaining(broken.nodeId) },
+    ]);
+    const asked = world.github.count();
+    expect(await work()).toBe(false);
+    expect(world.github.count()).toBe(asked);
+    expect(world.service.complaints.filter(({ msg }) => msg.includes('is parked'))).toMatchObject([
+      { level: 50, organisation: home.acme.login, nodeId: broken.nodeId, attempts: 8 },
+    ]);
+    expect(await deliveryStates(home)).toEqual(['applied', 'pending']);
+    expect(await countSyncRequests(world.service.database.executor, home.organisation.id)).toEqual({
+      waiting: 1,
+      failing: 1,
+      parked: 1,
+      overdueSeconds: 0,
+    });
+  });
+
+  test('is taken up anew by its next delivery', async () => {
+    const { home, broken } = await park();
+    await request(home, broken);
+    expect(await waiting(home)).toMatchObject([{ attempts: 0, lastError: null, seconds: expect.any(Number) }]);
+    await untilIdle();
+    expect(await waiting(home)).toMatchObject([{ attempts: 1 }]);
+    world.github.clearFaults();
+    await fail(1);
+    expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied']);
+  });
+
+  test('is taken up anew by a retry, with all that failed, and no other organisation', async () => {
+    const [{ home, broken }, other] = [await park(), await newHome(world)];
+    const [limited, fresh] = open(home, 2);
+    if (limited === undefined || fresh === undefined) throw new Error('nothing opened');
+    await request(other, ...open(other, 1));
+    await request(home, limited, fresh);
+    await world.service.database.executor
+      .update(syncRequests)
+      .set({ lastError: 'The rate limit.', attempts: 0, dueAt: sql`now() + interval '1 hour'` })
+      .where(sql`github_id = ${limited.id} or organisation_id = ${other.organisation.id}`);
+    const { executor } = world.service.database;
+    expect(await listFailingRequests(executor, home.organisation.id, 10)).toMatchObject([
+      { githubId: broken.id, name: null, attempts: 8, dueAt: null },
+      { githubId: limited.id, attempts: 0, reason: 'The rate limit.', dueAt: expect.any(Date) },
+    ]);
+    expect(await retrySyncRequests(executor, home.organisation.id)).toEqual({ retried: 2, parked: 1 });
+    expect(await waiting(home)).toMatchObject(Array(3).fill({ attempts: 0, lastError: null }));
+    expect(await waiting(other)).toMatchObject([{ lastError: 'The rate limit.' }]);
+    world.github.clearFaults();
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+    expect(await retrySyncRequests(executor, home.organisation.id)).toEqual({ retried: 0, parked: 0 });
+  });
+
+  test('is done with once it has come in another way', async () => {
+    const { home, broken } = await park();
+    const idle = createRequestWorker(world.service);
+    world.github.clearFaults();
+    expect(await sync(world.service, home, broken)).toEqual(['saved']);
+    expect(await idle()).toBe(false);
+    expect(await waiting(home)).toEqual([]);
+    expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
+  });
+
+  test('because it times out alone is parked too, for others come', async () => {
+    const { home, broken } = await startFailing();
+    world.github.clearFaults();
+    world.github.fault(queryTimeout(), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ variables }) => (variables.ids as string[]).includes(broken.nodeId),
+    });
+    await fail(8);
+    expect(await waiting(home)).toMatchObject([parked]);
+  });
+
+  test('because we can not save it is found among the others, which are saved', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 20);
+    const [, , broken] = opened;
+    if (broken === undefined) throw new Error('nothing opened');
+    const { executor } = world.service.database;
+    await executor.execute(
+      sql.raw(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+        create trigger refuse before insert on pull_requests for each row when (new.github_id = ${broken.id})
+        execute function refuse()`),
+    );
+    onTestFinished(async () => {
+      await executor.execute('drop function refuse cascade');
+    });
+    await request(home, ...opened);
+    // The loop logs what the worker throws, and goes on.
+    while (await work().catch(() => true));
+    expect(await storedPullRequests(world.service, home)).toHaveLength(19);
+    expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
+  });
+});
+
+describe('is never parked:', () => {
+  test.each<[string, ReplyFault]>([
+    ['by an outage of GitHub', htmlError(502)],
+    ['by refused credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
+    ['by a GitHub that answers nothing of what was asked', { kind: 'reply', status: 200, body: { data: {} } }],
+  ])('a pull request %s of two days', async (_, fault) => {
+    const home = await newHome(world);
+    const [stored, ...others] = open(home, 3);
+    if (stored === undefined) throw new Error('nothing opened');
+    await request(home, stored);
+    await untilIdle();
+    await request(home, ...others);
+    world.github.fault(fault, { times: Number.POSITIVE_INFINITY });
+    for (let hour = 0; hour < 48; hour += 1) {
+      await makeDue();
+      await untilIdle();
+    }
+    expect(await waiting(home)).toMatchObject(Array(2).fill({ attempts: 5, seconds: expect.any(Number) }));
+    world.github.clearFaults();
+    await makeDue();
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+    expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
+  });
+
+  test('the only pull request there is, for nothing tells whose fault it is', async () => {
+    const home = await newHome(world);
+    const [only] = open(home, 1);
+    if (only === undefined) throw new Error('nothing opened');
+    await request(home, only);
+    world.github.fault({ kind: 'broken', nodeIds: [only.nodeId] }, { times: Number.POSITIVE_INFINITY });
+    for (let turn = 0; turn < 12; turn += 1) {
+      await makeDue();
+      await untilIdle();
+    }
+    expect(await waiting(home)).toMatchObject([{ attempts: 5, seconds: expect.any(Number) }]);
   });
 });
 
