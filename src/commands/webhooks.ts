@@ -1,8 +1,27 @@
 import type { Command } from 'commander';
 import { setWebhooksEnabled } from '../database/organisations.ts';
-import { countSyncRequests } from '../database/sync-requests.ts';
+import {
+  countSyncRequests,
+  type FailingRequest,
+  listFailingRequests,
+  retrySyncRequests,
+  type SyncRequestCounts,
+} from '../database/sync-requests.ts';
 import { listDeliveries } from '../database/webhook-deliveries.ts';
-import { answering, type Context, requireOrganisation, seconds, showTime, table, withDeps } from './context.ts';
+import {
+  answering,
+  type Context,
+  counted,
+  requireOrganisation,
+  seconds,
+  showTime,
+  table,
+  withDeps,
+} from './context.ts';
+import { brief } from './explanation-text.ts';
+
+/** Failing pull requests that `status` shows, and that its JSON has. */
+const mostFailing = { text: 20, json: 100 };
 
 export function webhookCommands(program: Command, context: Context): void {
   const group = program.command('webhooks').description('whether deliveries from GitHub are taken');
@@ -32,7 +51,7 @@ export function webhookCommands(program: Command, context: Context): void {
 
   group
     .command('status')
-    .description('the setting, the last deliveries, and what waits to be synced')
+    .description('the setting, the last deliveries, and what waits to be synced or fails')
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText('after', `\nExample:\n  ${context.program} webhooks status --organisation acme`)
     .action(
@@ -40,9 +59,10 @@ export function webhookCommands(program: Command, context: Context): void {
         withDeps(context, async deps => {
           const organisation = await requireOrganisation(context, deps, login);
           const { executor } = deps.database;
-          const [deliveries, requests] = await Promise.all([
+          const [deliveries, requests, failing] = await Promise.all([
             listDeliveries(executor, organisation.id, 20),
             countSyncRequests(executor, organisation.id),
+            listFailingRequests(executor, organisation.id, mostFailing.json),
           ]);
           const secret = deps.config.webhookSecrets.length > 0;
           return {
@@ -52,6 +72,17 @@ export function webhookCommands(program: Command, context: Context): void {
               secret_configured: secret,
               waiting: requests.waiting,
               failing: requests.failing,
+              parked: requests.parked,
+              failures: failing.map(request => ({
+                pull_request: request.name,
+                url: request.url,
+                external_id: String(request.githubId),
+                attempts: request.attempts,
+                reason: request.reason,
+                parked: request.dueAt === null,
+                requested_at: seconds(request.requestedAt),
+                due_at: seconds(request.dueAt),
+              })),
               deliveries: deliveries.map(delivery => ({
                 guid: delivery.guid,
                 event: delivery.event,
@@ -64,7 +95,8 @@ export function webhookCommands(program: Command, context: Context): void {
             text: [
               `Webhooks are ${organisation.webhooksEnabled ? 'enabled' : 'disabled'} for ${organisation.login}.`,
               ...(secret ? [] : ['GITHUB_WEBHOOK_SECRET is not set here: without it the service refuses deliveries.']),
-              `${requests.waiting} pull requests wait to be synced, ${requests.failing} of them after a failure.`,
+              describeWaiting(requests),
+              ...describeFailing(context, organisation.login, requests, failing),
               '',
               table(
                 ['RECEIVED', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
@@ -82,4 +114,56 @@ export function webhookCommands(program: Command, context: Context): void {
         }),
       ),
     );
+
+  group
+    .command('retry')
+    .description('take up again at once all pull requests whose sync has failed, parked ones too')
+    .requiredOption('--organisation <login>', 'the organisation')
+    .addHelpText(
+      'after',
+      `\nA pull request that keeps failing is parked: it is tried again when it next changes, or by this command.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,
+    )
+    .action(
+      answering<{ organisation: string }>(context, ({ organisation: login }) =>
+        withDeps(context, async deps => {
+          const organisation = await requireOrganisation(context, deps, login);
+          const { retried, parked } = await retrySyncRequests(deps.database.executor, organisation.id);
+          return {
+            json: { organisation: organisation.login, retried, parked },
+            text:
+              retried === 0
+                ? `No pull request of ${organisation.login} waits after a failure.`
+                : `Taken up again: ${counted(retried, 'pull request')}, ${parked} of them parked. What becomes of them: ${context.program} webhooks status --organisation ${organisation.login}`,
+          };
+        }),
+      ),
+    );
+}
+
+function describeWaiting({ waiting, failing, parked }: SyncRequestCounts): string {
+  const wait = `${counted(waiting, 'pull request')} ${waiting === 1 ? 'waits' : 'wait'} to be synced`;
+  if (parked === 0) return `${wait}, ${failing} of them after a failure.`;
+  return `${wait}, ${failing} of them after a failure; of these ${parked} parked, until the next change or a retry.`;
+}
+
+function describeFailing(
+  { program }: Context,
+  login: string,
+  { failing }: SyncRequestCounts,
+  requests: readonly FailingRequest[],
+): string[] {
+  if (requests.length === 0) return [];
+  const shown = requests.slice(0, mostFailing.text);
+  const rows = shown.map(({ name, nodeId, attempts, dueAt, reason }) => [
+    brief(name ?? nodeId),
+    String(attempts),
+    dueAt === null ? 'parked' : showTime(dueAt),
+    brief(reason, 300),
+  ]);
+  return [
+    '',
+    table(['PULL REQUEST', 'FAILURES', 'NEXT TRY', 'REASON'], rows, ''),
+    ...(failing > shown.length ? [`… and ${failing - shown.length} more`] : []),
+    `Take them up again at once: ${program} webhooks retry --organisation ${login}`,
+  ];
 }

@@ -23,28 +23,10 @@ const connectTimeout = 3_000;
  * @throws ServiceError `database_unavailable` that says why the server can't be used
  */
 export async function migrateDatabase(url: string): Promise<number> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'pullscore migrate',
-    connectionTimeoutMillis: connectTimeout,
-  });
-  client.on('error', () => undefined);
+  const client = await connectToServer(url, { application_name: 'pullscore migrate' });
   try {
-    await client.connect();
-  } catch (error) {
-    throw new ServiceError('database_unavailable', explainRefusal(error, client), { cause: error });
-  }
-  try {
-    const { rows } = await client.query<{ version: number }>(
-      `select current_setting('server_version_num')::int as version`,
-    );
-    const version = rows[0]?.version ?? 0;
-    if (version < 150_000) {
-      throw new ServiceError(
-        'database_unavailable',
-        `PostgreSQL ${Math.floor(version / 10_000)} is too old: pullscore needs version 15 or newer.`,
-      );
-    }
+    const shortcoming = shortcomingOf(await readServerFacts(client));
+    if (shortcoming !== undefined) throw new ServiceError('database_unavailable', shortcoming);
     await client.query('select pg_advisory_lock($1)', [advisoryLock]);
     const before = await appliedMigrations(client);
     await migrate(drizzle({ client }), { migrationsFolder });
@@ -60,6 +42,50 @@ export async function migrateDatabase(url: string): Promise<number> {
   } finally {
     await client.end();
   }
+}
+
+/** @throws ServiceError `database_unavailable` that says why the server can't be used, and what to look at */
+export async function connectToServer(url: string, options: pg.ClientConfig): Promise<pg.Client> {
+  const client = new pg.Client({ connectionTimeoutMillis: connectTimeout, ...options, connectionString: url });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+  } catch (error) {
+    throw new ServiceError('database_unavailable', explainRefusal(error, client), { cause: error });
+  }
+  return client;
+}
+
+export interface ServerFacts {
+  /** PostgreSQL's `server_version_num`: 170002 is 17.2. */
+  version: number;
+  database: string;
+  encoding: string;
+  /** Whether names can be sorted as people sort them. */
+  icu: boolean;
+}
+
+export async function readServerFacts(client: pg.Client): Promise<ServerFacts> {
+  const { rows } = await client.query<ServerFacts>(
+    `select current_setting('server_version_num')::int as version, current_database() as database,
+      current_setting('server_encoding') as encoding,
+      exists (select from pg_collation where collname = 'und-x-icu') as icu`,
+  );
+  const [facts] = rows;
+  if (facts === undefined) throw new Error('the server tells nothing of itself');
+  return facts;
+}
+
+/** What the server lacks, and what to do; undefined where it can be used. */
+export function shortcomingOf({ version, database, encoding, icu }: ServerFacts): string | undefined {
+  if (version < 150_000) {
+    return `PostgreSQL ${Math.floor(version / 10_000)} is too old: pullscore needs version 15 or newer.`;
+  }
+  if (encoding !== 'UTF8') {
+    return `The database ${database} has the encoding ${encoding}, and pullscore needs UTF8: create another one with "create database NAME encoding 'UTF8' locale 'C.UTF-8' template template0", and name it in DATABASE_URL.`;
+  }
+  if (!icu) return 'This PostgreSQL is built without ICU, by which names are sorted: use one that has it.';
+  return undefined;
 }
 
 /** Names the server, never the password. */
@@ -85,12 +111,22 @@ async function appliedMigrations(client: pg.Client): Promise<number> {
   return counted.rows[0]?.count ?? 0;
 }
 
-/** Milliseconds by which drizzle orders migrations: the newest one's. */
-function newestMigration(): number {
+/** Milliseconds by which drizzle orders migrations: of each one of this release. */
+function releasedMigrations(): number[] {
   const journal = `${migrationsFolder}/meta/_journal.json`;
   if (!existsSync(journal)) throw new Error(`${journal} is missing: the installation is incomplete`);
   const { entries } = JSON.parse(readFileSync(journal, 'utf8')) as { entries: { when: number }[] };
-  return Math.max(...entries.map(entry => entry.when));
+  return entries.map(entry => entry.when);
+}
+
+/** How many migrations of this release have not been applied. */
+export async function countPendingMigrations(client: pg.Client): Promise<number> {
+  const released = releasedMigrations();
+  if ((await appliedMigrations(client)) === 0) return released.length;
+  const { rows } = await client.query<{ newest: string | null }>(
+    'select max(created_at) as newest from drizzle.__drizzle_migrations',
+  );
+  return released.filter(when => when > Number(rows[0]?.newest ?? 0)).length;
 }
 
 /** Whether every migration of this release has been applied; a newer release's are no obstacle. */
@@ -104,5 +140,5 @@ export async function isMigrated(database: Database): Promise<boolean> {
     { name: 'newest_migration', text: 'select max(created_at) from drizzle.__drizzle_migrations' },
     [],
   );
-  return Number(newest?.[0] ?? 0) >= newestMigration();
+  return Number(newest?.[0] ?? 0) >= Math.max(...releasedMigrations());
 }

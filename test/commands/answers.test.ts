@@ -302,7 +302,14 @@ test('webhooks are disabled, enabled and looked at', async () => {
     secret_configured: false,
     waiting: 0,
     failing: 0,
+    parked: 0,
+    failures: [],
     deliveries: [],
+  });
+  expect(await runJson(environment, 'webhooks', 'retry', ...acme())).toEqual({
+    organisation: 'Acme',
+    retried: 0,
+    parked: 0,
   });
   await run(environment, 'webhooks', 'enable', ...acme());
   const status = await run({ ...environment, GITHUB_WEBHOOK_SECRET: 'x' }, 'webhooks', 'status', ...acme());

@@ -9,10 +9,10 @@ import { createDatabase } from '../support/service.ts';
 
 let names = 0;
 
-async function createEmptyDatabase(): Promise<string> {
+async function createEmptyDatabase(options = ''): Promise<string> {
   const name = `pullscore_empty_${process.pid}_${++names}`;
   const serverUrl = inject('serverUrl');
-  await administer(serverUrl, `create database ${name}`);
+  await administer(serverUrl, `create database ${name} ${options}`);
   onTestFinished(() => administer(serverUrl, `drop database ${name} with (force)`));
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
@@ -93,6 +93,17 @@ test('a server that accepts and says nothing is given up soon', async () => {
   );
   expect(performance.now() - start).toBeLessThan(6_000);
 });
+
+test.each(['SQL_ASCII', 'LATIN1'])(
+  'a database of the encoding %s is refused by it, with the way to another',
+  async encoding => {
+    const url = await createEmptyDatabase(`encoding '${encoding}' locale 'C' template template0`);
+    await expect(migrateDatabase(url)).rejects.toThrow(
+      new RegExp(`^The database \\w+ has the encoding ${encoding}, and pullscore needs UTF8: create another one with `),
+    );
+    expect(await query(url, `select relname from pg_class where relname = 'organisations'`)).toEqual([]);
+  },
+);
 
 test('a server older than PostgreSQL 15 is refused by its version', async () => {
   // Enough of the protocol to be asked for the version.
