@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** Thrown within a transaction that must start again because another one has just inserted the same row. */
+/** Thrown within a transaction that must start again: another one has just written the same row, or it lacks a lock. */
 export class TransactionOvertaken extends Error {}
 
 /** How `pg` and `pg-pool` say that a connection failed; these errors have no code. */

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, eq, inArray, lte, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { members } from './schema.ts';
@@ -13,21 +13,27 @@ export interface MemberProfile {
   readonly photoUrl: string;
 }
 
+/** What an older fetch than the row's found does not count. */
+const isBehind = sql`${members.fetchTicket} <= excluded.fetch_ticket`;
+
 /**
- * Adds those that are new and updates the profiles of the rest, who are members again if they had left.
+ * Adds those that are new and updates the profiles of the rest, who are members again if they had left; those of whom
+ * something later is known stay as they are.
  *
+ * @param ticket drawn before GitHub was asked
  * @returns ids by GitHub id
  */
 export async function saveMembers(
   executor: Executor,
   organisationId: string,
+  ticket: number,
   profiles: readonly MemberProfile[],
 ): Promise<Map<number, string>> {
   if (profiles.length === 0) return new Map();
   const rows = [...new Map(profiles.map(profile => [profile.githubId, profile])).values()]
     // One order everywhere, so that two savers never wait for each other.
     .sort((a, b) => a.githubId - b.githubId)
-    .map(profile => ({ organisationId, id: newId(), ...profile }));
+    .map(profile => ({ organisationId, id: newId(), ...profile, fetchTicket: ticket }));
   const ids = new Map<number, string>();
   // A statement takes 65,535 parameters at most.
   for (let start = 0; start < rows.length; start += 1_000) {
@@ -41,12 +47,65 @@ export async function saveMembers(
           name: sql`excluded.name`,
           photoUrl: sql`excluded.photo_url`,
           leftAt: null,
+          fetchTicket: ticket,
         },
+        setWhere: isBehind,
       })
       .returning({ id: members.id, githubId: members.githubId });
     for (const member of saved) ids.set(member.githubId, member.id);
   }
+  const ahead = rows.flatMap(({ githubId }) => (ids.has(githubId) ? [] : [githubId]));
+  for (const [githubId, { id }] of await findMembers(executor, organisationId, ahead)) ids.set(githubId, id);
   return ids;
+}
+
+/** Updates the profile of someone who is known, and a member or not as before. */
+export async function saveProfile(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  { githubId, login, name, photoUrl }: MemberProfile,
+): Promise<void> {
+  await executor
+    .update(members)
+    .set({ login, name, photoUrl, fetchTicket: ticket })
+    .where(
+      and(eq(members.organisationId, organisationId), eq(members.githubId, githubId), lte(members.fetchTicket, ticket)),
+    );
+}
+
+/**
+ * Takes over what a webhook tells: someone came, or left. Who left is recorded also where they were not known: a fetch
+ * that began before might still find them a member. Webhooks tell no name; the login stands for it until one is known.
+ */
+export async function saveMembership(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  profile: Omit<MemberProfile, 'name'>,
+  change: 'came' | 'left',
+): Promise<void> {
+  await executor
+    .insert(members)
+    .values({
+      organisationId,
+      id: newId(),
+      ...profile,
+      name: profile.login,
+      leftAt: change === 'left' ? sql`now()` : null,
+      fetchTicket: ticket,
+    })
+    .onConflictDoUpdate({
+      target: [members.organisationId, members.githubId],
+      set: {
+        login: sql`excluded.login`,
+        name: sql`case when ${members.name} = ${members.login} then excluded.login else ${members.name} end`,
+        photoUrl: sql`excluded.photo_url`,
+        leftAt: change === 'left' ? sql`coalesce(${members.leftAt}, now())` : null,
+        fetchTicket: ticket,
+      },
+      setWhere: isBehind,
+    });
 }
 
 /** Those of them that are known, also if they have left, by GitHub id. */
@@ -63,31 +122,31 @@ export async function findMembers(
   return new Map(rows.map(row => [row.githubId, row]));
 }
 
-/** Marks everyone but those given as having left. @returns how many had not before */
+/**
+ * Marks everyone but those given as having left, except where something later is known. Runs in a transaction.
+ *
+ * @param ticket drawn before GitHub was asked
+ * @returns how many had not before
+ */
 export async function markOthersLeft(
   executor: Executor,
   organisationId: string,
+  ticket: number,
   githubIds: readonly number[],
 ): Promise<number> {
-  const left = await executor
+  const others = await executor
     .update(members)
-    .set({ leftAt: sql`now()` })
+    // Those who had left before, too: by the ticket, no older fetch finds them members.
+    .set({ leftAt: sql`coalesce(${members.leftAt}, now())`, fetchTicket: ticket })
     .where(
       and(
         eq(members.organisationId, organisationId),
-        isNull(members.leftAt),
+        lte(members.fetchTicket, ticket),
         sql`${members.githubId} <> all(${sql.param([...githubIds])}::bigint[])`,
       ),
     )
-    .returning({ id: members.id });
-  return left.length;
-}
-
-export async function markLeft(executor: Executor, organisationId: string, githubId: number): Promise<void> {
-  await executor
-    .update(members)
-    .set({ leftAt: sql`now()` })
-    .where(and(eq(members.organisationId, organisationId), eq(members.githubId, githubId), isNull(members.leftAt)));
+    .returning({ now: sql<boolean>`${members.leftAt} = now()` });
+  return others.filter(({ now }) => now).length;
 }
 
 /** The last in Unix seconds, as text. */

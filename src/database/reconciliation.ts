@@ -29,17 +29,20 @@ export async function postponeReconciliation(
     .where(eq(organisations.id, organisationId));
 }
 
-/** Up to which of GitHub's moments, in Unix seconds, each of the repositories was compared; by GitHub id. */
+/**
+ * Those of the repositories that are known, by GitHub id: their name, and up to which of GitHub's moments, in Unix
+ * seconds, they were compared.
+ */
 export async function findReconciled(
   executor: Executor,
   organisationId: string,
   githubIds: readonly number[],
-): Promise<Map<number, number>> {
+): Promise<Map<number, { name: string; reconciledAt: number | null }>> {
   const rows = await executor
-    .select({ githubId: repositories.githubId, reconciledAt: repositories.reconciledAt })
+    .select({ githubId: repositories.githubId, name: repositories.name, reconciledAt: repositories.reconciledAt })
     .from(repositories)
     .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.githubId, [...githubIds])));
-  return new Map(rows.flatMap(row => (row.reconciledAt === null ? [] : [[row.githubId, row.reconciledAt]])));
+  return new Map(rows.map(({ githubId, ...known }) => [githubId, known]));
 }
 
 export async function saveReconciled(

@@ -1,6 +1,8 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
+import { TransactionOvertaken } from './failures.ts';
+import { lockRulesetVersion } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { repositories } from './schema.ts';
 
@@ -11,49 +13,75 @@ export interface RepositoryValues {
   name: string;
 }
 
+export interface StoredRepository {
+  id: string;
+  /** `owner/name` as it is stored: a later fetch may have found another than the given one. */
+  name: string;
+}
+
 /**
- * Adds those that are new and renames those that have another name, which rules can depend on.
+ * Adds those that are new and renames those that have another name, which rules can depend on; those of which a later
+ * fetch is known stay as they are. Runs in a transaction.
  *
- * @returns ids by GitHub id
+ * @param ticket drawn before GitHub was asked
+ * @param beforeRenaming makes sure that nobody scores by the former name meanwhile: takes the lock that every save
+ * holds shared. A caller who holds it shared can't wait for it, and must begin anew.
+ * @returns by GitHub id
  */
 export async function saveRepositories(
   executor: Executor,
   organisationId: string,
+  ticket: number,
   values: readonly RepositoryValues[],
-): Promise<Map<number, string>> {
+  beforeRenaming: () => Promise<unknown> = () => lockRulesetVersion(executor, organisationId, 'update'),
+): Promise<Map<number, StoredRepository>> {
   const wanted = [...new Map(values.map(value => [value.githubId, value])).values()].sort(
     (a, b) => a.githubId - b.githubId,
   );
   if (wanted.length === 0) return new Map();
   const githubIds = wanted.map(repository => repository.githubId);
   const known = await executor
-    .select({
-      id: repositories.id,
-      githubId: repositories.githubId,
-      nodeId: repositories.nodeId,
-      name: repositories.name,
-    })
+    .select()
     .from(repositories)
     .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.githubId, githubIds)));
-  const ids = new Map(known.map(repository => [repository.githubId, repository.id]));
-  const changed = wanted.filter(
-    value =>
-      !known.some(one => one.githubId === value.githubId && one.name === value.name && one.nodeId === value.nodeId),
-  );
-  if (changed.length === 0) return ids;
+  const found = new Map<number, StoredRepository>(known.map(({ githubId, id, name }) => [githubId, { id, name }]));
+  const changed = wanted.filter(value => {
+    const one = known.find(({ githubId }) => githubId === value.githubId);
+    if (one === undefined) return true;
+    return one.fetchTicket <= ticket && !(one.name === value.name && one.nodeId === value.nodeId);
+  });
+  if (changed.length === 0) return found;
+  if (changed.some(({ githubId }) => found.has(githubId))) await beforeRenaming();
   const saved = await executor
     .insert(repositories)
-    .values(changed.map(({ githubId, nodeId, name }) => ({ organisationId, id: newId(), githubId, nodeId, name })))
+    .values(
+      changed.map(({ githubId, nodeId, name }) => ({
+        organisationId,
+        id: newId(),
+        githubId,
+        nodeId,
+        name,
+        fetchTicket: ticket,
+      })),
+    )
     .onConflictDoUpdate({
       target: [repositories.organisationId, repositories.githubId],
-      set: { nodeId: sql`excluded.node_id`, name: sql`excluded.name` },
+      set: { nodeId: sql`excluded.node_id`, name: sql`excluded.name`, fetchTicket: ticket },
+      setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,
     })
-    .returning({ id: repositories.id, githubId: repositories.githubId });
-  for (const repository of saved) ids.set(repository.githubId, repository.id);
-  if (saved.some(({ githubId }) => known.some(one => one.githubId === githubId))) {
-    await requestRescoring(executor, organisationId);
-  }
-  return ids;
+    .returning({
+      id: repositories.id,
+      githubId: repositories.githubId,
+      name: repositories.name,
+      // Only a row that this statement inserted has no earlier version that it locked.
+      inserted: sql<boolean>`(repositories.xmax = 0)`,
+    });
+  const expected = saved.filter(({ githubId, inserted }) => inserted !== found.has(githubId));
+  // Another replica saw one first, or renamed it, between our two statements: begin again and find it.
+  if (expected.length < changed.length) throw new TransactionOvertaken();
+  if (saved.some(({ inserted }) => !inserted)) await requestRescoring(executor, organisationId);
+  for (const { githubId, id, name } of saved) found.set(githubId, { id, name });
+  return found;
 }
 
 export interface ImportPlace {
@@ -77,9 +105,10 @@ const atTheStart = '';
 export async function beginImport(
   executor: Executor,
   organisationId: string,
+  ticket: number,
   values: readonly RepositoryValues[],
 ): Promise<Map<number, ImportPlace>> {
-  const ids = [...(await saveRepositories(executor, organisationId, values)).values()];
+  const ids = [...(await saveRepositories(executor, organisationId, ticket, values)).values()].map(({ id }) => id);
   const rows = await executor
     .select({
       id: repositories.id,

@@ -53,6 +53,12 @@ const organisationId = () =>
     .notNull()
     .references(() => organisations.id, { onDelete: 'cascade' });
 
+/**
+ * Drawn before the fetch, or by the webhook, that GitHub's names in the row came from: what an older one found changes
+ * nothing. What finds a row as it is leaves it, and its ticket.
+ */
+const fetchTicket = () => bigint('fetch_ticket', { mode: 'number' }).notNull().default(0);
+
 /** Orders fetches, deletions and sync requests against each other, on all replicas. */
 export const tickets = pgSequence('tickets');
 
@@ -129,6 +135,7 @@ export const members = pgTable(
     createdAt: now('created_at'),
     /** Set once GitHub no longer lists the person; their pull requests stay. */
     leftAt: moment('left_at'),
+    fetchTicket: fetchTicket(),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.id] }),
@@ -153,6 +160,7 @@ export const repositories = pgTable(
     importCursor: text('import_cursor'),
     /** When the latest import began. */
     importedAt: moment('imported_at'),
+    fetchTicket: fetchTicket(),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.id] }),

@@ -1,4 +1,5 @@
 import type { Organisation } from '../database/organisations.ts';
+import { drawTicket } from '../database/pull-requests.ts';
 import { beginImport, saveImportCursor, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
@@ -66,6 +67,7 @@ export async function importPullRequests(
     );
 
   const organisation = await patiently(() => identifyOrganisation(deps, unidentified));
+  const ticket = await drawTicket(database.executor);
   const repositories = (
     wanted === undefined
       ? await listRepositories(deps, organisation, patiently)
@@ -76,9 +78,9 @@ export async function importPullRequests(
   );
   const places = await database.transaction(async executor => {
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
-    if (since === undefined) return beginImport(executor, organisation.id, values);
+    if (since === undefined) return beginImport(executor, organisation.id, ticket, values);
     // Pages by latest change move while they are read: such an import is short, and always starts anew.
-    await saveRepositories(executor, organisation.id, values);
+    await saveRepositories(executor, organisation.id, ticket, values);
     return undefined;
   });
   const result: ImportResult = { repositories: 0, seen: 0, saved: 0, untracked: 0, failed: 0, requests: 0 };

@@ -1,11 +1,12 @@
 import type { Executor } from '../database/client.ts';
+import { TransactionOvertaken } from '../database/failures.ts';
 import {
   findTombstones,
   lockPullRequests,
   removeTombstones,
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
-import { findMembers, type MemberProfile, saveMembers } from '../database/members.ts';
+import { findMembers, type MemberProfile, saveMembers, saveProfile } from '../database/members.ts';
 import { getOrganisation, lockRulesetVersion, type Organisation } from '../database/organisations.ts';
 import { drawTicket, findPullRequest } from '../database/pull-requests.ts';
 import { saveRepositories } from '../database/repositories.ts';
@@ -93,8 +94,9 @@ function save(
   );
   if (own.length === 0) return Promise.resolve(outcomes);
 
+  let strength: 'share' | 'update' = 'share';
   return database.transaction(async executor => {
-    const rulesetVersion = await lockRulesetVersion(executor, organisation.id, 'share');
+    const rulesetVersion = await lockRulesetVersion(executor, organisation.id, strength);
     const ruleset = await loadRuleset(log, executor, organisation.id, rulesetVersion);
     const githubIds = own.map(({ githubId }) => githubId);
     const known = await lockPullRequests(executor, organisation.id, githubIds);
@@ -107,7 +109,7 @@ function save(
       return returns;
     });
 
-    const authorIds = await saveAuthors(executor, organisation.id, current);
+    const authorIds = await saveAuthors(executor, organisation.id, ticket, current);
     const tracked = current.flatMap(pullRequest => {
       const { githubId, authorGithubId } = pullRequest;
       // A pull request that is stored stays, also when its author has left or their account is gone.
@@ -115,24 +117,31 @@ function save(
         (authorGithubId === null ? undefined : authorIds.get(authorGithubId)) ?? known.get(githubId)?.memberId;
       return memberId === undefined ? [] : [{ pullRequest, memberId }];
     });
-    const repositoryIds = await saveRepositories(
+    const repositories = await saveRepositories(
       executor,
       organisation.id,
+      ticket,
       tracked.map(({ pullRequest }) => ({
         githubId: pullRequest.repositoryGithubId,
         nodeId: pullRequest.repositoryNodeId,
         name: pullRequest.repository,
       })),
+      async () => {
+        if (strength === 'update') return;
+        strength = 'update';
+        throw new TransactionOvertaken();
+      },
     );
 
     const values = tracked.flatMap(({ pullRequest, memberId }) => {
-      const repositoryId = repositoryIds.get(pullRequest.repositoryGithubId);
-      if (repositoryId === undefined) return [];
-      const { score, breakdown } = ruleset.score(factsOf(pullRequest));
+      const repository = repositories.get(pullRequest.repositoryGithubId);
+      if (repository === undefined) return [];
+      // By the stored name, as when the rules change: a fetch that began before a renaming may be the later one to save.
+      const { score, breakdown } = ruleset.score(factsOf({ ...pullRequest, repository: repository.name }));
       return [
         {
           ...pullRequest,
-          repositoryId,
+          repositoryId: repository.id,
           memberId,
           score,
           scoreBreakdown: breakdown,
@@ -166,6 +175,7 @@ const belongsTo = (owner: FetchedPullRequest['repositoryOwner'], organisation: O
 async function saveAuthors(
   executor: Executor,
   organisationId: string,
+  ticket: number,
   fetched: readonly FetchedPullRequest[],
 ): Promise<Map<number, string>> {
   const profiles = new Map<number, MemberProfile & { marked: boolean }>();
@@ -193,8 +203,11 @@ async function saveAuthors(
       member.login === profile.login &&
       member.name === profile.name &&
       member.photoUrl === profile.photoUrl;
-    if (!same) changed.push(profile);
+    if (same) continue;
+    if (marked) changed.push(profile);
+    // They may have left since they were looked up.
+    else await saveProfile(executor, organisationId, ticket, profile);
   }
-  for (const [githubId, id] of await saveMembers(executor, organisationId, changed)) ids.set(githubId, id);
+  for (const [githubId, id] of await saveMembers(executor, organisationId, ticket, changed)) ids.set(githubId, id);
   return ids;
 }

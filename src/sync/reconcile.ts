@@ -1,4 +1,5 @@
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
+import { drawTicket } from '../database/pull-requests.ts';
 import {
   claimReconciliation,
   findReconciled,
@@ -33,8 +34,9 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
   let seconds = config.reconcileInterval * (0.9 + 0.2 * Math.random());
   try {
     for (let after: string | null = null; ; ) {
+      const ticket = await drawTicket(database.executor);
       const page = await callGithub(deps, organisation, () => deps.github.pageRepositories(organisation.login, after));
-      await reconcileRepositories(deps, organisation, page.items);
+      await reconcileRepositories(deps, organisation, page.items, ticket);
       if (!page.hasNextPage) break;
       after = page.endCursor;
     }
@@ -52,18 +54,35 @@ async function reconcileRepositories(
   deps: Deps,
   organisation: Organisation,
   listed: readonly GithubRepository[],
+  ticket: number,
 ): Promise<void> {
-  const { executor } = deps.database;
-  const reconciled = await findReconciled(
+  const { database } = deps;
+  const { executor } = database;
+  const known = await findReconciled(
     executor,
     organisation.id,
     listed.map(({ githubId }) => githubId),
   );
+  const save = (repositories: readonly GithubRepository[]) =>
+    database.transaction(transaction =>
+      saveRepositories(
+        transaction,
+        organisation.id,
+        ticket,
+        repositories.map(repository => ({ ...repository, name: fullName(repository) })),
+      ),
+    );
+  const renamed = listed.filter(repository => {
+    const name = known.get(repository.githubId)?.name;
+    return name !== undefined && name !== fullName(repository);
+  });
+  if (renamed.length > 0) await save(renamed);
   for (const repository of listed) {
     const { pullRequestsUpdatedAt: changedAt } = repository;
     // What is older than the organisation here is for `import` to bring in.
-    const since = reconciled.get(repository.githubId) ?? Math.floor(organisation.createdAt.getTime() / 1000);
+    const since = known.get(repository.githubId)?.reconciledAt ?? Math.floor(organisation.createdAt.getTime() / 1000);
     if (changedAt === null || changedAt < since) continue;
+    await save([repository]);
     const whole = await reconcileRepository(deps, organisation, repository, since);
     // GitHub's moments are whole seconds, and more may happen within the last one of them: it is read once more the
     // next time, and is over only then.
@@ -72,6 +91,8 @@ async function reconcileRepositories(
     }
   }
 }
+
+const fullName = ({ owner, name }: GithubRepository) => `${owner}/${name}`;
 
 /** @returns false where some of the pull requests did not come whole, and must be asked for again */
 async function reconcileRepository(
@@ -82,9 +103,6 @@ async function reconcileRepository(
 ): Promise<boolean> {
   const { database, github, log } = deps;
   let whole = true;
-  await database.transaction(executor =>
-    saveRepositories(executor, organisation.id, [{ ...repository, name: `${repository.owner}/${repository.name}` }]),
-  );
   const pageSize = createPageSize(mostPullRequests);
   for (let after: string | null = null; ; ) {
     await postponeReconciliation(database.executor, organisation.id);

@@ -1,9 +1,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
-import { findMembers, markLeft, saveMembers } from '../database/members.ts';
+import { saveMembership } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { findGithubOrganisation, findOrganisation, saveGithubIdentity } from '../database/organisations.ts';
+import { drawTicket } from '../database/pull-requests.ts';
 import { saveRepositories } from '../database/repositories.ts';
 import { type DeliveryOutcome, takeAppliedDelivery, takePullRequestDelivery } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
@@ -120,7 +121,14 @@ type Effect = (
 
 const followRepository = (payload: object): Effect => {
   const { id: githubId, node_id: nodeId, full_name: name } = expect(checks.repository, payload).repository;
-  return (executor, { id }) => saveRepositories(executor, id, [{ githubId, nodeId, name }]);
+  return async (executor, { id }) =>
+    saveRepositories(executor, id, await drawTicket(executor), [{ githubId, nodeId, name }]);
+};
+
+const followMember = (payload: object, change: 'came' | 'left'): Effect => {
+  const { id: githubId, login, avatar_url: photoUrl } = expect(checks.member, payload).membership.user;
+  return async (executor, { id }) =>
+    saveMembership(executor, id, await drawTicket(executor), { githubId, login, photoUrl }, change);
 };
 
 const followRenaming: Effect = async (executor, { id }, origin) => {
@@ -137,25 +145,8 @@ const followRenaming: Effect = async (executor, { id }, origin) => {
 /** What the small events bring about at once, by event and action. */
 const effects = new Map<string, (payload: object) => Effect>([
   ['organization renamed', () => followRenaming],
-  [
-    'organization member_added',
-    payload => {
-      const { user } = expect(checks.member, payload).membership;
-      // A payload has no name: the login stands for it until the member is next seen.
-      return async (executor, { id }) => {
-        const known = (await findMembers(executor, id, [user.id])).get(user.id);
-        const name = known?.name ?? user.login;
-        await saveMembers(executor, id, [{ githubId: user.id, login: user.login, name, photoUrl: user.avatar_url }]);
-      };
-    },
-  ],
-  [
-    'organization member_removed',
-    payload => {
-      const { user } = expect(checks.member, payload).membership;
-      return (executor, { id }) => markLeft(executor, id, user.id);
-    },
-  ],
+  ['organization member_added', payload => followMember(payload, 'came')],
+  ['organization member_removed', payload => followMember(payload, 'left')],
   ['repository renamed', followRepository],
   ['repository transferred', followRepository],
 ]);

@@ -1,9 +1,17 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
+import { saveMembers } from '../../src/database/members.ts';
 import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
+import { saveRepositories } from '../../src/database/repositories.ts';
 import { administer } from '../support/database-server.ts';
 import { createDatabase } from '../support/service.ts';
 
@@ -77,6 +85,55 @@ test('a migration that fails leaves nothing behind and no lock', async () => {
   expect(await query(url, `select relname from pg_class where relname = 'organisations'`)).toEqual([]);
   await administer(url, 'drop table webhook_deliveries');
   expect(await migrateDatabase(url)).toBeGreaterThan(0);
+});
+
+/** A database with the schema of an earlier release: that of the migration with this number, from 0. */
+async function createEarlierDatabase(last: number): Promise<string> {
+  const url = await createEmptyDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'pullscore-migrations-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await cp(fileURLToPath(new URL('../../migrations', import.meta.url)), folder, { recursive: true });
+  const path = join(folder, 'meta/_journal.json');
+  const journal = JSON.parse(await readFile(path, 'utf8')) as { entries: unknown[] };
+  await writeFile(path, JSON.stringify({ ...journal, entries: journal.entries.slice(0, last + 1) }));
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await migrate(drizzle({ client }), { migrationsFolder: folder }).finally(() => client.end());
+  return url;
+}
+
+test('members and repositories from before names had tickets are kept, and follow the next fetch', async () => {
+  const url = await createEarlierDatabase(1);
+  const organisationId = '01900000-0000-7000-8000-000000000001';
+  await administer(
+    url,
+    `insert into organisations (id, login, name, photo_url) values ('${organisationId}', 'acme', 'Acme', '');
+    insert into members (organisation_id, id, github_id, login, name, photo_url, left_at) values
+      ('${organisationId}', '01900000-0000-7000-8000-000000000002', 1, 'ada', 'Ada', '', null),
+      ('${organisationId}', '01900000-0000-7000-8000-000000000003', 2, 'bert', 'Bert', '', now());
+    insert into repositories (organisation_id, id, github_id, node_id, name, import_cursor)
+      values ('${organisationId}', '01900000-0000-7000-8000-000000000004', 3, 'R_3', 'acme/web', 'a cursor')`,
+  );
+  expect(await query(url, countMigrations)).toEqual([{ count: 2 }]);
+  expect(await migrateDatabase(url)).toBeGreaterThan(0);
+  const members = 'select login, left_at is not null as left, fetch_ticket::int as ticket from members order by login';
+  expect(await query(url, members)).toEqual([
+    { login: 'ada', left: false, ticket: 0 },
+    { login: 'bert', left: true, ticket: 0 },
+  ]);
+  const repositories = 'select name, import_cursor as cursor, fetch_ticket::int as ticket from repositories';
+  expect(await query(url, repositories)).toEqual([{ name: 'acme/web', cursor: 'a cursor', ticket: 0 }]);
+
+  await connect(url).transaction(async executor => {
+    const bert = { githubId: 2, login: 'albert', name: 'Bert', photoUrl: '' };
+    await saveMembers(executor, organisationId, 1, [bert]);
+    await saveRepositories(executor, organisationId, 1, [{ githubId: 3, nodeId: 'R_3', name: 'acme/site' }]);
+  });
+  expect(await query(url, members)).toEqual([
+    { login: 'ada', left: false, ticket: 0 },
+    { login: 'albert', left: false, ticket: 1 },
+  ]);
+  expect(await query(url, repositories)).toEqual([{ name: 'acme/site', cursor: 'a cursor', ticket: 1 }]);
 });
 
 test('a server that accepts and says nothing is given up soon', async () => {

@@ -1,9 +1,19 @@
+import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { members, repositories } from '../../src/database/schema.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import type { WebhookEvent } from '../support/github/events.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import { post } from '../webhooks/support.ts';
 import {
+  apply,
   fetchedSync,
+  type Home,
   newHome,
+  rule,
   scoreHistory,
   startWorld,
   stored,
@@ -48,7 +58,7 @@ type Columns = Pick<
 >;
 const snapshot = (pullRequest: PullRequest) => structuredClone(factsOf(pullRequest));
 
-async function storedFacts(home: Awaited<ReturnType<typeof newHome>>, pullRequest: PullRequest) {
+async function storedFacts(home: Home, pullRequest: PullRequest) {
   const row = await stored(world.service, home, pullRequest);
   if (row === undefined) throw new Error('not stored');
   return factsOf(row);
@@ -96,7 +106,145 @@ describe('what an older fetch found', () => {
   });
 });
 
-test('in whatever order fetches end, the row is wholly what the latest of them found', async () => {
+/** Those who have not left, by login. */
+async function memberLogins({ organisation }: Home): Promise<string[]> {
+  const rows = await world.service.database.executor
+    .select()
+    .from(members)
+    .where(eq(members.organisationId, organisation.id));
+  return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
+}
+
+async function repositoryNames({ organisation, acme }: Home): Promise<string[]> {
+  const rows = await world.service.database.executor
+    .select()
+    .from(repositories)
+    .where(eq(repositories.organisationId, organisation.id));
+  return rows.map(({ name }) => name.replace(`${acme.login}/`, '')).sort();
+}
+
+const authorOf = ({ acme }: Home) => {
+  const [author] = acme.members.values();
+  if (author === undefined) throw new Error('no author');
+  return author;
+};
+
+async function deliver(event: WebhookEvent | undefined): Promise<void> {
+  if (event === undefined) throw new Error('no event');
+  expect(await post(world.service, event)).toMatchObject({ status: 202 });
+}
+
+describe('a name that changed after a fetch began', () => {
+  test.each(['another fetch', 'a webhook'])('and came by %s is not put back by it', async way => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const [one, other] = [web.openPullRequest(), web.openPullRequest()];
+    await sync(world.service, home, one, other);
+    const early = await fetchedSync(world.service, home, one);
+    const author = authorOf(home);
+    author.login = `countess-${home.acme.login}`;
+    const renamed = web.rename('site');
+    if (way === 'a webhook') await deliver(renamed);
+    else await sync(world.service, home, other);
+    expect(await early.save()).toBe('saved');
+    expect(await repositoryNames(home)).toEqual(['site']);
+    if (way === 'another fetch') expect(await memberLogins(home)).toEqual([author.login]);
+  });
+
+  test('is the one that scores of that fetch go by', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    await apply(world.service, home, rule('7', `repository == "${home.acme.login}/site"`));
+    const [one, other] = [web.openPullRequest(), web.openPullRequest()];
+    await sync(world.service, home, other);
+    const early = await fetchedSync(world.service, home, one);
+    web.rename('site');
+    await sync(world.service, home, other);
+    while ((await rescoreBatch(world.service, home.organisation.id)) > 0);
+    expect(await early.save()).toBe('saved');
+    expect((await stored(world.service, home, one))?.score).toBe(7);
+  });
+
+  test('is found by the next comparison with GitHub, where a webhook that came late has put it back', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    await sync(world.service, home, web.openPullRequest());
+    const reconcile = async () => {
+      const { executor } = world.service.database;
+      await executor.execute(`update organisations set reconcile_due_at = now() + interval '1 hour'`);
+      await executor.execute(`update organisations set reconcile_due_at = now() where id = '${home.organisation.id}'`);
+      await reconcileOrganisation(world.service);
+    };
+    // The first ones read the pull requests of the repository, and its name with them.
+    await reconcile();
+    await reconcile();
+    const [first, second] = [web.rename('site'), web.rename('home')];
+    await deliver(second);
+    await deliver(first);
+    expect(await repositoryNames(home)).toEqual(['site']);
+    const before = world.github.count();
+    await reconcile();
+    expect(await repositoryNames(home)).toEqual(['home']);
+    expect(world.github.count() - before).toBe(1);
+  });
+});
+
+describe('someone who left after a fetch began', () => {
+  test('is not made a member again by it, and what it found is stored', async () => {
+    const home = await newHome(world);
+    await syncMembers(world.service, home.organisation);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    const early = await fetchedSync(world.service, home, pullRequest);
+    await deliver(home.acme.leave(authorOf(home)));
+    expect(await early.save()).toBe('saved');
+    expect(await memberLogins(home)).toEqual([]);
+  });
+
+  test('is no member also where the service first hears of them by that', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    const early = await fetchedSync(world.service, home, pullRequest);
+    await deliver(home.acme.leave(authorOf(home)));
+    expect(await memberLogins(home)).toEqual([]);
+    expect(await early.save()).toBe('saved');
+    expect(await memberLogins(home)).toEqual([]);
+  });
+
+  test('is no member, and someone who came is one, whatever a list of members says that was begun before', async () => {
+    const home = await newHome(world);
+    const comer = world.github.account(`comer-${home.acme.login}`);
+    const leaver = home.acme.member(`leaver-${home.acme.login}`);
+    for (let index = 0; index < 100; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
+    await syncMembers(world.service, home.organisation);
+    world.github.fault(
+      { kind: 'delay', milliseconds: 600 },
+      { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
+    );
+    const before = world.github.count('Members');
+    const listing = syncMembers(world.service, home.organisation);
+    await expect.poll(() => world.github.count('Members'), { interval: 5 }).toBe(before + 2);
+    // The second page is on its way: it has no more those whom the first one should have had.
+    await deliver(home.acme.leave(leaver));
+    await deliver(home.acme.join(comer));
+    await listing;
+    const logins = await memberLogins(home);
+    expect(logins).not.toContain(leaver.login);
+    expect(logins).toContain(comer.login);
+    expect(logins).toHaveLength(102);
+  });
+
+  test('is a member again by a fetch that began after the return', async () => {
+    const home = await newHome(world);
+    const author = authorOf(home);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await deliver(home.acme.leave(author));
+    home.acme.join(author);
+    await sync(world.service, home, pullRequest);
+    expect(await memberLogins(home)).toEqual([author.login]);
+  });
+});
+
+test('in whatever order fetches end, the rows are wholly what the latest of them found', async () => {
   const second = await world.replica();
   await fc.assert(
     fc.asyncProperty(
@@ -106,15 +254,20 @@ test('in whatever order fetches end, the row is wholly what the latest of them f
       async (pauses, order) => {
         const home = await newHome(world);
         const pullRequest = home.acme.repository('web').openPullRequest();
+        const author = authorOf(home);
         const fetches: Awaited<ReturnType<typeof fetchedSync>>[] = [];
         for (const [turn, pause] of pauses.entries()) {
           world.github.clock.advance(pause);
           change(pullRequest, turn + 1);
+          author.login = `turn-${turn}-${home.acme.login}`;
+          pullRequest.repository.rename(`turn-${turn}`);
           fetches.push(await fetchedSync(turn % 2 === 0 ? world.service : second, home, pullRequest));
         }
         await Promise.all(order.map(index => fetches[index]?.save()));
         expect(await storedFacts(home, pullRequest)).toEqual(snapshot(pullRequest));
         expect(await storedPullRequests(world.service, home)).toHaveLength(1);
+        expect(await repositoryNames(home)).toEqual(['turn-3']);
+        expect(await memberLogins(home)).toEqual([author.login]);
       },
     ),
     { numRuns: 12 },
