@@ -26,6 +26,11 @@ export interface Database {
    */
   read<Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
   /**
+   * One statement that writes, durable when it resolves. It is run again as {@link Database.transaction} runs its work
+   * again, and must have the same effect when it is repeated.
+   */
+  write<Row extends object>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
+  /**
    * Runs `work` in a transaction. It is run again, in a new one, where PostgreSQL asks for that (serialisation failure,
    * deadlock, a row that appeared meanwhile) and where the connection was lost, even during the commit: `work` must
    * have the same effect when it is repeated.
@@ -34,8 +39,8 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** How often a transaction is tried in all. */
-const transactionAttempts = 4;
+/** How often a transaction, or a statement that writes, is tried in all. */
+const mostAttempts = 4;
 
 /** Milliseconds after which a hung server or a half-open connection is given up. */
 const queryTimeout = 5_000;
@@ -77,22 +82,28 @@ export function connectDatabase(url: string, log: Logger): Database {
     }
   };
 
+  const repeatedly = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    for (let tried = 1; ; tried += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        const again = isRepeatable(error) || (isConnectionFailure(error) && !isTimeout(error));
+        if (!again || tried === mostAttempts) throw error;
+        log.debug({ err: error, tried }, 'a transaction is run again');
+        await delay(tried * 20 + Math.random() * 20);
+      }
+    }
+  };
+
   return {
     url,
     executor: drizzle({ client: pool }),
     read: reader.read,
-    async transaction(work) {
-      for (let tried = 1; ; tried += 1) {
-        try {
-          return await attempt(work);
-        } catch (error) {
-          const again = isRepeatable(error) || (isConnectionFailure(error) && !isTimeout(error));
-          if (!again || tried === transactionAttempts) throw error;
-          log.debug({ err: error, tried }, 'a transaction is run again');
-          await delay(tried * 20 + Math.random() * 20);
-        }
-      }
+    async write<Row extends object>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+      const { rows } = await repeatedly(() => pool.query<Row>({ ...statement, values: [...values] }));
+      return rows;
     },
+    transaction: work => repeatedly(() => attempt(work)),
     async close() {
       await Promise.all([reader.close(), pool.end()]);
     },

@@ -53,6 +53,14 @@ const claimed = (requests: readonly ClaimedRequest[]) =>
   sql`(select * from unnest(${sql.param(requests.map(request => request.githubId))}::bigint[],
     ${sql.param(requests.map(request => request.ticket))}::bigint[]) as claimed (github_id, ticket))`;
 
+/**
+ * The claimed requests that were not made anew since, locked in the order of their keys. Webhooks write them in that
+ * order too: neither ever waits for the other in a ring.
+ */
+const held = (organisationId: string, requests: readonly ClaimedRequest[]) =>
+  sql`(select github_id from sync_requests join ${claimed(requests)} as claimed using (github_id, ticket)
+    where organisation_id = ${organisationId} order by github_id for update of sync_requests)`;
+
 /** Those that were asked for again since they were claimed are due already, and stay so. */
 export async function renewLeases(
   executor: Executor,
@@ -61,9 +69,8 @@ export async function renewLeases(
 ): Promise<void> {
   await executor.execute(sql`
     update sync_requests set due_at = now() + make_interval(secs => ${leaseSeconds})
-    from ${claimed(requests)} as claimed
-    where organisation_id = ${organisationId} and sync_requests.github_id = claimed.github_id
-      and sync_requests.ticket = claimed.ticket`);
+    from ${held(organisationId, requests)} as held
+    where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id`);
 }
 
 /**
@@ -78,9 +85,8 @@ export async function completeSyncRequests(
   if (requests.length === 0) return;
   await executor.execute(sql`
     with done as (
-      delete from sync_requests using ${claimed(requests)} as claimed
-      where organisation_id = ${organisationId} and sync_requests.github_id = claimed.github_id
-        and sync_requests.ticket = claimed.ticket
+      delete from sync_requests using ${held(organisationId, requests)} as held
+      where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
     )
     update webhook_deliveries set state = 'applied', applied_at = now()
     from ${claimed(requests)} as claimed
@@ -112,11 +118,13 @@ export async function deferSyncRequests(
       due_at = coalesce(now() + make_interval(secs => deferred.seconds), 'infinity'),
       last_error = ${storable(reason)}, attempts = deferred.attempts
     from unnest(${sql.param(deferrals.map(({ request }) => request.githubId))}::bigint[],
-      ${sql.param(deferrals.map(({ request }) => request.ticket))}::bigint[],
       ${sql.param(deferrals.map(({ seconds }) => seconds))}::double precision[],
-      ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[]) as deferred (github_id, ticket, seconds, attempts)
-    where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id
-      and sync_requests.ticket = deferred.ticket`);
+      ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[]) as deferred (github_id, seconds, attempts)
+    join ${held(
+      organisationId,
+      deferrals.map(({ request }) => request),
+    )} as held using (github_id)
+    where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
 }
 
 /** Those that failed, parked ones too, are due at once, as if they had just been made. */
@@ -127,7 +135,7 @@ export async function retrySyncRequests(
   const { rows } = await executor.execute<{ retried: number; parked: number }>(sql`
     with failed as (
       select github_id, due_at = 'infinity' as parked from sync_requests
-      where organisation_id = ${organisationId} and last_error is not null for update
+      where organisation_id = ${organisationId} and last_error is not null order by github_id for update
     ), retried as (
       -- With a new ticket, whoever is at one of them just now neither ends it nor puts it off.
       update sync_requests set due_at = now(), attempts = 0, last_error = null, ticket = nextval('tickets')

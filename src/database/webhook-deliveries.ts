@@ -1,5 +1,5 @@
 import { and, desc, eq, sql } from 'drizzle-orm';
-import type { Executor } from './client.ts';
+import type { Database, Executor, Statement } from './client.ts';
 import type { Organisation } from './organisations.ts';
 import { webhookDeliveries } from './schema.ts';
 
@@ -14,45 +14,71 @@ export interface PullRequestDelivery {
 
 export type DeliveryOutcome = 'taken' | 'applied_before' | 'unknown_organisation' | 'webhooks_disabled';
 
-/**
- * The delivery and the sync request that it makes are one statement: both are durable when it returns, or neither.
- * A GUID that was applied makes no request; one that was taken but not yet applied makes its request again, which
- * folds into the pending one.
- */
-export async function takePullRequestDelivery(
-  executor: Executor,
-  delivery: PullRequestDelivery,
-): Promise<DeliveryOutcome> {
-  const { guid, event, action, organisation, pullRequest } = delivery;
-  const { rows } = await executor.execute<{ known: boolean; enabled: boolean; taken: boolean }>(sql`
-    with organisation as (
-      select id, webhooks_enabled from organisations
-      where github_id = ${organisation.githubId} or (github_id is null and lower(login) = lower(${organisation.login}))
-    ), ticket as materialized (
+const takeStatement: Statement = {
+  name: 'take_deliveries',
+  text: `with given as materialized (
+      select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::text[])
+        with ordinality as given (guid, event, action, owner_github_id, login, github_id, node_id, place)
+    ), addressed as materialized (
+      select given.*, organisation.id as organisation_id, organisation.webhooks_enabled
+      from given left join lateral (
+        select id, webhooks_enabled from organisations
+        where github_id = owner_github_id or (github_id is null and lower(organisations.login) = lower(given.login))
+        order by github_id limit 1
+      ) as organisation on true
+    ), drawn as materialized (
       select nextval('tickets') as ticket
     ), delivery as (
       insert into webhook_deliveries
         (organisation_id, guid, event, action, state, pull_request_github_id, ticket)
-      select id, ${guid}, ${event}, ${action}, 'pending', ${pullRequest.githubId}::bigint, ticket
-      from organisation, ticket where webhooks_enabled
+      select distinct on (organisation_id, guid)
+        organisation_id, guid, event, action, 'pending', github_id, ticket
+      from addressed, drawn where webhooks_enabled order by organisation_id, guid, place desc
       on conflict (organisation_id, guid) do update set ticket = excluded.ticket
         where webhook_deliveries.state = 'pending'
-      returning organisation_id, ticket
+      returning organisation_id, guid
+    ), taken as materialized (
+      select addressed.*, ticket from addressed join delivery using (organisation_id, guid), drawn
     ), request as (
       insert into sync_requests (organisation_id, github_id, node_id, ticket)
-      select organisation_id, ${pullRequest.githubId}::bigint, ${pullRequest.nodeId}, ticket from delivery
+      select distinct on (organisation_id, github_id) organisation_id, github_id, node_id, ticket
+      from taken order by organisation_id, github_id, place desc
       on conflict (organisation_id, github_id) do update
         set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
           requested_at = now(), due_at = now(), attempts = 0, last_error = null
       returning pg_notify('pullscore', 'sync')
     )
-    select exists (select from organisation) as known,
-      exists (select from organisation where webhooks_enabled) as enabled,
-      exists (select from request) as taken`);
-  const [row] = rows;
-  if (row?.known !== true) return 'unknown_organisation';
-  if (!row.enabled) return 'webhooks_disabled';
-  return row.taken ? 'taken' : 'applied_before';
+    select organisation_id is not null as known, webhooks_enabled as enabled,
+      exists (select from taken where taken.place = addressed.place) as taken
+    from addressed order by place`,
+};
+
+/**
+ * The deliveries and the sync requests that they make are one statement: all are durable when it returns, or none.
+ * A GUID that was applied makes no request; one that was taken but not yet applied makes its request again, which
+ * folds into the pending one. Rows are written in the order of their keys, so that two statements never wait for each
+ * other in a ring.
+ *
+ * @returns what became of each, in the order given
+ */
+export async function takePullRequestDeliveries(
+  database: Pick<Database, 'write'>,
+  deliveries: readonly PullRequestDelivery[],
+): Promise<DeliveryOutcome[]> {
+  const rows = await database.write<{ known: boolean; enabled: boolean; taken: boolean }>(takeStatement, [
+    deliveries.map(({ guid }) => guid),
+    deliveries.map(({ event }) => event),
+    deliveries.map(({ action }) => action),
+    deliveries.map(({ organisation }) => organisation.githubId),
+    deliveries.map(({ organisation }) => organisation.login),
+    deliveries.map(({ pullRequest }) => pullRequest.githubId),
+    deliveries.map(({ pullRequest }) => pullRequest.nodeId),
+  ]);
+  return rows.map(({ known, enabled, taken }) => {
+    if (!known) return 'unknown_organisation';
+    if (!enabled) return 'webhooks_disabled';
+    return taken ? 'taken' : 'applied_before';
+  });
 }
 
 /**

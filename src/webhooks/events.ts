@@ -6,7 +6,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { findGithubOrganisation, findOrganisation, saveGithubIdentity } from '../database/organisations.ts';
 import { drawTicket } from '../database/pull-requests.ts';
 import { saveRepositories } from '../database/repositories.ts';
-import { type DeliveryOutcome, takeAppliedDelivery, takePullRequestDelivery } from '../database/webhook-deliveries.ts';
+import { type DeliveryOutcome, type PullRequestDelivery, takeAppliedDelivery } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 
@@ -75,8 +75,16 @@ const reasons: Record<DeliveryOutcome, string> = {
 };
 const receipt = (outcome: DeliveryOutcome): Receipt => ({ taken: outcome === 'taken', message: reasons[outcome] });
 
-/** Does what a verified delivery asks for; it is durable when this returns. */
-export async function receive(deps: Deps, { event, guid, payload }: Delivery): Promise<Receipt> {
+/**
+ * Does what a verified delivery asks for; it is durable when this returns.
+ *
+ * @param takePullRequest records a delivery about a pull request
+ */
+export async function receive(
+  deps: Deps,
+  takePullRequest: (delivery: PullRequestDelivery) => Promise<DeliveryOutcome>,
+  { event, guid, payload }: Delivery,
+): Promise<Receipt> {
   if (event === 'ping') return { taken: false, message: 'Pong: deliveries arrive and their signature matches.' };
   const action = 'action' in payload && typeof payload.action === 'string' ? payload.action : '';
   const readEffect = effects.get(`${event} ${action}`);
@@ -92,7 +100,7 @@ export async function receive(deps: Deps, { event, guid, payload }: Delivery): P
   const origin = { githubId: owner.id, login: owner.login };
   if (readEffect === undefined) {
     const { pull_request: pullRequest } = expect(checks.pullRequest, payload);
-    const outcome = await takePullRequestDelivery(deps.database.executor, {
+    const outcome = await takePullRequest({
       guid,
       event,
       action,

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
 import { receive } from './events.ts';
+import { createIntake } from './intake.ts';
 import { parsePayload } from './payload.ts';
 
 const mebibyte = 1024 * 1024;
@@ -23,6 +24,7 @@ const mostBytes = { ordinary: 64 * mebibyte, large: 3 * largestPayload };
 export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const { deps } = app;
   const secrets = deps.config.webhookSecrets;
+  const takePullRequest = createIntake(deps.database);
   const bytes = { ordinary: 0, large: 0 };
   const releases = new WeakMap<FastifyRequest, () => void>();
 
@@ -74,7 +76,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
       }
       const event = header(request, 'x-github-event', /^[a-z0-9_]{1,100}$/);
       const guid = header(request, 'x-github-delivery', /^[\w-]{1,100}$/);
-      const { taken, message } = await receive(deps, { event, guid, payload: parsePayload(body) });
+      const { taken, message } = await receive(deps, takePullRequest, { event, guid, payload: parsePayload(body) });
       return reply.code(taken ? 202 : 200).send({ message });
     },
   );
