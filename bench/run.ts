@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
 import { measureIngest } from './ingest.ts';
+import { measurePlan } from './plan.ts';
 import { measureReads } from './reads.ts';
 import { printRows, type Row } from './report.ts';
 import { measureRescoring } from './rescore.ts';
@@ -15,6 +16,7 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   reads: measureReads,
   ingest: measureIngest,
   rescore: measureRescoring,
+  plan: measurePlan,
   'cold-start': measureColdStart,
 };
 

@@ -62,6 +62,8 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
       await client.query('commit');
       await client.query('vacuum analyze');
     }
+    // What a run that was broken off has left to do.
+    await client.query('delete from rescore_ranges');
     await client.query(
       `insert into access_tokens (organisation_id, id, user_id, name, token_hash, scopes)
         select organisation_id, $2, id, 'bench', $3, '{read}' from users where organisation_id = $1`,

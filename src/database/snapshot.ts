@@ -15,16 +15,14 @@ export interface ScoredFacts {
 export interface Snapshot {
   readonly executor: Executor;
   /**
-   * Every pull request of the organisation, in the order of their ids. While a batch is worked on, the database
-   * prepares the next one.
+   * Every pull request of the organisation, in no order: as the table has them they are read fastest. While a batch is
+   * worked on, the database prepares the next ones. One reading at a time.
    */
   readFacts(organisationId: string, reader: FactsReader): AsyncGenerator<Iterable<ScoredFacts>>;
 }
 
 /** Milliseconds; each statement reads little, but perhaps from a cold disk. */
 const queryTimeout = 30_000;
-
-const beforeAllIds = '00000000-0000-0000-0000-000000000000';
 
 const asText = { getTypeParser: () => (value: string) => value };
 
@@ -33,19 +31,16 @@ async function* readFacts(
   organisationId: string,
   reader: FactsReader,
 ): AsyncGenerator<Iterable<ScoredFacts>> {
-  // Two batches are in memory at a time, and a pull request's text has up to 64 KiB.
-  const limit = reader.isLarge ? 500 : 1_000;
-  const text = `select ${['pull_requests.id', 'pull_requests.member_id', ...reader.columns].join(', ')}
-    from pull_requests ${reader.join}
-    where pull_requests.organisation_id = $1 and pull_requests.id > $2 order by pull_requests.id limit ${limit}`;
-  const readAfter = async (id: string): Promise<TextRow[]> => {
-    const result = await client.query({
-      name: 'facts',
-      text,
-      values: [organisationId, id],
-      rowMode: 'array',
-      types: asText,
-    });
+  // Three batches are in memory at a time, and a pull request's text has up to 64 KiB.
+  const limit = reader.isLarge ? 200 : 1_000;
+  await client.query(
+    `declare facts no scroll cursor for
+      select ${['pull_requests.id', 'pull_requests.member_id', ...reader.columns].join(', ')}
+      from pull_requests ${reader.join} where pull_requests.organisation_id = $1`,
+    [organisationId],
+  );
+  const fetch = async (): Promise<TextRow[]> => {
+    const result = await client.query({ text: `fetch ${limit} from facts`, rowMode: 'array', types: asText });
     const rows: unknown[] = result.rows;
     return rows as TextRow[];
   };
@@ -53,15 +48,18 @@ async function* readFacts(
     for (const row of rows) yield { id: row[0] ?? '', memberId: row[1] ?? '', facts: reader.read(row, 2) };
   }
 
-  let rows = await readAfter(beforeAllIds);
-  while (rows.length > 0) {
-    const last = rows.at(-1)?.[0] ?? '';
-    const next = rows.length < limit ? Promise.resolve([]) : readAfter(last);
-    // It is awaited only after the batch; where that fails, nobody asks for this any more.
+  const ahead = [fetch(), fetch()];
+  // Each is awaited in its turn; where one fails, nobody asks for the next any more.
+  for (const batch of ahead) batch.catch(() => undefined);
+  for (;;) {
+    const rows = (await ahead.shift()) ?? [];
+    if (rows.length === 0) break;
+    const next = fetch();
     next.catch(() => undefined);
+    ahead.push(next);
     yield factsOf(rows);
-    rows = await next;
   }
+  await client.query('close facts');
 }
 
 /** Runs `work` on the database as it is now: what changes meanwhile is not seen. */
@@ -72,6 +70,7 @@ export async function readSnapshot<Result>(
   const client = new pg.Client({
     connectionString: url,
     application_name: 'pullscore',
+    pipeline: true,
     connectionTimeoutMillis: 2_000,
     query_timeout: queryTimeout,
     statement_timeout: queryTimeout,
@@ -81,7 +80,8 @@ export async function readSnapshot<Result>(
   client.on('error', () => undefined);
   await client.connect();
   try {
-    await client.query('begin isolation level repeatable read, read only');
+    // A cursor is planned for its first rows unless told that all will be read.
+    await client.query('begin isolation level repeatable read, read only; set local cursor_tuple_fraction = 1');
     return await work({
       executor: drizzle({ client }),
       readFacts: (organisationId, reader) => readFacts(client, organisationId, reader),

@@ -144,8 +144,11 @@ function createRanking() {
   return {
     add(id: string, member: string, from: number, to: number): void {
       const distance = Math.abs(to - from);
-      if (movers.length === moverLimit && distance < (movers.at(-1)?.distance ?? 0)) return;
-      const place = movers.findIndex(other => other.distance <= distance);
+      const isBehind = (other: Mover & { distance: number }) =>
+        other.distance < distance || (other.distance === distance && other.id < id);
+      const least = movers.at(-1);
+      if (movers.length === moverLimit && least !== undefined && !isBehind(least)) return;
+      const place = movers.findIndex(isBehind);
       movers.splice(place === -1 ? movers.length : place, 0, { id, member, from, to, distance });
       if (movers.length > moverLimit) movers.pop();
     },

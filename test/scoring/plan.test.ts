@@ -152,10 +152,12 @@ describe('a plan', () => {
   test('keeps the twenty-five largest changes each way, the later of equal ones first', () => {
     const plan = createPlan([], [rule('Number', ['true', 'number'])]);
     const changes = Array.from({ length: 200 }, (_, index) => ((index * 37) % 60) - 30);
-    for (const [index, number] of changes.entries()) plan.add(String(index), 'ada', factsWith({ number }));
+    // As ids of ours do, these sort as they come.
+    const id = (index: number) => String(index).padStart(3, '0');
+    for (const [index, number] of changes.entries()) plan.add(id(index), 'ada', factsWith({ number }));
     const { raised, lowered } = plan.result().movers;
     const expected = changes
-      .map((to, index) => ({ id: String(index), member: 'ada', from: 0, to }))
+      .map((to, index) => ({ id: id(index), member: 'ada', from: 0, to }))
       .sort((one, two) => two.to - one.to || Number(two.id) - Number(one.id));
     expect(raised).toEqual(expected.slice(0, 25));
     expect(lowered).toEqual(
