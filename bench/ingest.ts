@@ -15,7 +15,7 @@ const rounds = 5;
 const seconds = 5;
 const connections = 32;
 
-const secret = 'a secret of the benchmark';
+export const secret = 'a secret of the benchmark';
 const payloadBytes = 25_000;
 /** Each delivery has a GUID of its own; the pull requests come again after so many. */
 const pullRequests = 4_000;
@@ -25,7 +25,7 @@ const pullRequests = 4_000;
  * The loops are off: what deliveries bring about later is not part of accepting them.
  */
 export async function measureIngest(): Promise<Row[]> {
-  const { organisation, deliveries } = await makeDeliveries();
+  const { organisation, deliveries } = await makeDeliveries(pullRequests);
   const server = await joinEmbeddedDatabase({ home: 'bench/.data/ingest' });
   const processes: ChildProcess[] = [];
   try {
@@ -87,13 +87,13 @@ interface SignedDelivery {
 }
 
 /** Payloads as GitHub's, each of another pull request. */
-async function makeDeliveries() {
+export async function makeDeliveries(count: number) {
   const github = await startGithub();
   const organisation = github.organisation('bench');
   organisation.member('ada');
   const repository = organisation.repository('web');
   const deliveries: SignedDelivery[] = [];
-  for (let index = 0; index < pullRequests; index += 1) {
+  for (let index = 0; index < count; index += 1) {
     const { payload } = repository.addPullRequest().open();
     const missing = payloadBytes - Buffer.byteLength(JSON.stringify(payload));
     const pullRequest = {
@@ -119,34 +119,32 @@ async function prepare(url: string, { login, githubId }: { login: string; github
 }
 
 async function load(url: string, deliveries: readonly SignedDelivery[], duration: number): Promise<autocannon.Result> {
-  let next = 0;
-  const result = await autocannon({
-    url,
-    duration,
-    connections,
-    requests: [
-      {
-        method: 'POST',
-        setupRequest: request => {
-          const delivery = deliveries[next % deliveries.length];
-          next += 1;
-          return {
-            ...request,
-            headers: {
-              'content-type': 'application/json',
-              'user-agent': 'GitHub-Hookshot/044aadd',
-              'x-github-event': 'pull_request',
-              'x-github-delivery': randomUUID(),
-              'x-hub-signature-256': delivery?.signature ?? '',
-            },
-            body: delivery?.body ?? '',
-          };
-        },
-      },
-    ],
-  });
+  const result = await autocannon({ url, duration, connections, requests: [deliveryRequest(deliveries)] });
   if (result.non2xx + result.errors > 0) throw new Error(`${url} failed ${result.non2xx + result.errors} times`);
   return result;
+}
+
+/** One after the other, each time as a delivery of its own. */
+export function deliveryRequest(deliveries: readonly SignedDelivery[]): autocannon.Request {
+  let next = 0;
+  return {
+    method: 'POST',
+    setupRequest: request => {
+      const delivery = deliveries[next % deliveries.length];
+      next += 1;
+      return {
+        ...request,
+        headers: {
+          'content-type': 'application/json',
+          'user-agent': 'GitHub-Hookshot/044aadd',
+          'x-github-event': 'pull_request',
+          'x-github-delivery': randomUUID(),
+          'x-hub-signature-256': delivery?.signature ?? '',
+        },
+        body: delivery?.body ?? '',
+      };
+    },
+  };
 }
 
 /** Durable, not only answered. */

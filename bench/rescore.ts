@@ -9,6 +9,7 @@ import { connectDatabase, type Database } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import type { RuleDefinition } from '../src/scoring/ruleset.ts';
 import { median, type Row } from './report.ts';
+import { measureLatency } from './rescore-latency.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
 const rounds = 3;
@@ -55,6 +56,12 @@ export async function measureRescoring(): Promise<Row[]> {
         detail: `${seconds.toFixed(1)} s at ${peak} MB at most, to ${median(plain).toFixed(1)} s`,
       });
     }
+    await settle(server.url);
+    const begin = () =>
+      database.transaction(executor =>
+        applyRuleset(executor, organisationId, [rule('Meanwhile', 'true', '1')], 'bench'),
+      );
+    for (const line of await measureLatency(server, begin)) process.stdout.write(`  ${line}\n`);
     return rows;
   } finally {
     await database.close();
@@ -140,7 +147,7 @@ async function updateBySql(url: string, organisationId: string, share: string, b
 async function settle(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await client.query('truncate score_changes');
+  await client.query('truncate score_changes, sync_requests, webhook_deliveries');
   await client.query('vacuum analyze pull_requests');
   await client.query('checkpoint');
   await client.end();

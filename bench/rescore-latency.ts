@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import autocannon from 'autocannon';
+import { deliveryRequest, makeDeliveries, secret } from './ingest.ts';
+
+const seconds = 10;
+
+/** Requests a second, of each kind. */
+const rate = 50;
+
+/**
+ * What callers notice of a re-scoring by the very process that answers them: pages and webhooks at a steady rate, at
+ * rest and after `begin`.
+ *
+ * @returns lines to print
+ */
+export async function measureLatency(
+  { url, token }: { url: string; token: string },
+  begin: () => Promise<unknown>,
+): Promise<string[]> {
+  const { deliveries } = await makeDeliveries(500);
+  const child = spawn(process.execPath, ['dist/main.js', 'serve', '--json'], {
+    env: {
+      PATH: process.env.PATH,
+      DATABASE_URL: url,
+      GITHUB_WEBHOOK_SECRET: secret,
+      PORT: '0',
+      RATE_LIMIT: '0',
+      LOG_LEVEL: 'error',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
+    const { url: base } = JSON.parse(line) as { url: string };
+    const steadily = (path: string, options: Partial<autocannon.Options>, duration: number) =>
+      autocannon({ url: `${base}${path}`, connections: 4, overallRate: rate, duration, ...options });
+    const measure = (duration: number) =>
+      Promise.all([
+        steadily('/2025-04/pull-requests', { headers: { authorization: `Bearer ${token}` } }, duration),
+        steadily('/webhooks/github', { requests: [deliveryRequest(deliveries)] }, duration),
+      ]);
+    await measure(2);
+    const atRest = await measure(seconds);
+    await begin();
+    const meanwhile = await measure(seconds);
+    return ['pages', 'webhooks'].map((what, index) => {
+      const show = (result: autocannon.Result | undefined) =>
+        `p50 ${result?.latency.p50} ms, p99 ${result?.latency.p99} ms, ${(result?.non2xx ?? 0) + (result?.errors ?? 0)} failed`;
+      return `${what} at ${rate}/s: ${show(atRest[index])} at rest; ${show(meanwhile[index])} while the same process re-scores`;
+    });
+  } finally {
+    child.kill();
+    if (child.exitCode === null) await once(child, 'exit');
+  }
+}
