@@ -18,6 +18,31 @@ export interface ClaimedRequest {
   attempts: number;
 }
 
+/**
+ * Has pull requests fetched that another way of bringing them in has failed on. Where one is waited for already, that
+ * stays as it is.
+ *
+ * @param reason shown to the operator
+ * @param seconds until the first try
+ */
+export async function requestFailedSyncs(
+  executor: Executor,
+  organisationId: string,
+  pullRequests: readonly { githubId: number; nodeId: string }[],
+  reason: string,
+  seconds: number,
+): Promise<void> {
+  if (pullRequests.length === 0) return;
+  await executor.execute(sql`
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, attempts, last_error)
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), now() + make_interval(secs => ${seconds}), 1,
+      ${storable(reason)}
+    from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
+      ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[]) as failed (github_id, node_id)
+    order by github_id
+    on conflict (organisation_id, github_id) do nothing`);
+}
+
 /** The organisation whose oldest due request has waited longest, so that a large one starves nobody. */
 export async function findWaitingOrganisation(executor: Executor): Promise<string | undefined> {
   const { rows } = await executor.execute<{ id: string }>(sql`

@@ -16,12 +16,15 @@ import {
 import {
   type FetchedPullRequest,
   isComplete,
+  type ListedPullRequest,
+  pullRequestListQuery,
   pullRequestPageQuery,
   pullRequestsQuery,
+  readListedPullRequest,
   readPullRequest,
 } from './pull-request.ts';
 import { count, entries, flag, list, Misfit, optionalText, present, text } from './reading.ts';
-import { createTransport, type GithubOptions } from './transport.ts';
+import { createTransport, type GithubOptions, type GithubRequest } from './transport.ts';
 
 /** GitHub takes up to 100; with every fact of each, 50 is what it answers in time. */
 export const mostPullRequests = 50;
@@ -41,6 +44,13 @@ export interface Page<Item> {
   totalCount: number;
 }
 
+/** Which page of a repository's pull requests, in all states: oldest first, or latest change first. */
+export interface PageChoice {
+  order: 'created' | 'updated';
+  after: string | null;
+  pageSize: number;
+}
+
 export interface PullRequestPage extends Page<FetchedPullRequest> {
   /** Entries that did not come whole. The node id is absent where not even that came. */
   failed: { nodeId: string | undefined; error: ServiceError }[];
@@ -55,22 +65,28 @@ export interface PullRequestPage extends Page<FetchedPullRequest> {
 export interface Github {
   /** False without credentials: every method throws `github_not_configured`. */
   readonly configured: boolean;
+  /** Tells of every request that is sent from now on. @returns ends that */
+  onRequest(listener: (request: GithubRequest) => void): () => void;
   /** @param nodeIds up to {@link mostPullRequests}; the result has each of them. */
   fetchPullRequests(
     organisation: string,
     nodeIds: readonly string[],
     signal?: AbortSignal,
   ): Promise<Map<string, FetchResult>>;
-  /**
-   * One page of a repository's pull requests in all states: oldest first (`created`), or latest change first
-   * (`updated`). Undefined where GitHub does not show the repository.
-   */
+  /** Undefined where GitHub does not show the repository. */
   pagePullRequests(
     organisation: string,
     repositoryNodeId: string,
-    options: { order: 'created' | 'updated'; after: string | null; pageSize: number },
+    choice: PageChoice,
     signal?: AbortSignal,
   ): Promise<PullRequestPage | undefined>;
+  /** The same page without the facts; what GitHub can't even name is left out. */
+  listPullRequests(
+    organisation: string,
+    repositoryNodeId: string,
+    choice: PageChoice,
+    signal?: AbortSignal,
+  ): Promise<Page<ListedPullRequest> | undefined>;
   /** A hundred repositories, oldest first. @throws not_found where GitHub does not show the organisation. */
   pageRepositories(organisation: string, after: string | null, signal?: AbortSignal): Promise<Page<GithubRepository>>;
   /** By its name now or a former one. */
@@ -118,6 +134,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
 
   return {
     configured: config.app !== undefined || Boolean(config.token),
+    onRequest: transport.onRequest,
 
     async fetchPullRequests(organisation, nodeIds, signal) {
       if (nodeIds.length === 0) return new Map();
@@ -143,21 +160,16 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       );
     },
 
-    async pagePullRequests(organisation, repositoryNodeId, { order, after, pageSize }, signal) {
-      const subject = `the pull requests of repository ${repositoryNodeId}`;
-      const orderBy =
-        order === 'created' ? { field: 'CREATED_AT', direction: 'ASC' } : { field: 'UPDATED_AT', direction: 'DESC' };
-      const { data, failures } = await transport.graphql(
-        pullRequestPageQuery,
-        { repository: repositoryNodeId, first: Math.min(pageSize, mostPullRequests), after, orderBy },
-        { organisation, subject, signal },
-      );
-      const repository = answerAt(data, 'node', subject);
-      // What failed within a page that is there is told entry by entry.
-      if (!present(repository, 'pullRequests')) requireWhole(failures, subject);
-      if (repository === null) return undefined;
+    async pagePullRequests(organisation, repositoryNodeId, choice, signal) {
+      const answer = await askPage(pullRequestPageQuery, organisation, repositoryNodeId, choice, signal);
+      if (answer === undefined) return undefined;
+      const { repository, failures, subject } = answer;
       return read(subject, () => {
-        const page: PullRequestPage = { items: [], failed: [], ...readPageInfo(repository, 'pullRequests', after) };
+        const page: PullRequestPage = {
+          items: [],
+          failed: [],
+          ...readPageInfo(repository, 'pullRequests', choice.after),
+        };
         entries(repository, 'pullRequests.nodes').forEach((node, index) => {
           const result = readEntry(node, failures, ['node', 'pullRequests', 'nodes', index], subject);
           if (result.status === 'found') page.items.push(result.pullRequest);
@@ -165,6 +177,16 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
         });
         return page;
       });
+    },
+
+    async listPullRequests(organisation, repositoryNodeId, choice, signal) {
+      const answer = await askPage(pullRequestListQuery, organisation, repositoryNodeId, choice, signal);
+      if (answer === undefined) return undefined;
+      const { repository, subject } = answer;
+      return read(subject, () => ({
+        items: list(repository, 'pullRequests.nodes').flatMap(readListed),
+        ...readPageInfo(repository, 'pullRequests', choice.after),
+      }));
     },
 
     async pageRepositories(organisation, after, signal) {
@@ -204,6 +226,28 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       return organisation === null ? undefined : read(subject, () => readOrganisation(organisation));
     },
   };
+
+  /** Undefined where GitHub does not show the repository. */
+  async function askPage(
+    query: string,
+    organisation: string,
+    repositoryNodeId: string,
+    { order, after, pageSize }: PageChoice,
+    signal: AbortSignal | undefined,
+  ) {
+    const subject = `the pull requests of repository ${repositoryNodeId}`;
+    const orderBy =
+      order === 'created' ? { field: 'CREATED_AT', direction: 'ASC' } : { field: 'UPDATED_AT', direction: 'DESC' };
+    const { data, failures } = await transport.graphql(
+      query,
+      { repository: repositoryNodeId, first: Math.min(pageSize, mostPullRequests), after, orderBy },
+      { organisation, subject, signal },
+    );
+    const repository = answerAt(data, 'node', subject);
+    // What failed within a page that is there is told entry by entry.
+    if (!present(repository, 'pullRequests')) requireWhole(failures, subject);
+    return repository === null ? undefined : { repository, failures, subject };
+  }
 
   async function pageOf<Item>(
     query: string,
@@ -245,6 +289,15 @@ function readPageInfo(holder: unknown, connection: string, after: string | null)
   const endCursor = optionalText(holder, `${connection}.pageInfo.endCursor`);
   if (hasNextPage && (endCursor === null || endCursor === after)) throw new Misfit('endCursor leads nowhere');
   return { totalCount, hasNextPage, endCursor };
+}
+
+function readListed(node: unknown): ListedPullRequest[] {
+  try {
+    return [readListedPullRequest(node)];
+  } catch (error) {
+    if (error instanceof Misfit) return [];
+    throw error;
+  }
 }
 
 function nodeIdOf(node: unknown): string | undefined {

@@ -7,6 +7,8 @@ export interface PageSize {
   shrink(asked: number): boolean;
   /** `asked` went well: doubles after some such successes in a row, if that many were asked for. */
   grow(asked: number): void;
+  /** What was too much was one pull request, which is done with: as many as at first. */
+  restore(): void;
 }
 
 const successesBeforeGrowing = 8;
@@ -28,6 +30,10 @@ export function createPageSize(maximum = 50): PageSize {
       if (current === maximum || asked < current || ++successes < successesBeforeGrowing) return;
       successes = 0;
       current = Math.min(current * 2, maximum);
+    },
+    restore() {
+      successes = 0;
+      current = maximum;
     },
   };
 }

@@ -15,6 +15,13 @@ import {
 } from './reading.ts';
 import { pageInfo, rateLimit } from './transport.ts';
 
+/** Which one it is, and when it last changed, in Unix seconds. */
+export interface ListedPullRequest {
+  githubId: number;
+  nodeId: string;
+  sourceUpdatedAt: number;
+}
+
 /** A pull request as GitHub has it: the facts, and who and what it belongs to, by GitHub's numeric ids. */
 export interface FetchedPullRequest extends PullRequestRecord {
   githubId: number;
@@ -114,6 +121,21 @@ query PullRequestPage($repository: ID!, $first: Int!, $after: String, $orderBy: 
 }
 ${pullRequestFragment}`;
 
+/** Which pull requests a page has: what GitHub can tell of one also where it fails to put its facts together. */
+export const pullRequestListQuery = `
+query PullRequestList($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
+  ${rateLimit}
+  node(id: $repository) {
+    ... on Repository {
+      pullRequests(first: $first, after: $after, orderBy: $orderBy) {
+        totalCount
+        ${pageInfo}
+        nodes { id fullDatabaseId updatedAt }
+      }
+    }
+  }
+}`;
+
 interface Reviews {
   reviews: number;
   firstReviewAt: number | null;
@@ -163,6 +185,15 @@ export const isComplete = (node: unknown) =>
   ['closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews'].every(name =>
     present(node, name),
   );
+
+/** @throws Misfit where anything in it is not what GitHub documents. */
+export function readListedPullRequest(node: unknown): ListedPullRequest {
+  return {
+    githubId: id(node, 'fullDatabaseId'),
+    nodeId: text(node, 'id'),
+    sourceUpdatedAt: time(node, 'updatedAt'),
+  };
+}
 
 /**
  * Reads one node of {@link pullRequestFragment}.

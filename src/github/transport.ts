@@ -18,7 +18,6 @@ export interface GithubOptions {
   timeout?: number;
   /** Bytes that one reply may have. */
   maximumReply?: number;
-  onRequest?: (request: GithubRequest) => void;
 }
 
 /** One GraphQL request that was sent, for metrics. */
@@ -31,9 +30,11 @@ export interface GithubRequest {
   error: Error | undefined;
 }
 
-/** GraphQL's points: what the request cost and what the hour still has; `resetAt` in Unix seconds. */
-interface RateLimit {
+/** GraphQL's points: what the request cost, and what the hour has and still has; `resetAt` in Unix seconds. */
+export interface RateLimit {
   cost: number;
+  /** Of an hour. */
+  limit: number;
   remaining: number;
   resetAt: number;
 }
@@ -47,6 +48,8 @@ interface GraphqlReply {
 export interface Transport {
   /** The variables that hold the credentials, for messages. */
   readonly credentialNames: string;
+  /** Tells of every request that is sent from now on. @returns ends that */
+  onRequest(listener: (request: GithubRequest) => void): () => void;
   /** One GraphQL request. @throws ServiceError where no part of the reply can be used. */
   graphql(
     query: string,
@@ -56,7 +59,7 @@ export interface Transport {
 }
 
 /** Selections that every query, and every page, has. */
-export const rateLimit = 'rateLimit { cost remaining resetAt }';
+export const rateLimit = 'rateLimit { cost limit remaining resetAt }';
 export const pageInfo = 'pageInfo { endCursor hasNextPage }';
 
 const defaultTimeout = 8_000;
@@ -74,6 +77,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
   const fetchForApp: typeof fetch = (input, init) =>
     guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeout) });
   const credentials: Credentials = createCredentials(config, baseUrl, fetchForApp);
+  const listeners = new Set<(request: GithubRequest) => void>();
   let client: ReturnType<typeof createClient> | undefined;
 
   // Imported on the first use: Octokit takes a tenth of the time to a process's readiness.
@@ -121,6 +125,10 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
 
   return {
     credentialNames: credentials.names,
+    onRequest(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     async graphql(query, variables, { organisation, subject, signal: outer }) {
       const started = performance.now();
       let reply: GraphqlReply | undefined;
@@ -135,13 +143,14 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
         failure = error instanceof Error ? error : new Error(String(error));
         throw error;
       } finally {
-        options.onRequest?.({
+        const request: GithubRequest = {
           organisation,
           operation: /^\s*query (\w+)/.exec(query)?.[1] ?? '',
           milliseconds: performance.now() - started,
           rateLimit: reply && readRateLimit(reply.data),
           error: failure,
-        });
+        };
+        for (const listener of listeners) listener(request);
       }
     },
   };
@@ -152,6 +161,7 @@ function readRateLimit(data: object): RateLimit | undefined {
     if (!present(data, 'rateLimit')) return undefined;
     return {
       cost: count(data, 'rateLimit.cost'),
+      limit: count(data, 'rateLimit.limit'),
       remaining: count(data, 'rateLimit.remaining'),
       resetAt: time(data, 'rateLimit.resetAt'),
     };

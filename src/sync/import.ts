@@ -3,13 +3,12 @@ import { drawTicket } from '../database/pull-requests.ts';
 import { beginImport, saveImportCursor, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { mostPullRequests } from '../github/client.ts';
 import type { GithubRepository } from '../github/organisation.ts';
-import { createPageSize, withPageSize } from '../github/page-size.ts';
 import { callGithub } from './github-limits.ts';
 import { identifyOrganisation } from './organisation.ts';
+import { createPages } from './pages.ts';
 import { withPatience } from './patience.ts';
-import { syncPullRequests } from './pull-requests.ts';
+import type { SyncOutcome } from './pull-requests.ts';
 
 export interface ImportOptions {
   /** Names of repositories, `owner/name` or only the name; undefined is all of the organisation's. */
@@ -39,11 +38,14 @@ export interface ImportResult {
   saved: number;
   /** Not kept: the author is no member. */
   untracked: number;
-  /** Came incompletely from GitHub. */
+  /** GitHub did not give them whole, however few were asked for; the sync loop tries them again. */
   failed: number;
   /** Requests to GitHub for pull requests. */
   requests: number;
 }
+
+/** Pull requests in a row; each costs two time limits of GitHub's at most. */
+const mostPassedOver = 10;
 
 /** Brings in pull requests of the organisation's repositories, page by page, each durable before the next is asked for. */
 export async function importPullRequests(
@@ -51,10 +53,9 @@ export async function importPullRequests(
   unidentified: Organisation,
   options: ImportOptions = {},
 ): Promise<ImportResult> {
-  const { database, github, log } = deps;
+  const { database, log } = deps;
   const { since, signal, onProgress } = options;
   const wanted = parseNames(unidentified.login, options.repositories);
-  const pageSize = createPageSize(mostPullRequests);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0 };
   const patiently = <Result>(work: () => Promise<Result>) =>
     withPatience(
@@ -87,42 +88,30 @@ export async function importPullRequests(
   let done = 0;
   if (since === undefined) progress.total = repositories.reduce((sum, { pullRequests }) => sum + pullRequests, 0);
 
-  const syncPage = (repository: GithubRepository, after: string | null) =>
-    patiently(() =>
-      withPageSize(pageSize, mostPullRequests, size =>
-        syncPullRequests(deps, organisation, async () => {
-          result.requests += 1;
-          const page = await github.pagePullRequests(organisation.login, repository.nodeId, {
-            order: since === undefined ? 'created' : 'updated',
-            after,
-            pageSize: size,
-          });
-          const changed = (page?.items ?? []).filter(item => since === undefined || item.sourceUpdatedAt >= since);
-          return { page, pullRequests: changed };
-        }),
-      ),
-    );
-
   for (const repository of repositories) {
     const place = places?.get(repository.githubId);
     let after = place?.after ?? null;
+    const syncPage = createPages(deps, organisation, repository, {
+      since,
+      mostPassedOver,
+      onRequest: () => {
+        result.requests += 1;
+      },
+    });
     for (let ended = place?.finished ?? false; !ended; ) {
       progress.repository = fullName(repository);
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
-      const { reply, outcomes } = await syncPage(repository, after);
-      const { page, pullRequests } = reply;
-      const failed = page?.failed ?? [];
-      for (const { nodeId, error } of failed) log.warn({ nodeId, reason: error.message }, 'not imported');
-      const count = (outcome: string) => [...outcomes.values()].filter(one => one === outcome).length;
-      result.seen += pullRequests.length + failed.length;
+      const page = await patiently(() => syncPage(after));
+      const count = (outcome: SyncOutcome) => [...page.outcomes.values()].filter(one => one === outcome).length;
+      result.seen += page.outcomes.size + page.failed;
       result.saved += count('saved') + count('outdated');
       result.untracked += count('untracked');
-      result.failed += failed.length;
-      progress.seen += pullRequests.length + failed.length;
+      result.failed += page.failed;
+      progress.seen += page.outcomes.size + page.failed;
 
-      after = page?.endCursor ?? null;
-      ended = page === undefined || !page.hasNextPage || pullRequests.length < page.items.length;
+      after = page.endCursor;
+      ended = page.ended;
       if (place !== undefined) {
         await saveImportCursor(database.executor, organisation.id, place.id, ended ? null : after);
       }

@@ -9,11 +9,9 @@ import {
 import { saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { mostPullRequests } from '../github/client.ts';
 import type { GithubRepository } from '../github/organisation.ts';
-import { createPageSize, withPageSize } from '../github/page-size.ts';
 import { callGithub } from './github-limits.ts';
-import { syncPullRequests } from './pull-requests.ts';
+import { createPages } from './pages.ts';
 
 /** Seconds until the next try where GitHub or the database failed. */
 const retrySeconds = 60;
@@ -94,35 +92,23 @@ async function reconcileRepositories(
 
 const fullName = ({ owner, name }: GithubRepository) => `${owner}/${name}`;
 
-/** @returns false where some of the pull requests did not come whole, and must be asked for again */
+/** @returns false where some of the pull requests were not even named, and must be asked for again */
 async function reconcileRepository(
   deps: Deps,
   organisation: Organisation,
   repository: GithubRepository,
   since: number,
 ): Promise<boolean> {
-  const { database, github, log } = deps;
+  const syncPage = createPages(deps, organisation, repository, {
+    since,
+    mostPassedOver: Number.POSITIVE_INFINITY,
+    onRequest: () => postponeReconciliation(deps.database.executor, organisation.id),
+  });
   let whole = true;
-  const pageSize = createPageSize(mostPullRequests);
   for (let after: string | null = null; ; ) {
-    await postponeReconciliation(database.executor, organisation.id);
-    const { reply } = await withPageSize(pageSize, mostPullRequests, size =>
-      syncPullRequests(deps, organisation, async () => {
-        const page = await github.pagePullRequests(organisation.login, repository.nodeId, {
-          order: 'updated',
-          after,
-          pageSize: size,
-        });
-        const changed = (page?.items ?? []).filter(({ sourceUpdatedAt }) => sourceUpdatedAt >= since);
-        return { page, pullRequests: changed };
-      }),
-    );
-    const { page, pullRequests } = reply;
-    for (const { nodeId, error } of page?.failed ?? []) {
-      log.warn({ nodeId, reason: error.message }, 'a pull request was not compared');
-      whole = false;
-    }
-    if (page === undefined || !page.hasNextPage || pullRequests.length < page.items.length) return whole;
-    after = page.endCursor;
+    const { unnamed, ended, endCursor } = await syncPage(after);
+    if (unnamed > 0) whole = false;
+    if (ended) return whole;
+    after = endCursor;
   }
 }

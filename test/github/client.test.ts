@@ -17,7 +17,8 @@ async function pages(client: Github, nodeId: string, order: 'created' | 'updated
 describe('fetching by id', () => {
   test('fifty pull requests take one request, at the price of one', async () => {
     const seen: GithubRequest[] = [];
-    const { github, web, client } = await start({}, { onRequest: request => seen.push(request) });
+    const { github, web, client } = await start();
+    client.onRequest(request => seen.push(request));
     const opened = Array.from({ length: 50 }, () => web.openPullRequest());
     const results = await client.fetchPullRequests(
       'acme',
@@ -26,7 +27,12 @@ describe('fetching by id', () => {
     expect(opened.map(each => found(results.get(each.nodeId)).number)).toEqual(opened.map(each => each.number));
     expect(github.count()).toBe(1);
     expect(seen).toMatchObject([
-      { operation: 'PullRequests', organisation: 'acme', rateLimit: { cost: 1, remaining: 4_999 }, error: undefined },
+      {
+        operation: 'PullRequests',
+        organisation: 'acme',
+        rateLimit: { cost: 1, limit: 5_000, remaining: 4_999 },
+        error: undefined,
+      },
     ]);
   });
 
@@ -184,6 +190,29 @@ describe('paging', () => {
     expect(again?.failed).toMatchObject([{ nodeId: undefined }]);
   });
 
+  test('a page can be listed without its facts, also where those of one fail', async () => {
+    const { github, web, client } = await start();
+    const opened = Array.from({ length: 3 }, () => web.openPullRequest());
+    const [first, second] = opened;
+    if (!first || !second) throw new Error('none opened');
+    const options = { order: 'created', after: null, pageSize: 2 } as const;
+    const page = await client.pagePullRequests('acme', web.nodeId, options);
+    github.fault({ kind: 'broken', nodeIds: [second.nodeId], field: 'files' });
+    const listed = await client.listPullRequests('acme', web.nodeId, options);
+    expect(listed).toEqual({
+      items: [first, second].map(({ id, nodeId, updatedAt }) => ({ githubId: id, nodeId, sourceUpdatedAt: updatedAt })),
+      endCursor: page?.endCursor,
+      hasNextPage: true,
+      totalCount: 3,
+    });
+    github.fault({ kind: 'broken', nodeIds: [second.nodeId], field: 'fullDatabaseId' });
+    const unnamed = await client.listPullRequests('acme', web.nodeId, options);
+    expect(unnamed?.items.map(({ nodeId }) => nodeId)).toEqual([first.nodeId]);
+    expect(unnamed?.endCursor).toBe(page?.endCursor);
+    web.remove();
+    expect(await client.listPullRequests('acme', web.nodeId, options)).toBeUndefined();
+  });
+
   test.each([null, 'cursor'])(
     'a next page that begins at %s again is a failure, not an endless import',
     async endCursor => {
@@ -280,9 +309,13 @@ describe('paging', () => {
 
 test('a GitHub Enterprise Server without rate limits works', async () => {
   const seen: GithubRequest[] = [];
-  const { github, web, client } = await start({ enterprise: true }, { onRequest: request => seen.push(request) });
+  const { github, web, client } = await start({ enterprise: true });
+  const end = client.onRequest(request => seen.push(request));
   const { nodeId, url } = web.openPullRequest();
   expect((await fetchOne(client, nodeId)).url).toBe(url);
   expect(github.requests[0]?.path).toBe('/api/graphql');
   expect(seen[0]?.rateLimit).toBeUndefined();
+  end();
+  await fetchOne(client, nodeId);
+  expect(seen).toHaveLength(1);
 });

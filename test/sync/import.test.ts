@@ -1,12 +1,26 @@
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/members.ts';
-import { htmlError, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
-import { apply, type Home, newHome, rule, startWorld, storedPullRequests, sync, type World } from './support.ts';
+import { createPages } from '../../src/sync/pages.ts';
+import { createRequestWorker } from '../../src/sync/requests.ts';
+import { type Fault, htmlError, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import {
+  apply,
+  type Home,
+  newHome,
+  pagesWith,
+  rule,
+  startWorld,
+  storedPullRequests,
+  sync,
+  type World,
+  waitingSyncs,
+} from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -118,6 +132,135 @@ describe('an import', () => {
     );
     expect(await run(home)).toMatchObject({ seen: 4, saved: 3, failed: 1 });
     expect(await run(home)).toMatchObject({ seen: 4, saved: 4, failed: 0 });
+  });
+});
+
+/** A pull request on which GitHub fails in a page however small. */
+function poison(pullRequest: PullRequest | undefined, fault: Fault): PullRequest {
+  if (pullRequest === undefined) throw new Error('none');
+  world.github.fault(fault, { times: Number.POSITIVE_INFINITY, when: pagesWith(pullRequest) });
+  return pullRequest;
+}
+
+describe('a pull request that GitHub can never serve whole', () => {
+  const ways: [string, () => Fault][] = [
+    ['runs into its time limit', queryTimeout],
+    ['answers 502', () => htmlError(502)],
+    ['answers 500', () => htmlError(500)],
+    ['breaks off', () => ({ kind: 'truncate' })],
+  ];
+  test.each(ways)('on which it %s is passed over, and brought in later by the loop', async (_, fault) => {
+    const home = await newHome(world);
+    fill(home, 'web', 230);
+    fill(home, 'api', 3);
+    const bad = poison(home.acme.repository('web').sortedBy('createdAt')[70], fault());
+    const result = await run(home);
+    expect(result).toMatchObject({ repositories: 2, seen: 233, saved: 232, untracked: 0, failed: 1 });
+    expect(result.requests).toBe(world.github.count() - 1);
+    // Around it pages get small; after it they are large again.
+    expect(result.requests).toBeLessThan(35);
+    expect(await waitingSyncs(world.service, home)).toMatchObject([
+      { githubId: bad.id, nodeId: bad.nodeId, attempts: 1, lastError: expect.stringMatching(/^GitHub/) },
+    ]);
+    // In time.
+    await world.service.database.executor.execute('update sync_requests set due_at = now()');
+    const work = createRequestWorker(world.service);
+    while (await work());
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+    expect(await storedCount(home)).toBe(233);
+  });
+
+  test.each([
+    ['is the only one', 1, [0]],
+    ['is the last', 60, [59]],
+    ['is the first of some in a row', 120, [50, 51, 52]],
+  ])('is passed over also where it %s', async (_, count, indexes) => {
+    const home = await newHome(world);
+    fill(home, 'web', count);
+    const all = home.acme.repository('web').sortedBy('createdAt');
+    const bad = indexes.map(index => poison(all[index], queryTimeout()));
+    const failed = indexes.length;
+    expect(await run(home)).toMatchObject({ seen: count, saved: count - failed, failed });
+    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual(bad.map(({ id }) => id));
+  });
+
+  test('is passed over also where GitHub does not even name it; then the next import tries it again', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 4);
+    const bad = poison(home.acme.repository('web').sortedBy('createdAt')[1], queryTimeout());
+    world.github.fault(
+      { kind: 'broken', nodeIds: [bad.nodeId] },
+      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'PullRequestList' },
+    );
+    expect(await run(home)).toMatchObject({ seen: 4, saved: 3, failed: 1 });
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+    world.github.clearFaults();
+    expect(await run(home)).toMatchObject({ seen: 4, saved: 4, failed: 0 });
+  });
+
+  test('within a page that came otherwise is brought in later as well', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 4);
+    const [first, second] = home.acme.repository('web').sortedBy('createdAt');
+    if (first === undefined || second === undefined) throw new Error('none');
+    for (const [pullRequest, field] of [[first], [second, 'files']] as const) {
+      world.github.fault(
+        { kind: 'broken', nodeIds: [pullRequest.nodeId], ...(field !== undefined && { field }) },
+        { when: ({ operation }) => operation === 'PullRequestPage' },
+      );
+      expect(await run(home)).toMatchObject({ seen: 4, saved: 3, failed: 1, requests: 2 });
+    }
+    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([first.id, second.id]);
+  });
+
+  test('for want of rights makes no work for the loop', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 4);
+    const [bad] = home.acme.repository('web').pullRequests;
+    world.github.fault(
+      { kind: 'broken', nodeIds: [bad?.nodeId ?? ''], field: 'files', type: 'FORBIDDEN' },
+      { when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    expect(await run(home)).toMatchObject({ saved: 3, failed: 1, requests: 1 });
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+  });
+
+  test('leaves one that waits for the loop already as it is', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 2);
+    const bad = poison(home.acme.repository('web').pullRequests[0], queryTimeout());
+    await world.service.database.executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket)
+      values (${home.organisation.id}, ${bad.id}, ${bad.nodeId}, 1)`);
+    await run(home);
+    expect(await waitingSyncs(world.service, home)).toMatchObject([{ ticket: 1, attempts: 0, lastError: null }]);
+  });
+
+  test('does not stand for GitHub in trouble, which nothing is passed over for', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 5);
+    const syncPage = createPages(world.service, home.organisation, home.acme.repository('web'), {
+      since: undefined,
+      mostPassedOver: 2,
+      onRequest: () => undefined,
+    });
+    world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
+    await expect(syncPage(null)).rejects.toMatchObject({ code: 'github_failed' });
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+    world.github.clearFaults();
+
+    // Nor where it can still say what there is, but gives none of it.
+    world.github.fault(htmlError(502), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ operation }) => operation === 'PullRequestPage',
+    });
+    const first = await syncPage(null);
+    const second = await syncPage(first.endCursor);
+    expect([first, second]).toMatchObject([{ failed: 1 }, { failed: 1, ended: false }]);
+    await expect(syncPage(second.endCursor)).rejects.toMatchObject({ code: 'github_failed' });
+    world.github.clearFaults();
+    expect((await syncPage(second.endCursor)).outcomes.size).toBe(1);
+    expect((await syncPage(second.endCursor)).outcomes.size).toBe(3);
   });
 });
 

@@ -5,8 +5,8 @@ import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
-import { secondaryLimit } from '../support/github/faults.ts';
-import { type Home, newHome, startWorld, storedPullRequests, type World } from './support.ts';
+import { queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { type Home, newHome, pagesWith, startWorld, storedPullRequests, type World, waitingSyncs } from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -105,6 +105,28 @@ describe('a comparison with GitHub', () => {
     await world.service.database.executor.execute(sql`delete from github_limits`);
     await reconcile(home);
     expect(await titles(home)).toContain('Missed');
+  });
+
+  test('is not held up by a pull request that GitHub can never serve whole, which is left to the loop', async () => {
+    const { home, opened } = await imported(70);
+    const other = home.acme.repository('zoo').openPullRequest();
+    await reconcile(home);
+    await reconcile(home);
+    world.github.clock.advance(60);
+    for (const pullRequest of [...opened, other]) pullRequest.edit({ title: 'Missed' });
+    const [, , , bad] = opened;
+    if (bad === undefined) throw new Error('none');
+    world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: pagesWith(bad) });
+    try {
+      await reconcile(home);
+      expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(70);
+      expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: bad.id }]);
+      // The last second is looked at once more; then it is over.
+      await reconcile(home);
+      expect(await reconcile(home)).toBe(1);
+    } finally {
+      world.github.clearFaults();
+    }
   });
 
   test('is not made where webhooks are disabled, and at once when they are enabled again', async () => {

@@ -1,0 +1,156 @@
+import type { Organisation } from '../database/organisations.ts';
+import { requestFailedSyncs } from '../database/sync-requests.ts';
+import type { Deps } from '../deps.ts';
+import { mostPullRequests, type PageChoice } from '../github/client.ts';
+import { GithubError } from '../github/errors.ts';
+import { createPageSize, withPageSize } from '../github/page-size.ts';
+import type { ListedPullRequest } from '../github/pull-request.ts';
+import { callGithub } from './github-limits.ts';
+import { type SyncOutcome, syncPullRequests } from './pull-requests.ts';
+
+export interface PagesOptions {
+  /**
+   * Pull requests that changed at this moment or later, in Unix seconds: latest change first, as far as they go.
+   * Undefined is all, oldest first.
+   */
+  since: number | undefined;
+  /** Pull requests in a row that are passed over before GitHub, not they, is taken for the cause. */
+  mostPassedOver: number;
+  /** Called before each request. */
+  onRequest: () => unknown;
+}
+
+/** What came of one page. */
+export interface SyncedPage {
+  outcomes: Map<number, SyncOutcome>;
+  /** Pull requests that GitHub did not give whole. */
+  failed: number;
+  /** Of these, those that it did not even name, so that no sync request could be made for them. */
+  unnamed: number;
+  endCursor: string | null;
+  /** Nothing that is wanted comes after it. */
+  ended: boolean;
+}
+
+/** Seconds until the sync loop tries what GitHub has just failed on. */
+const firstTry = 60;
+
+/** Why a page may fail on what is on it. */
+const mayBeContent = (error: unknown): error is GithubError =>
+  error instanceof GithubError && (error.code === 'github_failed' || error.code === 'github_timeout');
+
+/**
+ * Brings in a repository's pull requests, page by page, each durable before the next is asked for. A pull request that
+ * GitHub can't serve holds up nothing: pages get smaller around it, at last it is passed over, and a sync request is
+ * made for it, by which it is tried again later.
+ *
+ * @returns brings in the page after a cursor. It throws where GitHub is in trouble, or says that it must not be asked;
+ * nothing of the page is lost by asking again.
+ */
+export function createPages(
+  deps: Deps,
+  organisation: Organisation,
+  repository: { nodeId: string },
+  { since, mostPassedOver, onRequest }: PagesOptions,
+): (after: string | null) => Promise<SyncedPage> {
+  const { database, github, log } = deps;
+  const order = since === undefined ? 'created' : 'updated';
+  const pageSize = createPageSize(mostPullRequests);
+  let passedOver = 0;
+
+  const isWanted = ({ sourceUpdatedAt }: { sourceUpdatedAt: number }) =>
+    since === undefined || sourceUpdatedAt >= since;
+
+  const list = async (after: string | null, size: number) => {
+    const choice: PageChoice = { order, after, pageSize: size };
+    return callGithub(deps, organisation, async () => {
+      await onRequest();
+      return github.listPullRequests(organisation.login, repository.nodeId, choice);
+    });
+  };
+
+  const record = async (failed: number, named: readonly { githubId: number; nodeId: string }[], reason: string) => {
+    if (failed === 0) return;
+    const nodeIds = named.map(({ nodeId }) => nodeId);
+    log.warn({ repository: repository.nodeId, failed, nodeIds, reason }, 'GitHub did not give pull requests whole');
+    await requestFailedSyncs(database.executor, organisation.id, named, reason, firstTry);
+  };
+
+  async function syncPage(after: string | null): Promise<SyncedPage> {
+    let size = 0;
+    const { reply, outcomes } = await withPageSize(pageSize, mostPullRequests, asked => {
+      size = asked;
+      return syncPullRequests(deps, organisation, async () => {
+        await onRequest();
+        const choice: PageChoice = { order, after, pageSize: asked };
+        const page = await github.pagePullRequests(organisation.login, repository.nodeId, choice);
+        return { page, pullRequests: (page?.items ?? []).filter(isWanted) };
+      });
+    });
+    const { page, pullRequests } = reply;
+    const errors = page?.failed.map(({ error }) => error) ?? [];
+    const isTooMuch = errors.some(error => error instanceof GithubError && error.tooMuch);
+    if (isTooMuch && pageSize.shrink(size)) return syncPage(after);
+    if (passedOver > 0) pageSize.restore();
+    passedOver = 0;
+    if (page === undefined) return { outcomes, failed: 0, unnamed: 0, endCursor: null, ended: true };
+    const failed = errors.length;
+    let missing: ListedPullRequest[] = [];
+    // What the credentials may not read stays so, however often it is asked for.
+    if (failed > 0 && errors.every(mayBeContent)) {
+      const came = new Set(page.items.map(({ nodeId }) => nodeId));
+      const listed = (await list(after, size).catch(() => undefined))?.items ?? [];
+      missing = listed.filter(item => isWanted(item) && !came.has(item.nodeId));
+    }
+    await record(failed, missing, errors[0]?.message ?? '');
+    return {
+      outcomes,
+      failed,
+      unnamed: Math.max(0, failed - missing.length),
+      endCursor: page.endCursor,
+      ended: !page.hasNextPage || pullRequests.length < page.items.length,
+    };
+  }
+
+  async function passOver(next: Awaited<ReturnType<typeof list>>, reason: GithubError): Promise<SyncedPage> {
+    passedOver += 1;
+    const wanted = next?.items.filter(isWanted) ?? [];
+    const isPast = (next?.items.length ?? 0) > wanted.length;
+    const failed = isPast || (next?.endCursor ?? null) === null ? 0 : 1;
+    await record(failed, wanted, reason.message);
+    return {
+      outcomes: new Map(),
+      failed,
+      unnamed: failed - wanted.length,
+      endCursor: next?.endCursor ?? null,
+      ended: isPast || next?.hasNextPage !== true,
+    };
+  }
+
+  return async after => {
+    // What failed for once may have been a disturbance: tried again, at first and at last.
+    let again = true;
+    for (;;) {
+      try {
+        return await syncPage(after);
+      } catch (error) {
+        if (!mayBeContent(error)) throw error;
+        const isSmallest = pageSize.current === 1;
+        if (!again && !isSmallest) {
+          pageSize.shrink(pageSize.current);
+          again = pageSize.current === 1;
+          continue;
+        }
+        // Where GitHub does not say even which one comes next, it is in trouble itself.
+        const next = await list(after, 1).catch((failure: unknown) => {
+          throw failure instanceof GithubError && failure.code === 'github_rate_limited' ? failure : error;
+        });
+        if (!again) {
+          if (passedOver === mostPassedOver) throw error;
+          return await passOver(next, error);
+        }
+        again = false;
+      }
+    }
+  };
+}
