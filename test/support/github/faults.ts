@@ -50,7 +50,8 @@ export interface FaultOptions {
 }
 
 export interface Faults {
-  add(fault: Fault, options?: FaultOptions): void;
+  /** @returns what takes it away again */
+  add(fault: Fault, options?: FaultOptions): () => void;
   clear(): void;
   /** The first that fits, used up by one. */
   take(request: GithubStandInRequest): Fault | undefined;
@@ -60,7 +61,11 @@ export function createFaults(): Faults {
   let waiting: { fault: Fault; left: number; when: (request: GithubStandInRequest) => boolean }[] = [];
   return {
     add(fault, { times = 1, when = ({ path }: GithubStandInRequest) => path.endsWith('/graphql') } = {}) {
-      waiting.push({ fault, left: times, when });
+      const added = { fault, left: times, when };
+      waiting.push(added);
+      return () => {
+        waiting = waiting.filter(each => each !== added);
+      };
     },
     clear() {
       waiting = [];

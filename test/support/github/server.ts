@@ -53,8 +53,8 @@ export interface GithubStandIn {
   uninstallApp(organisation: Organisation): void;
   /** The personal token, and every token given to the App, count no longer. */
   revokeCredentials(): void;
-  /** Makes coming requests fail; the first fault that fits a request is used. */
-  fault(fault: Fault, options?: FaultOptions): void;
+  /** Makes coming requests fail; the first fault that fits a request is used. @returns what takes it away again */
+  fault(fault: Fault, options?: FaultOptions): () => void;
   clearFaults(): void;
   /** Everything that was asked, oldest first. */
   readonly requests: GithubStandInRequest[];
