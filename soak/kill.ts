@@ -1,0 +1,226 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { pino } from 'pino';
+import { connectDatabase } from '../src/database/client.ts';
+import { migrateDatabase } from '../src/database/migrate.ts';
+import { addOrganisation } from '../src/database/organisations.ts';
+import { applyRuleset } from '../src/database/rules.ts';
+import { startGithub } from '../test/support/github/server.ts';
+import { findLosses, scoringRules, timeUntilLevel, watchLeases } from './killed-database.ts';
+import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
+import { login, startTraffic, type Traffic } from './traffic.ts';
+
+const secret = 'a secret of the soak';
+/** Milliseconds that the stand-in takes to answer, about as GitHub does. */
+const githubDelay = 150;
+
+const victims = ['replica 1', 'replica 2', 'both replicas', 'PostgreSQL', 'a PostgreSQL process'] as const;
+type Victim = (typeof victims)[number];
+
+interface Scene {
+  server: KilledServer;
+  replicas: readonly KilledReplica[];
+  traffic: Traffic;
+  random: () => number;
+}
+
+/**
+ * Two replicas of the service and PostgreSQL, killed at random by SIGKILL while webhooks come in: nothing that was
+ * acknowledged may be lost. Reconciliation is off, which would heal a loss.
+ *
+ * @param operands `--kills N --rate N --seed N`
+ * @returns whether nothing was lost
+ */
+export async function soakKills(operands: readonly string[]): Promise<boolean> {
+  const { values } = parseArgs({
+    args: [...operands],
+    options: { kills: { type: 'string' }, rate: { type: 'string' }, seed: { type: 'string' } },
+  });
+  const kills = Number(values.kills ?? 200);
+  const rate = Number(values.rate ?? 200);
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+  if (![kills, rate, seed].every(value => Number.isInteger(value) && value >= 0)) {
+    throw new RangeError('--kills, --rate and --seed take whole numbers');
+  }
+  tell(`${kills} kills at ${rate} webhooks a second, seed ${seed}`);
+  const random = createRandom(seed);
+  const home = mkdtempSync(join(tmpdir(), 'pullscore-kill-'));
+  // As root the server runs as another user, who can't enter what mkdtemp makes.
+  chmodSync(home, 0o755);
+  const server = await startKilledServer(home);
+  const github = await startGithub();
+  if (github.limit !== null) github.limit.remaining = Number.MAX_SAFE_INTEGER;
+  github.fault({ kind: 'delay', milliseconds: githubDelay }, { times: Number.POSITIVE_INFINITY });
+  // Ends the replicas too; PostgreSQL ends with this process.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
+  const replicas: KilledReplica[] = [];
+  let clean = false;
+  try {
+    await prepare(server.url, github.organisation(login).id);
+    for (const port of await Promise.all([freePort(), freePort()])) {
+      const environment = {
+        DATABASE_URL: server.url,
+        GITHUB_API_URL: github.apiUrl,
+        GITHUB_TOKEN: github.token,
+        GITHUB_WEBHOOK_SECRET: secret,
+        RECONCILE_INTERVAL: '0',
+        LOG_LEVEL: 'warn',
+      };
+      replicas.push(superviseReplica(port, join(home, `replica-${port}.log`), environment));
+    }
+    await Promise.all(replicas.map(replica => replica.ready()));
+    const urls = replicas.map(({ port }) => `http://127.0.0.1:${port}`);
+    const traffic = startTraffic({ github, urls, secret, rate, random });
+    const begin = performance.now();
+    const killed = await killAtRandom({ server, replicas, traffic, random }, kills);
+    await traffic.stop();
+    const seconds = (performance.now() - begin) / 1000;
+    await Promise.all(replicas.map(replica => replica.ready()));
+    const level = await timeUntilLevel(server.url);
+    const losses = await findLosses(server.url, traffic);
+    const ends = replicas.flatMap(replica => replica.ends);
+    report(killed, { seconds, level, losses, ends, traffic, replicas });
+    clean = losses.length === 0 && ends.length === 0;
+    return clean;
+  } finally {
+    await Promise.all(replicas.map(replica => replica.stop()));
+    await server.stop();
+    await github.close();
+    if (clean) rmSync(home, { recursive: true, force: true });
+    else tell(`The database and the logs are kept in ${home}.`);
+  }
+}
+
+async function prepare(url: string, githubId: number): Promise<void> {
+  await migrateDatabase(url);
+  const database = connectDatabase(url, pino({ level: 'silent' }));
+  const organisation = await addOrganisation(database.executor, { login, githubId, name: login, photoUrl: '' });
+  if (organisation !== undefined) {
+    await database.transaction(executor => applyRuleset(executor, organisation.id, scoringRules));
+  }
+  await database.close();
+}
+
+interface Killed {
+  counts: Map<Victim, number>;
+  /** Milliseconds from PostgreSQL's return to the first acknowledgement, each time that a replica lived through it. */
+  firstSuccesses: number[];
+  /** Milliseconds from a replica's end until the last of what it had leased was taken up again. */
+  resumptions: number[];
+}
+
+async function killAtRandom(scene: Scene, kills: number): Promise<Killed> {
+  const { server, random } = scene;
+  const killed: Killed = { counts: new Map(), firstSuccesses: [], resumptions: [] };
+  const recoveries: Promise<void>[] = [];
+  for (let done = 0; done < kills; done += 1) {
+    // Now and then the next kill hits the recovery from the last.
+    await delay(300 + random() * 4_500);
+    const possible = server.isUp ? victims : victims.slice(0, 3);
+    const victim = possible[Math.floor(random() * possible.length)] ?? 'replica 1';
+    killed.counts.set(victim, (killed.counts.get(victim) ?? 0) + 1);
+    recoveries.push(kill(scene, victim, killed));
+    if ((done + 1) % 10 === 0) {
+      const { sent, acknowledged } = scene.traffic;
+      tell(`  ${done + 1} kills, ${sent} webhooks sent, ${acknowledged.size} acknowledged`);
+    }
+  }
+  await Promise.all(recoveries);
+  return killed;
+}
+
+async function kill(scene: Scene, victim: Victim, killed: Killed): Promise<void> {
+  const { server, replicas, random } = scene;
+  const [first, second] = replicas;
+  if (victim === 'PostgreSQL') return timeReturn(scene, killed, server.killAll(random() * 1_500));
+  if (victim === 'a PostgreSQL process') {
+    return timeReturn(
+      scene,
+      killed,
+      server.killOne(ids => ids[Math.floor(random() * ids.length)]),
+    );
+  }
+  const chosen = victim === 'both replicas' ? replicas : [victim === 'replica 1' ? first : second];
+  for (const replica of chosen) replica?.kill(random() * 1_500);
+  const { lives } = server;
+  const resumed = server.isUp ? await watchLeases(server.url, () => server.isUp && server.lives === lives) : undefined;
+  if (resumed !== undefined) killed.resumptions.push(resumed);
+}
+
+/** How long after PostgreSQL's return a webhook was first acknowledged, where a replica was there all the while. */
+async function timeReturn({ traffic, replicas, server }: Scene, killed: Killed, returning: Promise<void>) {
+  await returning;
+  const returned = performance.now();
+  const { lives } = server;
+  const before = replicas.map(({ life }) => life);
+  const acknowledged = await Promise.race([traffic.nextAcknowledgement(), delay(20_000, undefined, { ref: false })]);
+  const lived = replicas.some(({ life }, index) => life !== 0 && life === before[index]);
+  if (!lived || server.lives !== lives || !server.isUp) return;
+  killed.firstSuccesses.push((acknowledged ?? performance.now()) - returned);
+}
+
+interface Outcome {
+  seconds: number;
+  /** Milliseconds; undefined where it did not become level. */
+  level: number | undefined;
+  losses: readonly string[];
+  ends: readonly string[];
+  traffic: Traffic;
+  replicas: readonly KilledReplica[];
+}
+
+function report({ counts, firstSuccesses, resumptions }: Killed, outcome: Outcome): void {
+  const { seconds, level, losses, ends, traffic, replicas } = outcome;
+  const list = (counted: ReadonlyMap<string, number>) =>
+    [...counted]
+      .sort(([, a], [, b]) => b - a)
+      .map(([what, count]) => `\n    ${count} × ${what}`)
+      .join('');
+  const longest = (values: readonly number[], target: number) => {
+    if (values.length === 0) return 'never measured';
+    const most = Math.max(...values) / 1000;
+    return `${most.toFixed(2)} s (target ${target} s: ${most <= target ? 'reached' : 'MISSED'}; ${values.length} measured)`;
+  };
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  tell(
+    [
+      `\n${total} kills in ${Math.round(seconds)} s:${list(counts)}`,
+      `webhooks sent: ${traffic.sent}, redelivered: ${traffic.redelivered}, held back: ${traffic.heldBack}`,
+      `acknowledged: ${traffic.acknowledged.size}`,
+      `not acknowledged:${list(traffic.refused)}`,
+      `first success after PostgreSQL's return, at the longest: ${longest(firstSuccesses, 2)}`,
+      `leased work of a killed replica resumed, at the longest: ${longest(resumptions, 10)}`,
+      `starts that failed for want of PostgreSQL: ${replicas.reduce((sum, { failedStarts }) => sum + failedStarts, 0)}`,
+      level === undefined ? 'The loops did not become level.' : `level after ${(level / 1000).toFixed(1)} s`,
+      ...ends,
+      `lost: ${losses.length}`,
+      ...losses.slice(0, 50).map(loss => `  ${loss}`),
+    ].join('\n'),
+  );
+}
+
+const tell = (text: string) => void process.stdout.write(`${text}\n`);
+
+/** Numbers from 0 up to 1 that follow from the seed (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise(resolve => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port is free');
+  return address.port;
+}

@@ -1,0 +1,165 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import type { RuleDefinition } from '../src/scoring/ruleset.ts';
+import type { Subject, Traffic } from './traffic.ts';
+
+/** Milliseconds within which everything must be level after the last kill. */
+const patience = 120_000;
+/** Milliseconds after which it counts as never that leased work was resumed. */
+const leasePatience = 30_000;
+
+/** {@link findLosses} reckons the same in SQL. */
+export const scoringRules: readonly RuleDefinition[] = [
+  {
+    name: 'Size',
+    description: '',
+    is_enabled: true,
+    logic: [{ expression: 'additions > 0', effect: { action: 'ADD', value: 'per(additions, 3)' } }],
+  },
+  {
+    name: 'Given up',
+    description: '',
+    is_enabled: true,
+    logic: [{ expression: 'state == "closed"', effect: { action: 'SUBTRACT', value: '5' } }],
+  },
+];
+
+async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000, query_timeout: 30_000 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await work(client);
+  } finally {
+    // Not waited for: where the connection breaks meanwhile, it may never end.
+    client.end().catch(() => undefined);
+  }
+}
+
+/**
+ * Looks at what is leased at this moment, and how long it takes until none of it is left as it was: done, asked for
+ * anew, or claimed again.
+ *
+ * @param counts false once PostgreSQL was killed, which makes its own delays
+ * @returns milliseconds until the last was claimed again or done; undefined where nothing was leased, or it doesn't count
+ */
+export async function watchLeases(url: string, counts: () => boolean): Promise<number | undefined> {
+  const begin = performance.now();
+  try {
+    return await withClient(url, async client => {
+      interface Lease {
+        github_id: string;
+        ticket: string;
+        attempts: number;
+      }
+      const { rows: leases } = await client.query<Lease>(
+        `select github_id, ticket, attempts from sync_requests where due_at > now() and last_error is null`,
+      );
+      if (leases.length === 0) return undefined;
+      let waiting = leases;
+      while (waiting.length > 0 && performance.now() - begin < leasePatience) {
+        await delay(100);
+        if (!counts()) return undefined;
+        const { rows } = await client.query<Lease>(
+          `select github_id, ticket, attempts from sync_requests
+            where github_id = any ($1::bigint[]) and due_at > now() and last_error is null`,
+          [waiting.map(lease => lease.github_id)],
+        );
+        const now = new Map(rows.map(row => [row.github_id, row]));
+        waiting = waiting.filter(lease => {
+          const row = now.get(lease.github_id);
+          return row !== undefined && row.ticket === lease.ticket && row.attempts === lease.attempts;
+        });
+      }
+      return performance.now() - begin;
+    });
+  } catch (error) {
+    if (counts()) throw error;
+    return undefined;
+  }
+}
+
+/** Milliseconds until nothing waits any more; undefined if that takes too long. */
+export async function timeUntilLevel(url: string): Promise<number | undefined> {
+  const begin = performance.now();
+  return withClient(url, async client => {
+    while (performance.now() - begin < patience) {
+      const { rows } = await client.query<{ waiting: number }>(
+        `select (select count(*) from sync_requests)::int
+          + (select count(*) from webhook_deliveries where state = 'pending')::int as waiting`,
+      );
+      if (rows[0]?.waiting === 0) return performance.now() - begin;
+      await delay(200);
+    }
+    return undefined;
+  });
+}
+
+/** What is stored otherwise than the acknowledged deliveries make it be, a line each. */
+export async function findLosses(url: string, { acknowledged, subjects }: Traffic): Promise<string[]> {
+  return withClient(url, async client => {
+    const losses: string[] = [];
+    const deliveries = await client.query<{ guid: string; state: string }>(
+      'select guid, state from webhook_deliveries',
+    );
+    const states = new Map(deliveries.rows.map(({ guid, state }) => [guid, state]));
+    for (const [guid, subject] of acknowledged) {
+      const state = states.get(guid);
+      if (state !== 'applied') losses.push(`delivery ${guid} of ${nameOf(subject)} is ${state ?? 'not there'}`);
+    }
+
+    const pullRequests = await client.query<{ github_id: string; title: string; additions: number; right: boolean }>(
+      `select github_id, title, additions,
+        score = additions / 3 - case when state = 'closed' then 5 else 0 end as right from pull_requests`,
+    );
+    const stored = new Map(pullRequests.rows.map(row => [Number(row.github_id), row]));
+    const members = await client.query<{ github_id: string }>(`select github_id from members where left_at is null`);
+    const known = new Set(members.rows.map(row => Number(row.github_id)));
+    for (const subject of subjects) {
+      const { pullRequest, member, version } = subject;
+      if (subject.acknowledged === 0) continue;
+      if (member !== undefined && !known.has(member.id)) losses.push(`${nameOf(subject)} is not there`);
+      if (pullRequest === undefined) continue;
+      const row = stored.get(pullRequest.id);
+      if (row === undefined) {
+        losses.push(`${nameOf(subject)} is not there, and version ${subject.acknowledged} was acknowledged`);
+        continue;
+      }
+      const own = row.additions;
+      if (own < subject.acknowledged || own > version) {
+        losses.push(
+          `${nameOf(subject)} is stored at version ${own}; ${subject.acknowledged} was acknowledged, GitHub is at ${version}`,
+        );
+      }
+      if (row.title !== `Change ${own}`) losses.push(`${nameOf(subject)} is of two moments: ${row.title}, ${own}`);
+      if (!row.right) losses.push(`${nameOf(subject)} has a wrong score`);
+    }
+
+    const checks: [string, string][] = [
+      ['pull request doubled', 'select github_id as what from pull_requests group by 1 having count(*) > 1'],
+      ['member doubled', 'select github_id as what from members group by 1 having count(*) > 1'],
+      ['repository doubled', 'select github_id as what from repositories group by 1 having count(*) > 1'],
+      ['delivery doubled', 'select guid as what from webhook_deliveries group by 1 having count(*) > 1'],
+      [
+        'score changes with a gap or a double',
+        `select pull_request_id as what from (
+          select pull_request_id, from_score, lag(to_score) over (partition by pull_request_id order by id) as before
+          from score_changes
+        ) as chain where from_score is distinct from before`,
+      ],
+      [
+        'score without the change that made it',
+        `select id as what from pull_requests where score is distinct from (
+          select to_score from score_changes where pull_request_id = pull_requests.id order by score_changes.id desc limit 1
+        )`,
+      ],
+    ];
+    for (const [what, statement] of checks) {
+      const { rows } = await client.query<{ what: string }>(statement);
+      for (const row of rows) losses.push(`${what}: ${row.what}`);
+    }
+    return losses;
+  });
+}
+
+const nameOf = ({ pullRequest, member }: Subject): string => pullRequest?.url ?? `member ${member?.login}`;

@@ -1,0 +1,192 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { openCluster } from '../src/database/embedded/cluster.ts';
+import { startPostmaster } from '../src/database/embedded/postmaster.ts';
+import { parentOf, serverProcesses } from '../src/database/embedded/processes.ts';
+
+/** Milliseconds between looking whether something has come back. */
+const lookAgain = 10;
+
+export interface KilledServer {
+  readonly url: string;
+  /** False from a kill until it takes connections again. */
+  readonly isUp: boolean;
+  /** Raised by each kill. */
+  readonly lives: number;
+  /** Ends every process of the server by SIGKILL, and starts it again after so many milliseconds. */
+  killAll(pause: number): Promise<void>;
+  /** Ends one of the server's processes by SIGKILL: the server drops every session and recovers by itself. */
+  killOne(choose: (ids: readonly number[]) => number | undefined): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * PostgreSQL with the settings and the durability that the service gives its own, started by this process so that it
+ * can be killed and comes back when it is told to. Both kills resolve when it takes connections again.
+ */
+export async function startKilledServer(home: string): Promise<KilledServer> {
+  const cluster = await openCluster(home, true, () => undefined);
+  const log = createWriteStream(join(home, 'postgres.log'), { flags: 'a' });
+  const start = async (port?: number) => {
+    const onLog = (text: string) => void log.write(text);
+    const started = await startPostmaster(cluster, { home, durable: true, onLog, ...(port !== undefined && { port }) });
+    if (started === 'taken') throw new Error(`${home} has another server`);
+    return started;
+  };
+  let server = await start();
+  const { url } = server;
+  let isUp = true;
+  let lives = 1;
+
+  const isMain = (id: number, ids: readonly number[]) => !ids.includes(parentOf(id) ?? 0);
+  return {
+    url,
+    get isUp() {
+      return isUp;
+    },
+    get lives() {
+      return lives;
+    },
+    async killAll(pause) {
+      isUp = false;
+      lives += 1;
+      for (const id of serverProcesses(cluster.data)) kill(id);
+      await server.ended;
+      await delay(pause);
+      server = await start(server.port);
+      leave(await untilConnected(url));
+      isUp = true;
+    },
+    async killOne(choose) {
+      isUp = false;
+      lives += 1;
+      // Dropped with all others, which is when the kill has taken effect.
+      const witness = await untilConnected(url);
+      const dropped = new Promise(resolve => witness.once('end', resolve));
+      const ids = serverProcesses(cluster.data);
+      const chosen = choose(ids.filter(id => !isMain(id, ids)));
+      if (chosen !== undefined) kill(chosen);
+      await Promise.race([dropped, delay(5_000)]);
+      leave(await untilConnected(url));
+      isUp = true;
+    },
+    async stop() {
+      await server.stop();
+      log.end();
+    },
+  };
+}
+
+async function untilConnected(url: string): Promise<pg.Client> {
+  for (;;) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      await client.query('select 1');
+      return client;
+    } catch {
+      leave(client);
+      await delay(lookAgain);
+    }
+  }
+}
+
+/** Not waited for: where the connection breaks meanwhile, it may never end. */
+function leave(client: pg.Client): void {
+  client.end().catch(() => undefined);
+}
+
+function kill(id: number): void {
+  try {
+    process.kill(id, 'SIGKILL');
+  } catch {
+    // It ended by itself between looking and killing.
+  }
+}
+
+export interface KilledReplica {
+  readonly port: number;
+  /** Counts the processes that answered: the same number later means the same process. 0 while none does. */
+  readonly life: number;
+  /** Ended by SIGKILL, and started again after so many milliseconds. */
+  kill(pause: number): void;
+  /** What it should not have done: ended by itself after it was ready. */
+  readonly ends: string[];
+  /** How often it could not start, as while PostgreSQL was away. */
+  readonly failedStarts: number;
+  ready(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** `dist/main.js serve` under a supervisor that starts it again whenever it ends, as an orchestrator does. */
+export function superviseReplica(port: number, logFile: string, environment: Record<string, string>): KilledReplica {
+  const log = createWriteStream(logFile, { flags: 'a' });
+  const ends: string[] = [];
+  let child: ChildProcess;
+  let lives = 0;
+  let life = 0;
+  let failedStarts = 0;
+  let killed = false;
+  let stopped = false;
+  let pause = 0;
+
+  const run = () => {
+    const own = spawn(process.execPath, ['dist/main.js', 'serve'], {
+      env: { PATH: process.env.PATH ?? '', PORT: String(port), ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child = own;
+    killed = false;
+    pause = 200;
+    own.stderr.pipe(log, { end: false });
+    createInterface(own.stdout).once('line', () => {
+      lives += 1;
+      life = lives;
+    });
+    own.once('exit', (code, signal) => {
+      if (!killed && !stopped) {
+        if (life === 0) failedStarts += 1;
+        else ends.push(`the replica on port ${port} ended by itself (${signal ?? code})`);
+      }
+      life = 0;
+      if (!stopped) setTimeout(run, pause);
+    });
+  };
+  run();
+  process.once('exit', () => child.kill('SIGKILL'));
+
+  return {
+    port,
+    get life() {
+      return life;
+    },
+    kill(milliseconds) {
+      killed = true;
+      life = 0;
+      pause = milliseconds;
+      child.kill('SIGKILL');
+    },
+    ends,
+    get failedStarts() {
+      return failedStarts;
+    },
+    async ready() {
+      while (life === 0) await delay(lookAgain);
+    },
+    async stop() {
+      stopped = true;
+      if (child.exitCode === null && child.signalCode === null) {
+        const exited = once(child, 'exit');
+        child.kill('SIGKILL');
+        await exited;
+      }
+      log.end();
+    },
+  };
+}

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { WebhookEvent } from '../test/support/github/events.ts';
+import type { PullRequest } from '../test/support/github/pull-request.ts';
+import type { GithubStandIn } from '../test/support/github/server.ts';
+import { type Delivery, deliver } from '../test/support/github/webhooks.ts';
+import type { Account } from '../test/support/github/world.ts';
+
+export const login = 'acme';
+const firstPullRequests = 1_000;
+/** More would only wait for connections. */
+const mostUnderWay = 500;
+
+/** What one webhook told. */
+interface Change {
+  event: WebhookEvent;
+  /** What it is about, and the version that GitHub had of it at that moment. */
+  subject: Subject;
+  version: number;
+}
+
+/**
+ * Each change of a pull request raises its version, which stands in its title and is its number of added lines: what
+ * is stored tells how new it is, and whether it is of one moment. A member has only version 1.
+ */
+export interface Subject {
+  pullRequest: PullRequest | undefined;
+  member: Account | undefined;
+  version: number;
+  /** The highest that an acknowledged delivery told; 0 before the first. */
+  acknowledged: number;
+}
+
+export interface Traffic {
+  readonly subjects: readonly Subject[];
+  /** By GUID. */
+  readonly acknowledged: ReadonlyMap<string, Subject>;
+  readonly sent: number;
+  /** Of those that were not acknowledged: how many by status or reason. */
+  readonly refused: ReadonlyMap<string, number>;
+  readonly redelivered: number;
+  /** Left out since too many were under way. */
+  readonly heldBack: number;
+  /** Resolves at the next acknowledgement, with its moment by `performance.now()`. */
+  nextAcknowledgement(): Promise<number>;
+  /** Ends the sending, and resolves when all are answered. */
+  stop(): Promise<void>;
+}
+
+interface TrafficOptions {
+  github: GithubStandIn;
+  urls: readonly string[];
+  secret: string;
+  /** Webhooks a second, redeliveries not counted. */
+  rate: number;
+  random: () => number;
+}
+
+/** Changes pull requests on GitHub, and delivers each change once, to any of the replicas. */
+export function startTraffic({ github, urls, secret, rate, random }: TrafficOptions): Traffic {
+  const organisation = github.organisation(login);
+  const repositories = ['web', 'api', 'docs', 'infrastructure'].map(name => organisation.repository(name));
+  const author = organisation.member('ada');
+  const reviewer = organisation.member('grace');
+  const subjects: Subject[] = [];
+  const acknowledged = new Map<string, Subject>();
+  const refused = new Map<string, number>();
+  const underWay = new Set<Promise<void>>();
+  let listeners: ((moment: number) => void)[] = [];
+  let [sent, redelivered, heldBack, waiting] = [0, 0, 0, 0];
+  let stopped = false;
+
+  const pick = <Item>(items: readonly Item[], place = random()): Item => {
+    const item = items[Math.floor(place * items.length)];
+    if (item === undefined) throw new Error('there is nothing to pick from');
+    return item;
+  };
+  const addPullRequest = (): Subject & { pullRequest: PullRequest } => {
+    const pullRequest = pick(repositories).addPullRequest({ author });
+    const subject = { pullRequest, member: undefined, version: 0, acknowledged: 0 };
+    subjects.push(subject);
+    return subject;
+  };
+  const pullRequests = Array.from({ length: firstPullRequests }, addPullRequest);
+
+  function change(): Change {
+    const kind = random();
+    if (kind < 0.005) {
+      const member = github.account(`member-${subjects.length}`);
+      const event = organisation.join(member);
+      const subject = { pullRequest: undefined, member, version: 1, acknowledged: 0 };
+      subjects.push(subject);
+      if (event !== undefined) return { event, subject, version: 1 };
+    }
+    if (kind < 0.02) pullRequests.push(addPullRequest());
+    // The latest change most often, so that many updates fold into one request.
+    const subject = pick(pullRequests, 1 - random() ** 3);
+    const { pullRequest } = subject;
+    subject.version += 1;
+    pullRequest.title = `Change ${subject.version}`;
+    pullRequest.additions = subject.version;
+    return { event: tell(pullRequest), subject, version: subject.version };
+  }
+
+  function tell(pullRequest: PullRequest): WebhookEvent {
+    if (pullRequest.opened === undefined) return pullRequest.open();
+    if (pullRequest.state === 'CLOSED') return pullRequest.reopen();
+    const review = pullRequest.reviews.length < 5 ? pullRequest.review(reviewer) : undefined;
+    const others = [
+      () => pullRequest.push({ additions: 0 }),
+      () => pullRequest.edit({ body: `Because of ${pullRequest.title}.` }),
+      () => pullRequest.label('bug'),
+      () => pullRequest.unlabel('bug'),
+      () => pullRequest.close(),
+    ];
+    return review ?? pick(others)();
+  }
+
+  async function send({ event, subject, version }: Change, guid: string, isAgain: boolean): Promise<void> {
+    const delivery = await deliver(`${pick(urls)}/webhooks/github`, secret, event, { guid });
+    if (isAcknowledged(delivery)) {
+      acknowledged.set(guid, subject);
+      subject.acknowledged = Math.max(subject.acknowledged, version);
+      for (const listener of listeners.splice(0)) listener(performance.now());
+    } else {
+      const reason = delivery.status === 0 ? 'no answer' : `${delivery.status} ${delivery.answer}`;
+      refused.set(reason, (refused.get(reason) ?? 0) + 1);
+    }
+    // GitHub repeats nothing by itself: people do so, with some of those that failed, and at times with one that did not.
+    const again = isAcknowledged(delivery) ? 0.02 : 0.25;
+    if (isAgain || random() > again || stopped) return;
+    waiting += 1;
+    await delay(500 + random() * 4_000);
+    waiting -= 1;
+    if (stopped) return;
+    redelivered += 1;
+    await send({ event, subject, version }, guid, true);
+  }
+
+  const begin = performance.now();
+  let due = 0;
+  const timer = setInterval(() => {
+    const until = Math.floor(((performance.now() - begin) / 1000) * rate);
+    for (; due < until; due += 1) {
+      if (underWay.size - waiting >= mostUnderWay) {
+        heldBack += 1;
+        continue;
+      }
+      sent += 1;
+      const sending = send(change(), randomUUID(), false).finally(() => underWay.delete(sending));
+      underWay.add(sending);
+    }
+  }, 5);
+
+  return {
+    subjects,
+    acknowledged,
+    refused,
+    get sent() {
+      return sent;
+    },
+    get redelivered() {
+      return redelivered;
+    },
+    get heldBack() {
+      return heldBack;
+    },
+    nextAcknowledgement: () =>
+      new Promise(resolve => {
+        listeners.push(resolve);
+      }),
+    async stop() {
+      clearInterval(timer);
+      stopped = true;
+      while (underWay.size > 0) await Promise.all(underWay);
+      listeners = [];
+    },
+  };
+}
+
+const isAcknowledged = ({ status, answer }: Delivery): boolean =>
+  status === 202 || (status === 200 && answer.includes('applied already'));
