@@ -61,9 +61,13 @@ export interface Config {
 
 /** Everything that is wrong with the environment, at once. */
 export class ConfigError extends Error {
+  /** Each names its variable. */
+  readonly problems: readonly string[];
+
   constructor(problems: readonly string[]) {
     super(`The configuration is not usable: ${problems.join('; ')}.`);
     this.name = 'ConfigError';
+    this.problems = problems;
   }
 }
 

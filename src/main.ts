@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { CommandError, type Context, UsageError } from './commands/context.ts';
+import { doctorCommand } from './commands/doctor/doctor.ts';
 import { explainCommand } from './commands/explain.ts';
 import { importCommands } from './commands/import.ts';
 import { memberCommands } from './commands/members.ts';
@@ -43,6 +44,7 @@ function buildProgram(context: Context): Command {
   rescoreCommands(program, context);
   webhookCommands(program, context);
   explainCommand(program, context);
+  doctorCommand(program, context);
   for (const command of leaves(program)) command.option('--json', 'answer as one JSON document');
   return program;
 }

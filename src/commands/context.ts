@@ -89,7 +89,8 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
 }
 
 /** `1 pull request`, `2 pull requests`. */
-export const counted = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
+export const counted = (number: number, one: string, several = `${one}s`): string =>
+  `${number} ${number === 1 ? one : several}`;
 
 /** `2026-01-31 12:00` in UTC. */
 export const showTime = (moment: Date | null): string =>

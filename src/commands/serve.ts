@@ -108,12 +108,12 @@ async function nextSteps({ program, config }: Context, { database, github }: Dep
   const without = organisations.filter(({ rulesetVersion }) => rulesetVersion === 0);
   const steps: (NextStep | false)[] = [
     !github.configured && {
-      what: 'give it GitHub credentials, and start it again',
-      command: 'export GITHUB_TOKEN=…   (or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY)',
+      what: 'give it GitHub credentials, or those of an App (GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY), and start it again',
+      command: setting(program, 'GITHUB_TOKEN'),
     },
     config.webhookSecrets.length === 0 && {
       what: "give it the secret of the organisation's webhook, and start it again",
-      command: 'export GITHUB_WEBHOOK_SECRET=…',
+      command: setting(program, 'GITHUB_WEBHOOK_SECRET'),
     },
     organisations.length === 0 && { what: 'add the organisation', command: `${program} organisation add LOGIN` },
     users.length === 0 && {
@@ -135,6 +135,12 @@ async function nextSteps({ program, config }: Context, { database, github }: Dep
   ];
   return steps.filter(step => step !== false);
 }
+
+/** A shell is at hand in a checkout; elsewhere, as in a container, the environment is somebody else's file. */
+const setting = (program: string, variable: string): string =>
+  program.startsWith('npx ')
+    ? `export ${variable}=…`
+    : `${variable}=…   (with docker compose: in .env, then docker compose up -d)`;
 
 interface NextStep {
   what: string;

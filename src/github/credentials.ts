@@ -21,6 +21,8 @@ export interface Credentials {
   readonly names: string;
   /** The `authorization` header for requests about one organisation. */
   authorization(organisation: string): Promise<string>;
+  /** The header for requests about the App itself. @throws RangeError where there is none */
+  appAuthorization(): Promise<string>;
   /** GitHub refused what {@link Credentials.authorization} gave: nothing kept for the organisation is used again. */
   refused(organisation: string): void;
 }
@@ -37,9 +39,12 @@ export function createCredentials(config: GithubConfig, baseUrl: string, bounded
           'No GitHub credentials are configured: set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY',
         ),
       ),
+    appAuthorization: noApp,
     refused: () => {},
   };
 }
+
+const noApp = () => Promise.reject(new RangeError('There is no App'));
 
 function tokenCredentials(token: string): Credentials {
   const names = 'GITHUB_TOKEN';
@@ -55,6 +60,7 @@ function tokenCredentials(token: string): Credentials {
       }
       return `token ${token}`;
     },
+    appAuthorization: noApp,
     refused: () => {},
   };
 }
@@ -119,6 +125,11 @@ function appCredentials(
         forget(organisation);
         throw errorOfApp(error, organisation, names);
       }
+    },
+    async appAuthorization() {
+      client ??= createAppClient();
+      const { token } = (await (await client).auth({ type: 'app' })) as { token: unknown };
+      return `bearer ${String(token)}`;
     },
     refused: forget,
   };

@@ -3,6 +3,10 @@ import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { GithubError } from '../github/errors.ts';
 
+/** What GitHub counts requests by: as `github_limits` has it. */
+export const credentialOf = ({ github }: Deps['config'], { id }: Pick<Organisation, 'id'>): string =>
+  github.app === undefined ? 'token' : `app:${id}`;
+
 /**
  * Calls GitHub unless it has asked for patience, and remembers for all replicas when it does.
  *
@@ -13,7 +17,7 @@ export async function callGithub<Reply>(
   organisation: Pick<Organisation, 'id'>,
   call: () => Promise<Reply>,
 ): Promise<Reply> {
-  const credential = config.github.app === undefined ? 'token' : `app:${organisation.id}`;
+  const credential = credentialOf(config, organisation);
   const seconds = await secondsBlocked(database, credential);
   if (seconds > 0) {
     throw new GithubError(

@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:net';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
+import { doctorCommand } from '../../src/commands/doctor/doctor.ts';
 import { importCommands } from '../../src/commands/import.ts';
 import { memberCommands } from '../../src/commands/members.ts';
 import { migrateCommand } from '../../src/commands/migrate.ts';
@@ -55,6 +56,7 @@ function helpTexts(): Map<string, string> {
   const program = new Command('pullscore');
   const context = { program: 'pullscore' } as Context;
   for (const add of [
+    doctorCommand,
     importCommands,
     memberCommands,
     migrateCommand,

@@ -76,8 +76,8 @@ describe('serve', () => {
     expect(code).toBe(0);
     expect(milliseconds).toBeLessThan(10_000);
     for (const step of [
-      'export GITHUB_TOKEN=',
-      'export GITHUB_WEBHOOK_SECRET=',
+      'GITHUB_TOKEN=…   (with docker compose: in .env,',
+      'GITHUB_WEBHOOK_SECRET=…   (with docker compose: in .env,',
       'pullscore organisation add LOGIN',
       'pullscore user add --organisation LOGIN --name NAME --email EMAIL',
       'pullscore token create --user EMAIL --scopes read,sync',

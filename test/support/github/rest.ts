@@ -1,22 +1,83 @@
 import type { Authorities } from './authorities.ts';
 import type { GithubStandInRequest } from './faults.ts';
-import type { GraphqlAnswer } from './graphql.ts';
+import type { GraphqlAnswer, PointLimit } from './graphql.ts';
+import type { Organisation } from './organisation.ts';
 import { organisationPayload } from './payloads.ts';
+import type { Hooks } from './webhooks.ts';
 import { isoTime, type World } from './world.ts';
 
 const notFound: GraphqlAnswer = { status: 404, reply: { message: 'Not Found', status: '404' } };
 const unauthorized: GraphqlAnswer = { status: 401, reply: { message: 'Bad credentials', status: '401' } };
 
-/** The few REST paths that clients use beside GraphQL. */
-export function answerRest(
-  world: World,
-  authorities: Authorities,
-  { method, path, authorization }: GithubStandInRequest,
-  base: string,
-): GraphqlAnswer {
-  const authority = authorities.of(authorization);
-  if (!authority) return unauthorized;
+const forbidden: GraphqlAnswer = {
+  status: 403,
+  reply: { message: 'Resource not accessible by integration', status: '403' },
+};
+
+/** What the credentials may see and do. */
+export interface Grants {
+  /** Of the personal token; a classic one. Undefined: a fine-grained one, which tells nothing of itself. */
+  scopes: string[] | undefined;
+  /** Of the App, on every organisation that it is installed on. */
+  permissions: Record<string, 'read' | 'write'>;
+}
+
+interface Holdings {
+  world: World;
+  authorities: Authorities;
+  hooks: Hooks;
+  grants: Grants;
+  limit: PointLimit | null;
+  /** What the paths start with. */
+  base: string;
+}
+
+/** The REST paths that clients use beside GraphQL: https://docs.github.com/en/rest */
+export function answerRest(holdings: Holdings, request: GithubStandInRequest): GraphqlAnswer {
+  const { scopes } = holdings.grants;
+  const answer = answerRoute(holdings, request);
+  const authority = holdings.authorities.of(request.authorization);
+  const isPersonal = authority?.kind === 'reader' && authority.organisation === undefined;
+  if (!isPersonal || scopes === undefined) return answer;
+  return { ...answer, headers: { ...answer.headers, 'x-oauth-scopes': scopes.join(', ') } };
+}
+
+function answerRoute(holdings: Holdings, { method, path, authorization }: GithubStandInRequest): GraphqlAnswer {
+  const { world, authorities, hooks, grants, limit, base } = holdings;
   const route = `${method} ${path.startsWith(base) ? path.slice(base.length) : path}`;
+  const authority = authorities.of(authorization);
+  // Anybody may ask for these, by address.
+  if (route === 'GET /rate_limit' && (authority || authorization === undefined)) return rateLimitOf(limit);
+  if (!authority) return unauthorized;
+
+  if (route === 'GET /app') {
+    if (authority.kind !== 'app') return unauthorized;
+    const events = hooks.all.find(({ ofApp }) => ofApp)?.events ?? [];
+    return {
+      status: 200,
+      reply: { id: 4711, slug: 'scores', name: 'Scores', permissions: grants.permissions, events },
+    };
+  }
+  if (route === 'GET /app/hook/config' || route === 'GET /app/hook/deliveries') {
+    if (authority.kind !== 'app') return unauthorized;
+    const hook = hooks.all.find(({ ofApp }) => ofApp);
+    const config = hook ? configOf(hook) : { content_type: 'form', insecure_ssl: '0' };
+    return { status: 200, reply: route.endsWith('/config') ? config : hook ? deliveriesOf(hook) : [] };
+  }
+
+  const hooked = /^GET \/orgs\/([^/]+)\/hooks(?:\/(\d+)\/deliveries)?$/.exec(route);
+  if (hooked) {
+    const organisation = world.organisations.get(String(hooked[1]).toLowerCase());
+    if (!organisation || authority.kind === 'app') return notFound;
+    if (authority.organisation !== undefined && authority.organisation !== organisation) return notFound;
+    const isInstallation = authority.organisation !== undefined;
+    if (isInstallation && grants.permissions.organization_hooks === undefined) return forbidden;
+    if (!isInstallation && grants.scopes?.includes('admin:org_hook') !== true) return notFound;
+    const own = hooks.all.filter(hook => !hook.ofApp && (hook.organisation ?? organisation) === organisation);
+    if (hooked[2] === undefined) return { status: 200, reply: own.map(hook => hookPayload(world, organisation, hook)) };
+    const hook = own.find(({ id }) => id === Number(hooked[2]));
+    return hook ? { status: 200, reply: deliveriesOf(hook) } : notFound;
+  }
 
   const login = /^GET \/orgs\/([^/]+)(\/installation)?$/.exec(route);
   if (login) {
@@ -25,7 +86,7 @@ export function answerRest(
     if (login[2] === undefined) return { status: 200, reply: organisationPayload(organisation) };
     if (authority.kind !== 'app') return unauthorized;
     if (organisation.installationId === undefined) return notFound;
-    return { status: 200, reply: { id: organisation.installationId, account: organisationPayload(organisation) } };
+    return { status: 200, reply: installationPayload(organisation, grants, hooks) };
   }
 
   const installation = /^POST \/app\/installations\/(\d+)\/access_tokens$/.exec(route);
@@ -40,10 +101,76 @@ export function answerRest(
       reply: {
         token: authorities.tokenFor(organisation),
         expires_at: isoTime(Math.floor(Date.now() / 1000) + 3_600),
-        permissions: { pull_requests: 'read', members: 'read', metadata: 'read' },
+        permissions: grants.permissions,
         repository_selection: 'all',
       },
     };
   }
   return notFound;
+}
+
+type KnownHook = Hooks['all'][number];
+
+function rateLimitOf(limit: PointLimit | null): GraphqlAnswer {
+  if (limit === null) return { status: 404, reply: { message: 'Rate limiting is not enabled.' } };
+  const graphql = {
+    limit: limit.limit,
+    used: limit.limit - limit.remaining,
+    remaining: limit.remaining,
+    reset: limit.resetAt,
+  };
+  const core = { limit: 5_000, used: 0, remaining: 5_000, reset: limit.resetAt };
+  return { status: 200, reply: { resources: { core, graphql }, rate: core } };
+}
+
+const configOf = ({ url, secret, contentType = 'json' }: KnownHook) => ({
+  url,
+  content_type: contentType,
+  insecure_ssl: '0',
+  ...(secret !== '' && { secret: '********' }),
+});
+
+function hookPayload({ apiUrl }: World, { login }: Organisation, hook: KnownHook) {
+  const url = `${apiUrl}/orgs/${login}/hooks/${hook.id}`;
+  return {
+    type: 'Organization',
+    id: hook.id,
+    name: 'web',
+    active: hook.active ?? true,
+    events: hook.events ?? ['*'],
+    config: configOf(hook),
+    updated_at: '2026-01-01T00:00:00Z',
+    created_at: '2026-01-01T00:00:00Z',
+    url,
+    ping_url: `${url}/pings`,
+    deliveries_url: `${url}/deliveries`,
+  };
+}
+
+const deliveriesOf = ({ deliveries }: KnownHook) =>
+  deliveries.slice(0, 30).map(({ delivery: { guid, event, action, status }, deliveredAt, seconds }, index) => ({
+    id: 12_345_678 - index,
+    guid,
+    delivered_at: deliveredAt.toISOString(),
+    redelivery: false,
+    duration: seconds,
+    status: status === 0 ? 'failed to connect to host' : status < 300 ? 'OK' : `Invalid HTTP Response: ${status}`,
+    status_code: status === 0 ? 502 : status,
+    event,
+    action: action ?? null,
+    installation_id: null,
+    repository_id: null,
+    throttled_at: null,
+  }));
+
+function installationPayload(organisation: Organisation, { permissions }: Grants, hooks: Hooks) {
+  return {
+    id: organisation.installationId,
+    account: organisationPayload(organisation),
+    repository_selection: 'all',
+    permissions,
+    events: hooks.all.find(({ ofApp }) => ofApp)?.events ?? [],
+    suspended_at: null,
+    suspended_by: null,
+  };
 }

@@ -15,9 +15,9 @@ import { answerQuery, type GraphqlAnswer, type PointLimit } from './graphql.ts';
 import { type LoadedRecord, type LoadOptions, loadRecords } from './load.ts';
 import { Organisation } from './organisation.ts';
 import type { PullRequest } from './pull-request.ts';
-import { answerRest } from './rest.ts';
+import { answerRest, type Grants } from './rest.ts';
 import { githubSchema } from './schema.ts';
-import { createHooks, type Delivery, type DeliveryOptions, deliver, hookId } from './webhooks.ts';
+import { createHooks, type Delivery, type DeliveryOptions, deliver, type HookSettings } from './webhooks.ts';
 import { type Account, accountOf, type Clock, createClock, createWorld } from './world.ts';
 
 export interface StartOptions {
@@ -42,6 +42,8 @@ export interface GithubStandIn {
   readonly clock: Clock;
   /** Points left; a request that costs more is answered with the rate limit. No limit: null. */
   readonly limit: PointLimit | null;
+  /** All that is needed, and may be changed: what the token and the App may see. */
+  readonly grants: Grants;
   /** The organisation of this login, made on first mention. */
   organisation(login: string, options?: { name?: string }): Organisation;
   /** The account of this login, made on first mention; a member of nothing. */
@@ -61,7 +63,7 @@ export interface GithubStandIn {
   /** How many GraphQL requests there were, of one operation or in all. */
   count(operation?: string): number;
   /** From now on each event is delivered there, and a ping at once. Without an organisation: the events of all. */
-  webhookTo(url: string, secret: string, organisation?: Organisation): void;
+  webhookTo(url: string, secret: string, organisation?: Organisation, settings?: HookSettings): void;
   stopWebhooks(): void;
   /** Settles when all webhooks sent so far are answered. */
   delivered(): Promise<void>;
@@ -106,6 +108,19 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     ? null
     : { limit: 5_000, remaining: 5_000, resetAt: clock.now() + 3_600 };
 
+  const grants: Grants = {
+    scopes: ['repo', 'read:org', 'admin:org_hook'],
+    permissions: {
+      contents: 'read',
+      issues: 'read',
+      members: 'read',
+      metadata: 'read',
+      organization_hooks: 'read',
+      pull_requests: 'read',
+    },
+  };
+  const holdings = { world, authorities, hooks, grants, limit, base };
+
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname: path } = new URL(request.url ?? '/', apiUrl);
     const text = await readBody(request);
@@ -133,7 +148,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
 
   function answerOf(request: GithubStandInRequest, query: string, fault: Fault | undefined): GraphqlAnswer {
     const graphqlPath = options.enterprise ? '/api/graphql' : '/graphql';
-    if (request.path !== graphqlPath) return answerRest(world, authorities, request, base);
+    if (request.path !== graphqlPath) return answerRest(holdings, request);
     const authority = authorities.of(request.authorization);
     if (authority?.kind !== 'reader') return { status: 401, reply: { message: 'Bad credentials' } };
     return answerQuery(
@@ -155,6 +170,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     token,
     clock,
     limit,
+    grants,
     organisation: (login, { name = login } = {}) =>
       world.organisations.get(login.toLowerCase()) ?? new Organisation(world, login, name),
     account: (login, accountOptions) => accountOf(world, login, accountOptions),
@@ -173,9 +189,9 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     requests,
     count: operation =>
       requests.filter(each => each.path.endsWith('/graphql') && (!operation || each.operation === operation)).length,
-    webhookTo(url, secret, organisation) {
+    webhookTo(url, secret, organisation, settings) {
       const owner = organisation ?? [...world.organisations.values()][0];
-      hooks.add({ url, secret, organisation }, owner && pingEvent(owner, hookId, url));
+      hooks.add({ url, secret, organisation, ...settings }, hookId => owner && pingEvent(owner, hookId, url));
     },
     stopWebhooks: () => hooks.clear(),
     delivered: () => hooks.settled(),

@@ -20,7 +20,7 @@ export interface DeliveryOptions {
   body?: string | Buffer;
 }
 
-export const hookId = 400_000_001;
+const firstHookId = 400_000_001;
 /** GitHub gives up after ten seconds. */
 const answerWithin = 10_000;
 
@@ -44,7 +44,7 @@ export async function deliver(
         'user-agent': 'GitHub-Hookshot/044aadd',
         'x-github-delivery': guid,
         'x-github-event': event,
-        'x-github-hook-id': String(hookId),
+        'x-github-hook-id': String(firstHookId),
         'x-github-hook-installation-target-id': '90000001',
         'x-github-hook-installation-target-type': 'organization',
         'x-hub-signature-256': signature(secret, body),
@@ -59,18 +59,35 @@ export async function deliver(
   }
 }
 
-interface Hook {
+/** As it is set up on GitHub. */
+export interface HookSettings {
+  /** All where undefined. */
+  events?: readonly string[];
+  active?: boolean;
+  contentType?: 'form' | 'json';
+  /** The App's own, which gets the events of the organisations that it is installed on. */
+  ofApp?: boolean;
+}
+
+export interface Hook extends HookSettings {
   url: string;
   secret: string;
   /** All organisations where undefined. */
   organisation: Organisation | undefined;
 }
 
+interface KnownHook extends Hook {
+  id: number;
+  /** Latest first, as GitHub lists them. */
+  deliveries: { delivery: Delivery; deliveredAt: Date; seconds: number }[];
+}
+
 /** The hooks that get each event as it happens, and what became of the deliveries. GitHub itself never repeats one. */
 export interface Hooks {
-  /** @param ping is sent to the new hook alone. */
-  add(hook: Hook, ping?: WebhookEvent): void;
+  /** @param ping makes the event that is sent to the new hook alone. */
+  add(hook: Hook, ping: (hookId: number) => WebhookEvent | undefined): void;
   clear(): void;
+  readonly all: readonly KnownHook[];
   send(event: WebhookEvent, organisation: Organisation): void;
   /** Settles when all that were sent until now are answered or given up. */
   settled(): Promise<void>;
@@ -82,15 +99,20 @@ const keptDeliveries = 1_000;
 const atOnce = 10;
 
 export function createHooks(): Hooks {
-  let hooks: Hook[] = [];
+  let hooks: KnownHook[] = [];
+  let nextId = firstHookId;
   const deliveries: Delivery[] = [];
-  const queue: { hook: Hook; event: WebhookEvent }[] = [];
+  const queue: { hook: KnownHook; event: WebhookEvent }[] = [];
   const running = new Set<Promise<void>>();
 
   async function work() {
     for (let next = queue.shift(); next; next = queue.shift()) {
-      deliveries.push(await deliver(next.hook.url, next.hook.secret, next.event));
+      const { hook, event } = next;
+      const deliveredAt = new Date();
+      const delivery = await deliver(hook.url, hook.secret, event, formOf(hook, event));
+      deliveries.push(delivery);
       if (deliveries.length > keptDeliveries) deliveries.shift();
+      hook.deliveries.unshift({ delivery, deliveredAt, seconds: (Date.now() - deliveredAt.getTime()) / 1000 });
     }
   }
 
@@ -102,18 +124,25 @@ export function createHooks(): Hooks {
 
   return {
     add(hook, ping) {
-      hooks.push(hook);
-      if (!ping) return;
-      queue.push({ hook, event: ping });
+      const known = { ...hook, id: nextId++, deliveries: [] };
+      hooks.push(known);
+      const event = ping(known.id);
+      if (!event) return;
+      queue.push({ hook: known, event });
       start();
     },
     clear() {
       hooks = [];
       queue.length = 0;
     },
+    get all() {
+      return hooks;
+    },
     send(event, organisation) {
       for (const hook of hooks) {
         if (hook.organisation !== undefined && hook.organisation !== organisation) continue;
+        if (hook.ofApp && organisation.installationId === undefined) continue;
+        if (hook.active === false || hook.events?.includes(event.event) === false) continue;
         queue.push({ hook, event });
         start();
       }
@@ -122,5 +151,13 @@ export function createHooks(): Hooks {
       while (running.size > 0) await Promise.all(running);
     },
     deliveries,
+  };
+}
+
+function formOf({ contentType = 'json' }: Hook, { payload }: WebhookEvent): DeliveryOptions {
+  if (contentType === 'json') return {};
+  return {
+    body: new URLSearchParams({ payload: JSON.stringify(payload) }).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
   };
 }

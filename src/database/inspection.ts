@@ -1,0 +1,109 @@
+import { sql } from 'drizzle-orm';
+import type pg from 'pg';
+import type { Executor } from './client.ts';
+import { connectToServer, countPendingMigrations, readServerFacts, type ServerFacts } from './migrate.ts';
+
+/** A server as an operator looks at it, whether its schema is up to date or not. */
+export interface ServerInspection extends ServerFacts {
+  /** `host:port`, or the folder of a Unix socket. */
+  place: string;
+  /** Of one round trip. */
+  milliseconds: number;
+  user: string;
+  isReadOnly: boolean;
+  mayMigrate: boolean;
+  /** Null where the user may not look. */
+  pendingMigrations: number | null;
+  connections: { used: number; most: number };
+  /** Processes that keep pull requests and scores up to date: `serve` with its loops, or `worker`. */
+  workers: number;
+}
+
+/** @throws ServiceError `database_unavailable` that says why the server can't be used */
+export async function inspectServer(url: string): Promise<ServerInspection> {
+  const client = await connectToServer(url, { application_name: 'pullscore doctor', query_timeout: 5_000 });
+  try {
+    const begin = performance.now();
+    await client.query('select');
+    const milliseconds = performance.now() - begin;
+    const facts = await readServerFacts(client);
+    const { rows } = await client.query<{ [Name in keyof typeof queries]: string | number | boolean }>(
+      `select ${Object.entries(queries)
+        .map(([name, query]) => `(${query}) as "${name}"`)
+        .join(', ')}`,
+    );
+    const row = rows[0];
+    return {
+      ...facts,
+      place: placeOf(client),
+      milliseconds,
+      user: String(row?.user),
+      isReadOnly: row?.isReadOnly === true,
+      mayMigrate: row?.mayMigrate === true,
+      pendingMigrations: row?.mayMigrate === true ? await countPendingMigrations(client) : null,
+      connections: { used: Number(row?.used), most: Number(row?.most) },
+      workers: Number(row?.workers),
+    };
+  } finally {
+    await client.end();
+  }
+}
+
+const queries = {
+  user: 'current_user',
+  isReadOnly: `pg_is_in_recovery() or current_setting('transaction_read_only')::boolean`,
+  // Migrating begins with "create schema if not exists", which asks for the right also where the schema exists.
+  mayMigrate: `has_database_privilege(current_database(), 'create') and has_schema_privilege('public', 'create')
+    and not exists (
+      select from pg_class where oid = to_regclass('public.organisations') and not pg_has_role(relowner, 'usage')
+    )`,
+  used: `select count(*)::int from pg_stat_activity where backend_type = 'client backend'`,
+  most: `current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int`,
+  workers: `select count(*)::int from pg_stat_activity
+    where datname = current_database() and application_name = 'pullscore listener'`,
+};
+
+const placeOf = ({ host, port }: pg.Client) => (host.startsWith('/') ? host : `${host}:${port}`);
+
+export interface OrganisationInspection {
+  members: number;
+  users: number;
+  /** Valid ones. */
+  tokens: number;
+  /** Seconds; null where none was ever taken. */
+  sinceLastDelivery: number | null;
+  /** Deliveries that were taken more than ten minutes ago and not applied yet. */
+  lateDeliveries: number;
+  /** Seconds until its repositories are compared with GitHub; negative where that is overdue. */
+  untilComparison: number;
+}
+
+export async function inspectOrganisation(executor: Executor, organisationId: string): Promise<OrganisationInspection> {
+  const { rows } = await executor.execute<Record<keyof OrganisationInspection, number | null>>(sql`select
+    (select count(*)::int from members where organisation_id = ${organisationId} and left_at is null) as members,
+    (select count(*)::int from users where organisation_id = ${organisationId}) as users,
+    (
+      select count(*)::int from access_tokens
+      where organisation_id = ${organisationId} and revoked_at is null and (expires_at is null or expires_at > now())
+    ) as tokens,
+    (
+      select extract(epoch from now() - max(received_at))::float8 from webhook_deliveries
+      where organisation_id = ${organisationId}
+    ) as "sinceLastDelivery",
+    (
+      select count(*)::int from webhook_deliveries
+      where organisation_id = ${organisationId} and state = 'pending' and received_at < now() - interval '10 minutes'
+    ) as "lateDeliveries",
+    (
+      select extract(epoch from reconcile_due_at - now())::float8 from organisations where id = ${organisationId}
+    ) as "untilComparison"`);
+  const row = rows[0];
+  return {
+    members: row?.members ?? 0,
+    users: row?.users ?? 0,
+    tokens: row?.tokens ?? 0,
+    sinceLastDelivery: row?.sinceLastDelivery ?? null,
+    lateDeliveries: row?.lateDeliveries ?? 0,
+    untilComparison: row?.untilComparison ?? 0,
+  };
+}

@@ -1,0 +1,689 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { createServer } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { Command } from 'commander';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { CommandError, type Context } from '../../src/commands/context.ts';
+import { doctorCommand } from '../../src/commands/doctor/doctor.ts';
+import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
+import { loadConfig } from '../../src/config.ts';
+import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { applyRuleset } from '../../src/database/rules.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { type Loops, startLoops } from '../../src/sync/loops.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import { administer } from '../support/database-server.ts';
+import { htmlError, secondaryLimit } from '../support/github/faults.ts';
+import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import type { HookSettings } from '../support/github/webhooks.ts';
+import {
+  createDatabase,
+  createTenant,
+  type Service,
+  startReplica,
+  type Tenant,
+  webhookSecret,
+} from '../support/service.ts';
+import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
+
+/*
+ * A service as it should be, with its loops, its webhook and everything; each test spoils one thing, and what the doctor
+ * says then is compared with what it says of the sound one.
+ */
+
+const { publicKey, privateKey } = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
+});
+const events = [
+  'organization',
+  'pull_request',
+  'pull_request_review',
+  'pull_request_review_comment',
+  'pull_request_review_thread',
+  'repository',
+];
+
+let github: GithubStandIn;
+let acme: GithubOrganisation;
+let database: Awaited<ReturnType<typeof createDatabase>>;
+let service: Service;
+let tenant: Tenant;
+let loops: Loops;
+let environment: Environment;
+let grants: GithubStandIn['grants'];
+
+beforeAll(async () => {
+  [github, database] = await Promise.all([startGithub({ app: { id: '4711', publicKey } }), createDatabase()]);
+  grants = structuredClone(github.grants);
+  acme = github.organisation('acme', { name: 'Acme' });
+  acme.member('ada');
+  acme.repository('web').addPullRequest();
+  service = await startReplica(database.url, { GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token });
+  tenant = await createTenant(service, { login: 'acme', githubId: acme.id });
+  await syncMembers(service, tenant.organisation);
+  await importPullRequests(service, tenant.organisation);
+  const rule = { name: 'One', logic: [{ expression: 'true', effect: { action: 'ADD' as const, value: '1' } }] };
+  await service.database.transaction(executor =>
+    applyRuleset(executor, tenant.organisation.id, [{ ...rule, description: '', is_enabled: true }]),
+  );
+  environment = {
+    DATABASE_URL: database.url,
+    GITHUB_API_URL: github.apiUrl,
+    GITHUB_TOKEN: github.token,
+    GITHUB_WEBHOOK_SECRET: webhookSecret,
+    PUBLIC_URL: await service.app.listen({ host: '127.0.0.1', port: 0 }),
+  };
+  loops = startLoops(service);
+});
+afterAll(async () => {
+  await loops.stop();
+  await service.close();
+  await github.close();
+  await database.drop();
+});
+
+beforeEach(async () => {
+  Object.assign(github.grants, structuredClone(grants));
+  github.stopWebhooks();
+});
+afterEach(() => {
+  github.clearFaults();
+  github.uninstallApp(acme);
+});
+
+/** The webhook as README has it set up, but for `settings`; its ping has been answered when this resolves. */
+async function hook(settings: HookSettings & { url?: string; secret?: string } = {}): Promise<void> {
+  const { url = `${environment.PUBLIC_URL}/webhooks/github`, secret = webhookSecret, ...rest } = settings;
+  github.webhookTo(url, secret, rest.ofApp ? undefined : acme, { events, ...rest });
+  await github.delivered();
+}
+
+/** Runs the command in this process, as the program does. */
+async function doctor(change: Record<string, string | undefined>, ...operands: string[]) {
+  const environmentNow = { ...environment, ...change };
+  let output = '';
+  const stdout = new PassThrough().on('data', text => {
+    output += text;
+  });
+  const context: Context = {
+    get config() {
+      return loadConfig(environmentNow);
+    },
+    log: pino({ level: 'silent' }),
+    program: 'pullscore',
+    interrupted: new AbortController().signal,
+    stdout,
+    stderr: process.stderr,
+  };
+  const program = new Command('pullscore').exitOverride();
+  doctorCommand(program, context);
+  for (const command of program.commands) command.option('--json');
+  const failure: unknown = await program.parseAsync(['doctor', ...operands], { from: 'user' }).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (failure !== undefined && !(failure instanceof CommandError)) throw failure;
+  return { output, failed: failure !== undefined };
+}
+
+const show = async (change: Record<string, string | undefined> = {}) => (await doctor(change)).output;
+
+/** What is not in order: `status name: message → action`. */
+async function complaints(change: Record<string, string | undefined> = {}, ...operands: string[]): Promise<string[]> {
+  const { output, failed } = await doctor(change, ...operands, '--json');
+  const { ok, checks } = JSON.parse(output) as { ok: boolean; checks: Finding[] };
+  expect(ok).toBe(!failed);
+  expect(ok).toBe(checks.every(({ status }) => status !== 'problem'));
+  for (const { area, status, message, action } of checks) {
+    expect(Object.keys(areas)).toContain(area);
+    expect(message).toMatch(/^\S.*\S$/);
+    if (status === 'ok') expect(action).toBeNull();
+    if (status === 'warning' || status === 'problem') expect(action).toMatch(/^\S.*\S$/);
+  }
+  return checks
+    .filter(({ status }) => status !== 'ok')
+    .map(
+      ({ status, name, message, action }) => `${status} ${name}: ${message}${action === null ? '' : ` → ${action}`}`,
+    );
+}
+
+test('a service as it should be is well, area by area', async () => {
+  await hook();
+  acme.repository('web').openPullRequest();
+  await github.delivered();
+  await expect.poll(() => complaints(), { timeout: 10_000 }).toEqual([]);
+  const text = await show();
+  expect(text.match(/^[A-Z]\w+$/gm)).toEqual(Object.values(areas));
+  expect(text).toMatch(/✓ PostgreSQL \d+\.\d+ at .*, answers\s+in \d+ ms\./);
+  expect(text).toContain('✓ GitHub takes GITHUB_TOKEN.');
+  expect(text).toMatch(/✓ \d+ of 5000 points of the rate limit are left/);
+  expect(text).toContain(`✓ acme: GitHub delivers to ${environment.PUBLIC_URL}/webhooks/github.`);
+  expect(text).toMatch(/^ {2}✓ 1 process on this database keeps/m);
+  expect(text.match(/✓/g)?.length).toBeGreaterThanOrEqual(18);
+  expect(text.trimEnd()).toMatch(/\nAll is well\.$/);
+});
+
+test('the program ends with 0 for a warning, with 1 and one line for a problem, and prints the findings all the same', async () => {
+  await requireBuild();
+  const [warned, ill, json] = await Promise.all([
+    run(
+      { ...environment, RECONCILE_INTERVAL: '0', GITHUB_API_URL: github.apiUrl, PUBLIC_URL: '' },
+      'doctor',
+      '--organisation',
+      'acme',
+    ),
+    run({ PORT: 'x', WORKER: 'perhaps' }, 'doctor'),
+    run({ PORT: 'x' }, 'doctor', '--json'),
+  ]);
+  expect(warned.stdout).toContain('! RECONCILE_INTERVAL is 0: what a webhook misses is never noticed.');
+  expect(ill).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('✗ PORT must be a whole number from 0 to 65535.'),
+  });
+  expect(ill.stdout).toContain('✗ WORKER must be true or false.');
+  expect(complaintOf(ill)).toMatch(/^pullscore: Something keeps the service from its work/);
+  expect(json.code).toBe(1);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    ok: false,
+    checks: [{ area: 'configuration', status: 'problem' }, { status: 'skipped' }],
+  });
+  // Without PUBLIC_URL any webhook to the path will do, and there is none.
+  expect(warned.code).toBe(1);
+  github.grants.scopes = [];
+  expect(await run({ ...environment, RECONCILE_INTERVAL: '0' }, 'doctor')).toMatchObject({ code: 0 });
+});
+
+describe('of the configuration it tells', () => {
+  test.each<[Record<string, string>, string]>([
+    [
+      { GITHUB_WEBHOOK_SECRET: '' },
+      'warning environment: GITHUB_WEBHOOK_SECRET is not set: webhooks are refused. → Choose',
+    ],
+    [{ PUBLIC_URL: '', HOST: '0.0.0.0' }, 'warning environment: PUBLIC_URL is not set, and HOST is 0.0.0.0'],
+    [{ PUBLIC_URL: 'http://scores.example' }, 'warning environment: PUBLIC_URL is not https'],
+    [{ RECONCILE_INTERVAL: '0' }, 'warning environment: RECONCILE_INTERVAL is 0'],
+  ])('%o', async (change, expected) => {
+    github.grants.scopes = [];
+    const found = (await complaints(change)).filter(line => line.includes(' environment: '));
+    expect(found).toEqual([expect.stringContaining(expected)]);
+  });
+});
+
+describe('of the database it tells', () => {
+  const unseen =
+    "skipped organisations: Organisations, deliveries and upkeep are not looked at: the database can't be used yet.";
+
+  test('that it is not there, and looks at GitHub all the same', async () => {
+    const gone = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
+    expect(await complaints(gone)).toEqual([
+      "problem server: The database server at 127.0.0.1:1 can't be reached: ECONNREFUSED. → Check DATABASE_URL and that the server runs.",
+      unseen,
+      'skipped rights: Rights and webhooks on GitHub are not looked at: the database does not tell of which organisations.',
+    ]);
+    expect(await show(gone)).toContain('✓ GitHub takes GITHUB_TOKEN.');
+  });
+
+  /** Of the same server, and gone after the test. */
+  async function another(options = ''): Promise<string> {
+    const name = `pullscore_doctor_${process.pid}`;
+    await administer(inject('serverUrl'), `create database ${name} ${options}`);
+    onTestFinished(() => administer(inject('serverUrl'), `drop database ${name} with (force)`));
+    const url = new URL(inject('serverUrl'));
+    url.pathname = `/${name}`;
+    return url.href;
+  }
+
+  test('that its schema is not up to date, and leaves it so', async () => {
+    const url = await another();
+    const look = async () => await complaints({ DATABASE_URL: url });
+    const expected = [
+      expect.stringMatching(
+        /^warning server: The schema lacks \d+ migrations of this release\. → .*pullscore migrate$/,
+      ),
+      unseen,
+      expect.stringContaining('skipped rights'),
+    ];
+    expect(await look()).toEqual(expected);
+    expect(await look()).toEqual(expected);
+  });
+
+  test('that its encoding is not UTF-8', async () => {
+    const [first, second] = await complaints({
+      DATABASE_URL: await another(`encoding 'SQL_ASCII' locale 'C' template template0`),
+    });
+    expect(first).toMatch(
+      /^problem server: The database \w+ has the encoding SQL_ASCII, and pullscore needs UTF8\. → Create another one/,
+    );
+    expect(second).toBe(unseen);
+  });
+
+  test('that its user may not change the schema, or writes nothing', async () => {
+    await administer(database.url, 'create role doctor_guest');
+    onTestFinished(() => administer(database.url, 'drop role doctor_guest'));
+    const as = (options: string) => `${database.url}?options=${encodeURIComponent(options)}`;
+    expect((await complaints({ DATABASE_URL: as('-c role=doctor_guest') }))[0]).toMatch(
+      /^problem server: The user doctor_guest may not change the schema of \w+, .*alter database "\w+" owner to "doctor_guest"/,
+    );
+    expect((await complaints({ DATABASE_URL: as('-c default_transaction_read_only=on') }))[0]).toMatch(
+      /^problem server: The server takes no writes/,
+    );
+  });
+});
+
+describe('of GitHub it tells', () => {
+  const unseen = (why: string) => `skipped rights: Rights and webhooks on GitHub are not looked at: ${why}.`;
+
+  test('that there are no credentials', async () => {
+    expect(await complaints({ GITHUB_TOKEN: undefined })).toEqual([
+      expect.stringMatching(
+        /^problem credentials: There are no credentials: nothing can be fetched\. → Set GITHUB_TOKEN,/,
+      ),
+      unseen('there are no credentials that it takes'),
+    ]);
+  });
+
+  test('that it refuses the token, which is not shown', async () => {
+    const wrong = { GITHUB_TOKEN: 'ghp_hush' };
+    expect(await complaints(wrong)).toEqual([
+      "problem credentials: GitHub refused the service's credentials. → Renew GITHUB_TOKEN.",
+      unseen('there are no credentials that it takes'),
+    ]);
+    expect(await show(wrong)).not.toContain('hush');
+  });
+
+  test('that it is not there, by its cause', async () => {
+    const closed = createServer();
+    const port = await new Promise<number>(resolve =>
+      closed.listen(0, '127.0.0.1', () => resolve((closed.address() as { port: number }).port)),
+    );
+    await new Promise(resolve => closed.close(resolve));
+    const cases: [string, RegExp][] = [
+      [`http://127.0.0.1:${port}`, /can't be reached: ECONNREFUSED\. → Check GITHUB_API_URL, and that the network/],
+      ['http://nowhere.invalid', /can't be reached: (ENOTFOUND|EAI_AGAIN)\. → Check the name in GITHUB_API_URL/],
+    ];
+    for (const [url, expected] of cases) {
+      const [first, second] = await complaints({ GITHUB_API_URL: url });
+      expect(first).toMatch(/^problem reach: /);
+      expect(first).toMatch(expected);
+      expect(second).toBe(unseen("it can't be reached"));
+    }
+  });
+
+  test('that something else answers at its address', async () => {
+    expect((await complaints({ GITHUB_API_URL: `${github.apiUrl}/not/here` }))[0]).toBe(
+      'problem credentials: No GitHub API answers at this address. → Check GITHUB_API_URL.',
+    );
+  });
+
+  test('that its clock is another', async () => {
+    const date = new Date(Date.now() - 600_000).toUTCString();
+    github.fault(
+      { kind: 'reply', status: 200, headers: { date }, body: {} },
+      { when: ({ path, authorization }) => path === '/rate_limit' && authorization === undefined },
+    );
+    expect(await complaints()).toContainEqual(
+      "warning reach: The clock of this machine is 10 minutes ahead of GitHub's. → Set it by the network: NTP, such as chrony.",
+    );
+  });
+
+  test('that few points are left, and that the token ends soon', async () => {
+    const ends = new Date(Date.now() + 5 * 86_400_000).toISOString();
+    github.fault(
+      {
+        kind: 'reply',
+        status: 200,
+        headers: { 'github-authentication-token-expiration': ends.replace('T', ' ').replace(/\..*/, ' UTC') },
+        body: { resources: { graphql: { limit: 5_000, remaining: 12, reset: 1_900_000_000 } } },
+      },
+      { when: ({ path, authorization }) => path === '/rate_limit' && authorization !== undefined },
+    );
+    expect((await complaints()).filter(line => line.includes('credentials'))).toEqual([
+      expect.stringContaining(`GITHUB_TOKEN ends on ${ends.slice(0, 10)}. → `),
+      expect.stringContaining('Only 12 of 5000 points of the rate limit are left, until 17:46 UTC. → '),
+    ]);
+  });
+
+  test('that it has asked for patience, and asks it nothing', async () => {
+    const { executor } = service.database;
+    await executor.execute(
+      sql`insert into github_limits (credential, blocked_until) values ('token', now() + interval '10 minutes')`,
+    );
+    onTestFinished(async () => {
+      await executor.execute(sql`delete from github_limits`);
+    });
+    const asked = github.requests.length;
+    expect(await complaints()).toEqual([
+      expect.stringMatching(/^warning patience: GitHub has asked for patience, for 10 minutes more: .* → Wait;/),
+    ]);
+    expect(github.requests).toHaveLength(asked);
+  });
+
+  test('that it asks for patience just now, which all replicas keep to', async () => {
+    onTestFinished(async () => {
+      await service.database.executor.execute(sql`delete from github_limits`);
+    });
+    github.fault(secondaryLimit('300'));
+    await complaints();
+    expect(await complaints()).toEqual([expect.stringContaining('GitHub has asked for patience, for 5 minutes more')]);
+  });
+
+  test('what may not be read, and which permission is missing', async () => {
+    await hook();
+    const refuse = (operation: string, path: string) =>
+      github.fault(
+        {
+          kind: 'reply',
+          status: 200,
+          body: {
+            data: null,
+            errors: [{ type: 'FORBIDDEN', path: [path], message: 'Resource not accessible by personal access token' }],
+          },
+        },
+        { when: request => request.operation === operation },
+      );
+    refuse('Members', 'organization');
+    refuse('PullRequestPage', 'node');
+    expect(await complaints()).toEqual([
+      expect.stringMatching(
+        /^problem members: GitHub does not let GITHUB_TOKEN read the members of acme: Resource not accessible.* → On GitHub, let GITHUB_TOKEN read Members/,
+      ),
+      expect.stringMatching(
+        /^problem pull_requests: GitHub does not let GITHUB_TOKEN read .* → On GitHub, let GITHUB_TOKEN read Pull requests, Issues, Contents and Metadata/,
+      ),
+    ]);
+  });
+
+  test('an organisation that it does not show', async () => {
+    await addOrganisation(service.database.executor, { login: 'nobodys', githubId: null, name: '', photoUrl: '' });
+    onTestFinished(async () => {
+      await service.database.executor.execute(sql`delete from organisations where login = 'nobodys'`);
+    });
+    const found = await complaints({}, '--organisation', 'nobodys');
+    expect(found).toContainEqual(
+      expect.stringMatching(/^problem organisation: GitHub does not show it to GITHUB_TOKEN\. → Check/),
+    );
+    expect(found).toContainEqual(expect.stringMatching(/^skipped hook: /));
+    for (const name of ['rules', 'people', 'scores']) {
+      expect(found).toContainEqual(expect.stringMatching(new RegExp(`^warning ${name}: .*pullscore .*nobodys`)));
+    }
+  });
+
+  test('everything else, where one answer is nonsense', async () => {
+    await hook();
+    github.fault(htmlError(500), { when: ({ operation }) => operation === 'Members' });
+    expect(await complaints()).toEqual([
+      expect.stringMatching(/^problem members: GitHub failed with status 500\. → Try again later\.$/),
+    ]);
+  });
+});
+
+describe('of an App it tells', () => {
+  const app = () => ({ GITHUB_TOKEN: undefined, GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey });
+
+  test('nothing but good where all is, with a webhook of its own', async () => {
+    github.installApp(acme);
+    await hook({ ofApp: true });
+    expect(await complaints(app())).toEqual([]);
+    const text = await show(app());
+    expect(text).toContain('✓ GitHub takes the App Scores.');
+    expect(text).toContain('✓ acme: The App is installed, with all the permissions that it needs.');
+  });
+
+  test("nothing but good where the webhook is the organisation's", async () => {
+    github.installApp(acme);
+    await hook();
+    expect(await complaints(app())).toEqual([]);
+  });
+
+  test('that it is not the one, or not installed', async () => {
+    expect((await complaints({ ...app(), GITHUB_APP_ID: '4712' }))[0]).toMatch(
+      /^problem credentials: .* → Renew GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY\.$/,
+    );
+    expect(await complaints(app())).toEqual([
+      expect.stringMatching(/^problem installation: The App is not installed there\. → Install it/),
+      expect.stringMatching(/^skipped hook: /),
+    ]);
+  });
+
+  test('which permission it lacks', async () => {
+    github.installApp(acme);
+    await hook();
+    delete github.grants.permissions.members;
+    expect(await complaints(app())).toEqual([
+      expect.stringMatching(
+        /^problem installation: The App is installed, but may not read Members .* → On GitHub, give the App the permission/,
+      ),
+    ]);
+  });
+});
+
+describe('of the webhook on GitHub it tells', () => {
+  const page = () => `${github.apiUrl}/organizations/acme/settings/hooks`;
+  const here = () => `${environment.PUBLIC_URL}/webhooks/github`;
+
+  test('that there is none, and how to add it', async () => {
+    expect(await complaints()).toEqual([
+      `problem hook: No webhook on GitHub goes to ${here()}. → Add one at ${page()}/new: ${here()}, content type ` +
+        'application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events Pull requests, Pull request reviews, ' +
+        'Pull request review threads, Pull request review comments, Organizations and Repositories.',
+    ]);
+  });
+
+  test('that it goes elsewhere', async () => {
+    await hook({ url: 'http://127.0.0.1:1/webhooks/github' });
+    expect(await complaints()).toEqual([
+      `problem hook: No webhook on GitHub goes to ${here()}; there is one to http://127.0.0.1:1/webhooks/github. → ` +
+        `Correct its address at ${page()}, or PUBLIC_URL here.`,
+    ]);
+  });
+
+  test.each<[string, HookSettings & { secret?: string }, RegExp]>([
+    [
+      'that it is not active',
+      { active: false },
+      /^problem hook: The webhook on GitHub is not active\. → Tick Active at/,
+    ],
+    [
+      'that its content type is refused',
+      { contentType: 'form' },
+      /^problem hook: The webhook's content type is form: .* → Choose application\/json at/,
+    ],
+    [
+      'that it has no secret',
+      { secret: '' },
+      /^problem hook: The webhook on GitHub has no secret: .* → Give it that of/,
+    ],
+    [
+      'that it does not tell of pull requests',
+      { events: events.filter(event => event !== 'pull_request') },
+      /^problem hook: The webhook on GitHub does not tell of pull_request\. → Choose Pull requests at/,
+    ],
+    [
+      'that it does not tell of reviews and renamings',
+      { events: ['pull_request', 'pull_request_review_thread', 'pull_request_review_comment', 'organization'] },
+      /^warning hook: The webhook on GitHub does not tell of pull_request_review and repository\. → Choose Pull request reviews and Repositories at/,
+    ],
+    [
+      'that its secret is another',
+      { secret: 'another' },
+      /^problem hook: GitHub's latest delivery failed \(ping, \d+ seconds? ago: 401, .*\)\. → Give the webhook on GitHub and/,
+    ],
+  ])('%s', async (_, settings, expected) => {
+    await hook(settings);
+    expect((await complaints())[0]).toMatch(expected);
+  });
+
+  test('that what it delivers does not come in', async () => {
+    const proxy = createServer(socket => socket.destroy());
+    const port = await new Promise<number>(resolve =>
+      proxy.listen(0, '127.0.0.1', () => resolve((proxy.address() as { port: number }).port)),
+    );
+    onTestFinished(() => {
+      proxy.close();
+    });
+    await hook({ url: `http://127.0.0.1:${port}/webhooks/github` });
+    const [failed] = await complaints({ PUBLIC_URL: `http://127.0.0.1:${port}` });
+    expect(failed).toMatch(
+      /^problem hook: GitHub's latest delivery failed \(ping, .*: 502, failed to connect to host\)\. → Let GitHub reach PUBLIC_URL/,
+    );
+  });
+
+  test('that what it delivers failed, but comes in again', async () => {
+    await hook();
+    acme.repository('web').openPullRequest();
+    await github.delivered();
+    const change = (reply: unknown) =>
+      Array.isArray(reply)
+        ? [reply[0], { ...reply[1], status: 'Invalid HTTP Response: 503', status_code: 503 }]
+        : reply;
+    github.fault({ kind: 'alter', change }, { when: ({ path }) => path.endsWith('/deliveries') });
+    expect(await complaints()).toEqual([
+      expect.stringMatching(
+        /^warning hook: 1 of GitHub's last 2 deliveries failed, but not the latest \(ping, .*: 503, .*\)\. → Redeliver/,
+      ),
+    ]);
+  });
+
+  test('what to look at where the credentials may not see it, which is no failure', async () => {
+    github.grants.scopes = ['repo', 'read:org'];
+    const found = await complaints();
+    expect(found).toEqual([
+      expect.stringMatching(
+        /^skipped hook: GITHUB_TOKEN may not see the webhook on GitHub, and need not .*admin:org_hook.* → See for yourself at /,
+      ),
+    ]);
+    expect(found[0]).toContain(`${page()}: ${here()}, content type application/json`);
+    expect(await show()).toContain('All is well.');
+  });
+
+  test('nothing where webhooks are disabled here', async () => {
+    const { executor } = service.database;
+    await setWebhooksEnabled(executor, tenant.organisation.id, false);
+    onTestFinished(() => setWebhooksEnabled(executor, tenant.organisation.id, true));
+    expect(await complaints()).toEqual([
+      'skipped deliveries: Disabled here: deliveries are ignored. → To take them: pullscore webhooks enable --organisation acme',
+      'skipped comparison: Repositories are not compared: webhooks are disabled.',
+    ]);
+  });
+
+  test('without a word that could steer the terminal', async () => {
+    await hook();
+    const evil = 'evil\u001b[2J\u0007\u202e\nnext line';
+    github.fault(
+      {
+        kind: 'alter',
+        change: reply =>
+          Array.isArray(reply) ? reply.map(each => ({ ...each, status: evil, status_code: 500 })) : reply,
+      },
+      { times: 2, when: ({ path }) => path.endsWith('/deliveries') },
+    );
+    expect((await complaints())[0]).toContain('500, evil [2J next line');
+    const text = await show();
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+  });
+});
+
+describe('of the upkeep it tells', () => {
+  async function requests(values: string): Promise<void> {
+    const { executor } = service.database;
+    const columns = 'organisation_id, github_id, node_id, ticket, due_at, attempts, last_error';
+    await executor.execute(
+      sql.raw(
+        `insert into sync_requests (${columns}) values ${values.replaceAll('$acme', `'${tenant.organisation.id}'`)}`,
+      ),
+    );
+    onTestFinished(async () => {
+      await executor.execute(sql`delete from sync_requests`);
+    });
+  }
+  const failing = `($acme, 2, 'PR_2', 1, now() + interval '1 hour', 3, 'Something went wrong.')`;
+  const parked = `($acme, 3, 'PR_3', 1, 'infinity', 8, 'Nothing helps.')`;
+
+  test('which pull requests fail or are parked, and how to take them up again', async () => {
+    await hook();
+    await requests(failing);
+    const retry = 'When that is mended: pullscore webhooks retry --organisation acme';
+    expect(await complaints()).toEqual([
+      `warning requests: 1 pull request could not be synced and is tried again, such as PR_2: Something went wrong. → ${retry}`,
+    ]);
+    await service.database.executor.execute(sql`delete from sync_requests`);
+    await requests(`${failing}, ${parked}`);
+    expect(await complaints()).toEqual([
+      `problem requests: 1 pull request kept failing and is parked, such as PR_3: Nothing helps. → ${retry}`,
+      `warning requests: 1 pull request could not be synced and is tried again. → ${retry}`,
+    ]);
+  });
+
+  test('webhooks status shows them, and webhooks retry takes them up', async () => {
+    await requireBuild();
+    await requests(`${failing}, ${parked}`);
+    const [text, json] = await Promise.all([
+      run(environment, 'webhooks', 'status', '--organisation', 'acme'),
+      runJson(environment, 'webhooks', 'status', '--organisation', 'acme'),
+    ]);
+    expect(text.stdout).toMatch(/^2 pull requests wait to be synced, 2 of them after a failure; of these 1 parked,/m);
+    expect(text.stdout).toMatch(/^PR_3 +8 +parked +Nothing helps\.\nPR_2 +3 +\d{4}-.* Something went wrong\.\n/m);
+    expect(text.stdout).toContain('Take them up again at once: pullscore webhooks retry --organisation acme');
+    const moment = expect.any(Number);
+    expect(json).toMatchObject({
+      waiting: 2,
+      failing: 2,
+      parked: 1,
+      failures: [
+        { pull_request: null, external_id: '3', attempts: 8, reason: 'Nothing helps.', parked: true, due_at: null },
+        { pull_request: null, external_id: '2', attempts: 3, parked: false, requested_at: moment, due_at: moment },
+      ],
+    });
+    const retried = await run(environment, 'webhooks', 'retry', '--organisation', 'acme');
+    expect(retried).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Taken up again: 2 pull requests, 1 of them parked\. /),
+    });
+    // The loops, which it wakes, find that GitHub shows no such pull requests.
+    await expect
+      .poll(() => runJson(environment, 'webhooks', 'status', '--organisation', 'acme'), { timeout: 10_000 })
+      .toMatchObject({ waiting: 0 });
+  });
+
+  test('that nothing does it, what waits for it, and that the comparison is overdue', async () => {
+    await hook();
+    await loops.stop();
+    const { executor } = service.database;
+    const { id } = tenant.organisation;
+    onTestFinished(async () => {
+      loops = startLoops(service);
+      await executor.execute(sql`update organisations set reconcile_due_at = now() + interval '10 minutes'`);
+    });
+    await executor.execute(
+      sql`update organisations set reconcile_due_at = now() - interval '3 hours' where id = ${id}`,
+    );
+    await requests(`($acme, 4, 'PR_4', 1, now() - interval '1 hour', 0, null)`);
+    await expect
+      .poll(() => complaints({ WORKER: 'false' }), { timeout: 10_000 })
+      .toEqual([
+        'warning workers: No process keeps pull requests and scores up to date, and WORKER is false here. → Start one beside the service: pullscore worker',
+        expect.stringMatching(
+          /^problem requests: 1 pull request waits to be synced, the first for 60 minutes\. → Start pullscore serve/,
+        ),
+        expect.stringMatching(/^warning comparison: The comparison with GitHub is overdue since 3 hours\. → Start/),
+      ]);
+  });
+
+  test('that there is no organisation, or not this one', async () => {
+    expect(await complaints({}, '--organisation', 'emca')).toEqual([
+      'problem organisations: There is no organisation emca here. → Add it: pullscore organisation add emca',
+    ]);
+    const empty = await createDatabase();
+    onTestFinished(empty.drop);
+    expect(await complaints({ DATABASE_URL: empty.url })).toEqual([
+      'warning organisations: No organisation is tracked yet. → Add one: pullscore organisation add LOGIN',
+      expect.stringMatching(/^warning workers: /),
+    ]);
+  });
+});
