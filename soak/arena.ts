@@ -1,0 +1,209 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { type App, buildApp } from '../src/app.ts';
+import { loadConfig } from '../src/config.ts';
+import { connectDatabase, type Database } from '../src/database/client.ts';
+import { isDatabaseUnavailable } from '../src/database/failures.ts';
+import type { Deps } from '../src/deps.ts';
+import { createGithub } from '../src/github/client.ts';
+import { startLoops } from '../src/sync/loops.ts';
+import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
+import { signature } from '../test/support/github/webhooks.ts';
+import { startProxy } from '../test/support/proxy.ts';
+
+const webhookSecret = 'a secret of the soak';
+
+export interface Replica {
+  readonly deps: Deps;
+  readonly app: App;
+  /** Errors that no outage explains. */
+  readonly defects: string[];
+  /** Nothing of it reaches PostgreSQL or GitHub any more: to both it looks as after SIGKILL. */
+  kill(): void;
+  close(): Promise<void>;
+}
+
+/** What histories are played in: PostgreSQL, a stand-in for GitHub, and three replicas of the service between them. */
+export interface Arena {
+  readonly github: GithubStandIn;
+  /** Past the replicas, to look at what is stored and to let time pass. */
+  readonly database: Database;
+  readonly kills: number;
+  /** One that lives; which one, `choice` says. */
+  replica(choice: number): Promise<Replica>;
+  /** Ends the replica in the middle of whatever it does; another takes its place. */
+  kill(choice: number): void;
+  /** POSTs one webhook as GitHub does, to the replica that `choice` says. */
+  deliver(choice: number, event: { event: string; payload: object }, guid: string): Promise<Answer>;
+  /** Deletes organisations whose history is over, a while later: a loop may just look at one of them. */
+  forget(organisationIds: readonly string[]): Promise<void>;
+  /** Errors on living replicas that no outage explains, since the last call. */
+  takeDefects(): string[];
+  close(): Promise<void>;
+}
+
+export interface Answer {
+  status: number;
+  body: string;
+}
+
+const places = 3;
+
+/** Milliseconds. */
+const whileLooking = 2_000;
+
+/** @param databaseUrl of a migrated database without organisations */
+export async function openArena(databaseUrl: string): Promise<Arena> {
+  const github = await startGithub();
+  const database = connectDatabase(databaseUrl, pino({ level: 'silent' }));
+  const replicas: (Replica | undefined)[] = await Promise.all(
+    Array.from({ length: places }, () => startReplica(databaseUrl, github)),
+  );
+  const ending = new Set<Promise<void>>();
+  const defects: string[] = [];
+  const over: { organisationIds: readonly string[]; at: number }[] = [];
+  let kills = 0;
+  let closed = false;
+
+  const collect = (replica: Replica) => defects.push(...replica.defects.splice(0));
+
+  /** Keeps account of what need not be waited for now. */
+  const inBackground = (work: Promise<void>) => {
+    const kept = work.finally(() => ending.delete(kept));
+    ending.add(kept);
+  };
+
+  async function replica(choice: number): Promise<Replica> {
+    for (;;) {
+      for (let step = 0; step < places; step += 1) {
+        const found = replicas[(choice + step) % places];
+        if (found !== undefined) return found;
+      }
+      await delay(5);
+    }
+  }
+
+  return {
+    github,
+    database,
+    get kills() {
+      return kills;
+    },
+    replica,
+    kill(choice) {
+      const place = choice % places;
+      const killed = replicas[place];
+      if (killed === undefined || closed) return;
+      kills += 1;
+      replicas[place] = undefined;
+      collect(killed);
+      killed.kill();
+      inBackground(killed.close());
+      inBackground(
+        startReplica(databaseUrl, github).then(started => {
+          replicas[place] = started;
+        }),
+      );
+    },
+    async deliver(choice, { event, payload }, guid) {
+      const { app } = await replica(choice);
+      const body = JSON.stringify(payload);
+      const reply = await app.inject({
+        method: 'POST',
+        url: '/webhooks/github',
+        headers: {
+          'content-type': 'application/json',
+          'x-github-event': event,
+          'x-github-delivery': guid,
+          'x-hub-signature-256': signature(webhookSecret, body),
+        },
+        payload: body,
+      });
+      return { status: reply.statusCode, body: reply.body };
+    },
+    async forget(organisationIds) {
+      over.push({ organisationIds, at: performance.now() });
+      const old = over.filter(({ at }) => performance.now() - at > whileLooking);
+      over.splice(0, old.length);
+      const ids = old.flatMap(each => each.organisationIds);
+      if (ids.length === 0) return;
+      await database.transaction(each =>
+        each.execute(sql`delete from organisations where id = any(${sql.param(ids)}::uuid[])`),
+      );
+    },
+    takeDefects() {
+      for (const each of replicas) if (each !== undefined) collect(each);
+      return defects.splice(0);
+    },
+    async close() {
+      closed = true;
+      while (ending.size > 0) await Promise.all(ending);
+      await Promise.all(replicas.map(each => each?.close()));
+      await database.close();
+      await github.close();
+    },
+  };
+}
+
+/** As `serve` builds it, but for its two ways out, which can be cut. */
+async function startReplica(databaseUrl: string, github: GithubStandIn): Promise<Replica> {
+  const ways = await Promise.all([startProxy(databaseUrl), startProxy(github.apiUrl)]);
+  const [toDatabase, toGithub] = ways;
+  const config = loadConfig({
+    DATABASE_URL: toDatabase.through(databaseUrl),
+    GITHUB_API_URL: toGithub.through(github.apiUrl),
+    GITHUB_TOKEN: github.token,
+    GITHUB_WEBHOOK_SECRET: webhookSecret,
+    RATE_LIMIT: '0',
+    // Longer than a history: an organisation is compared when its history says so.
+    RECONCILE_INTERVAL: '86400',
+  });
+  const defects: string[] = [];
+  let killed = false;
+  const log = pino(
+    { level: 'error', serializers: { err: (error: unknown) => ({ text: describe(error), outage: isOutage(error) }) } },
+    {
+      write(line) {
+        const { msg, err } = JSON.parse(line) as { msg: string; err?: { text: string; outage: boolean } };
+        if (!killed && err?.outage !== true) defects.push(`${msg}: ${err?.text ?? ''}`);
+      },
+    },
+  );
+  const database = connectDatabase(config.databaseUrl ?? '', log);
+  const deps: Deps = {
+    config,
+    log,
+    database,
+    github: createGithub(config.github),
+    migrationsApplied: 0,
+    close: () => database.close(),
+  };
+  const app = await buildApp(deps);
+  const loops = startLoops(deps);
+  return {
+    deps,
+    app,
+    defects,
+    kill() {
+      killed = true;
+      for (const way of ways) {
+        way.refuse();
+        way.cut();
+      }
+    },
+    async close() {
+      await Promise.all([loops.stop(), app.close()]);
+      await database.close();
+      await Promise.all(ways.map(way => way.close()));
+    },
+  };
+}
+
+const describe = (error: unknown) =>
+  error instanceof Error
+    ? `${error.message}${error.cause instanceof Error ? `: ${error.cause.message}` : ''}`
+    : String(error);
+
+/** 40001 and its like after every retry count too: replicas that are killed leave locks for a moment. */
+const isOutage = (error: unknown) => isDatabaseUnavailable(error);

@@ -1,0 +1,254 @@
+/** Holds what is stored against the model. Everything is at rest: no loop has anything to do, and nothing is asked. */
+import { isDeepStrictEqual } from 'node:util';
+import { asc, eq } from 'drizzle-orm';
+import type { Database } from '../src/database/client.ts';
+import {
+  deletedPullRequests,
+  members,
+  organisations,
+  pullRequests,
+  repositories,
+  scoreChanges,
+  webhookDeliveries,
+} from '../src/database/schema.ts';
+import { isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
+import { scoreOf } from './rules.ts';
+import { isMember, isShown } from './versions.ts';
+
+/**
+ * How much must be known: what was acknowledged (`settled`); after a comparison with GitHub, also what no webhook told
+ * of (`compared`); after an import and a reading of the member list, everything that GitHub has (`imported`).
+ */
+export type Stage = 'settled' | 'compared' | 'imported';
+
+type Stored = Awaited<ReturnType<typeof readStored>>;
+type Row = Stored['rows'][number];
+
+export async function readStored({ executor }: Database, organisationId: string) {
+  const of = <Table extends { organisationId: Parameters<typeof eq>[0] }>(table: Table) =>
+    eq(table.organisationId, organisationId);
+  const [joined, tombstones, changes, memberRows, repositoryRows, deliveries, [organisation]] = await Promise.all([
+    executor
+      .select({ row: pullRequests, repository: repositories, author: members })
+      .from(pullRequests)
+      .innerJoin(repositories, eq(repositories.id, pullRequests.repositoryId))
+      .innerJoin(members, eq(members.id, pullRequests.memberId))
+      .where(of(pullRequests)),
+    executor.select().from(deletedPullRequests).where(of(deletedPullRequests)),
+    executor.select().from(scoreChanges).where(of(scoreChanges)).orderBy(asc(scoreChanges.id)),
+    executor.select().from(members).where(of(members)),
+    executor.select().from(repositories).where(of(repositories)),
+    executor.select().from(webhookDeliveries).where(of(webhookDeliveries)),
+    executor.select().from(organisations).where(eq(organisations.id, organisationId)),
+  ]);
+  const rows = joined.map(({ row, repository, author }) => ({
+    ...row,
+    repository: repository.name,
+    repositoryGithubId: repository.githubId,
+    memberGithubId: author.githubId,
+  }));
+  return { rows, tombstones, changes, members: memberRows, repositories: repositoryRows, deliveries, organisation };
+}
+
+/** @returns what is not as it must be, in plain words */
+export async function compare(
+  database: Database,
+  model: Model,
+  organisation: ModelOrganisation,
+  stage: Stage,
+): Promise<string[]> {
+  const stored = await readStored(database, organisation.id);
+  const rows = new Map(stored.rows.map(row => [row.githubId, row]));
+  const known = new Set(model.pullRequests.map(({ source }) => source.id));
+  return [
+    ...model.pullRequests.flatMap(pullRequest => {
+      const row = rows.get(pullRequest.source.id);
+      const differences =
+        row === undefined
+          ? compareAbsent(stored, organisation, pullRequest, stage)
+          : comparePresent(stored, model, organisation, pullRequest, row, stage);
+      return differences.map(text => `${pullRequest.name}: ${text}`);
+    }),
+    ...stored.rows.filter(row => !known.has(row.githubId)).map(row => `${row.url} was never on GitHub`),
+    ...compareScoreChanges(stored),
+    ...compareMembers(stored, organisation, stage),
+    ...compareRepositories(stored, model, organisation, stage),
+    ...compareDeliveries(stored, organisation),
+    ...(stored.organisation?.rulesetVersion === organisation.rulesetVersion
+      ? []
+      : [`ruleset ${stored.organisation?.rulesetVersion} is in force, not ${organisation.rulesetVersion}`]),
+  ].map(text => `${organisation.github.login} (${stage}): ${text}`);
+}
+
+function compareAbsent(
+  { tombstones }: Stored,
+  organisation: ModelOrganisation,
+  pullRequest: ModelPullRequest,
+  stage: Stage,
+): string[] {
+  const { source } = pullRequest;
+  const standing = standingOf(pullRequest, organisation);
+  const { deleted } = standing;
+  const tombstone = tombstones.find(({ githubId }) => githubId === source.id);
+  if (deleted === undefined && tombstone !== undefined) return ['has a tombstone, and was never deleted'];
+  if (deleted !== undefined) {
+    if (tombstone === undefined) return ['was deleted, and has no tombstone'];
+    const { sourceUpdatedAt } = tombstone;
+    if (sourceUpdatedAt < deleted.from || sourceUpdatedAt > deleted.until) {
+      return [`its tombstone is of ${sourceUpdatedAt}, not of ${deleted.from} to ${deleted.until}`];
+    }
+    if (source.updatedAt <= sourceUpdatedAt) return [];
+    // It had changed when it was deleted, which the stored copy did not show yet: whoever fetches it anew brings it back.
+    if (source.updatedAt <= deleted.until && stage !== 'imported') return [];
+  } else if (standing.seen !== undefined) {
+    return ['was stored, and is gone without having been deleted'];
+  }
+  const must = {
+    settled: standing.acknowledged !== undefined,
+    compared: standing.acknowledged !== undefined || standing.memberSinceChange,
+    imported: isMember(source),
+  }[stage];
+  return must && isHere(pullRequest, organisation) ? ["is a member's on GitHub, and not stored"] : [];
+}
+
+function comparePresent(
+  { tombstones, rows }: Stored,
+  model: Model,
+  organisation: ModelOrganisation,
+  pullRequest: ModelPullRequest,
+  row: Row,
+  stage: Stage,
+): string[] {
+  const { source, versions, changed } = pullRequest;
+  const standing = standingOf(pullRequest, organisation);
+  const { seen, deleted } = standing;
+  const differences: string[] = [];
+  const last = versions.length - 1;
+
+  if (rows.filter(({ githubId }) => githubId === source.id).length > 1) differences.push('is stored twice');
+  const matching = versions.flatMap((version, index) =>
+    version.owner === organisation.github && hasColumns(row, version.columns) ? [index] : [],
+  );
+  const version = matching.at(-1) ?? -1;
+  const wasNew = seen?.id !== row.id;
+  const oldest = Math.max(
+    wasNew ? 0 : (seen?.version ?? 0),
+    standing.acknowledged ?? 0,
+    stage === 'compared' && isHere(pullRequest, organisation) && standing.memberSinceChange ? changed : 0,
+    stage === 'imported' && isHere(pullRequest, organisation) ? last : 0,
+  );
+  if (matching.length === 0) {
+    differences.push(`is stored as GitHub never showed it: ${differing(row, versions[last]?.columns)}`);
+  } else if (version < oldest) {
+    differences.push(
+      `is stored as version ${version}, not ${oldest} or later: ${differing(row, versions[oldest]?.columns)}`,
+    );
+  }
+
+  if (standing.formerIds.has(row.id)) differences.push('was deleted, and is back under the same id');
+  if (seen !== undefined && wasNew) differences.push('has a new id without having been deleted');
+  if (deleted !== undefined && row.sourceUpdatedAt <= deleted.from) {
+    differences.push(`was deleted, and is back without a change: of ${row.sourceUpdatedAt}`);
+  }
+  if (tombstones.some(({ githubId }) => githubId === source.id)) differences.push('is stored, and has a tombstone');
+  if (source.author === null || row.memberGithubId !== source.author.id) differences.push("is stored as another's");
+  if (!organisation.members.has(row.memberGithubId)) differences.push('is stored, and its author was never a member');
+  if (stage === 'imported' && seen === undefined && !(isHere(pullRequest, organisation) && isMember(source))) {
+    differences.push('came in by the import, and is no member’s here');
+  }
+  if (row.repositoryGithubId !== source.repository.id) differences.push('is stored in another repository');
+  if (!model.repositoryNames.get(source.repository.id)?.has(row.repository)) {
+    differences.push(`its repository never had the name ${row.repository}`);
+  }
+
+  const { score, breakdown } = scoreOf(organisation.ruleset, row);
+  if (row.score !== score || !isDeepStrictEqual(JSON.parse(row.scoreBreakdown), breakdown)) {
+    differences.push(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${JSON.stringify(breakdown)}`);
+  }
+  if (row.rulesetVersion > organisation.rulesetVersion) {
+    differences.push(`was scored under ruleset ${row.rulesetVersion}, which is not there yet`);
+  }
+
+  const seenVersion = Math.max(oldest, matching.find(index => index >= oldest) ?? 0);
+  standing.seen = { id: row.id, version: seenVersion };
+  return differences;
+}
+
+const hasColumns = (row: Row, columns: object) =>
+  Object.entries(columns).every(([name, value]) => isDeepStrictEqual(row[name as keyof Row], value));
+
+const differing = (row: Row, columns: object | undefined): string =>
+  Object.entries(columns ?? {})
+    .filter(([name, value]) => !isDeepStrictEqual(row[name as keyof Row], value))
+    .map(([name, value]) => `${name} ${JSON.stringify(row[name as keyof Row])}, on GitHub ${JSON.stringify(value)}`)
+    .join('; ');
+
+function compareScoreChanges({ rows, changes }: Stored): string[] {
+  const latest = new Map<string, number>();
+  const differences: string[] = [];
+  for (const { pullRequestId, fromScore, toScore } of changes) {
+    const before = latest.get(pullRequestId) ?? null;
+    if (before !== fromScore)
+      differences.push(`a score change goes from ${fromScore}, and the one before to ${before}`);
+    if (before === toScore) differences.push(`a score change goes from ${before} to the same`);
+    latest.set(pullRequestId, toScore);
+  }
+  for (const { id, score, url } of rows) {
+    if (latest.get(id) !== score) differences.push(`${url} scores ${score}, by its changes ${latest.get(id)}`);
+    latest.delete(id);
+  }
+  if (latest.size > 0) differences.push(`score changes are left of ${latest.size} pull requests that are not stored`);
+  return differences;
+}
+
+function compareMembers(stored: Stored, { github, members: everybody }: ModelOrganisation, stage: Stage): string[] {
+  const differences = stored.members
+    .filter(({ githubId }) => !everybody.has(githubId))
+    .map(({ login }) => `${login} is stored as a member, and never was one`);
+  if (stage !== 'imported') return differences;
+  const now = stored.members.filter(({ leftAt }) => leftAt === null);
+  for (const { githubId, login } of now) {
+    if (!github.members.has(githubId)) differences.push(`${login} is stored as a member, and has left`);
+  }
+  for (const { id, login, name, avatarUrl } of github.members.values()) {
+    const member = now.find(({ githubId }) => githubId === id);
+    if (member?.login !== login || member.name !== (name ?? login) || member.photoUrl !== avatarUrl) {
+      differences.push(`the member ${login} is stored as ${JSON.stringify(member ?? null)}`);
+    }
+  }
+  return differences;
+}
+
+function compareRepositories(
+  stored: Stored,
+  { repositoryNames, pullRequests: all }: Model,
+  { github }: ModelOrganisation,
+  stage: Stage,
+): string[] {
+  const differences = stored.repositories
+    .filter(({ githubId, name }) => !repositoryNames.get(githubId)?.has(name))
+    .map(({ name }) => `there never was a repository ${name}`);
+  if (stage !== 'imported') return differences;
+  for (const { id, fullName } of github.repositories) {
+    // An import passes over a repository without pull requests.
+    if (!all.some(({ source }) => source.repository.id === id && isShown(source))) continue;
+    const repository = stored.repositories.find(({ githubId }) => githubId === id);
+    if (
+      repository === undefined ? stored.rows.some(row => row.repositoryGithubId === id) : repository.name !== fullName
+    ) {
+      differences.push(`the repository ${fullName} is stored as ${repository?.name}`);
+    }
+  }
+  return differences;
+}
+
+function compareDeliveries({ deliveries }: Stored, { acknowledged }: ModelOrganisation): string[] {
+  const pending = deliveries.filter(({ state }) => state !== 'applied');
+  const recorded = new Set(deliveries.map(({ guid }) => guid));
+  return [
+    ...pending.map(({ guid, event }) => `the delivery ${guid} of ${event} is pending for good`),
+    ...[...acknowledged]
+      .filter(guid => !recorded.has(guid))
+      .map(guid => `the delivery ${guid} was acknowledged and lost`),
+  ];
+}

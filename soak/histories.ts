@@ -1,0 +1,77 @@
+import { parseArgs } from 'node:util';
+import { startServer } from './database.ts';
+import { describeCounterexample, playHistories } from './lanes.ts';
+import type { Tally } from './tally.ts';
+
+/** Milliseconds between two lines that tell how far it is. */
+const between = 10_000;
+
+/**
+ * Plays random histories against the service and a model: `--runs N`, `--seed S`. One that ends otherwise than the
+ * model says is made as short as it can be and printed.
+ *
+ * @param operands `--runs N --seed N`
+ * @returns whether all were played and ended as the model says
+ */
+export async function soakHistories(operands: readonly string[]): Promise<boolean> {
+  const { values } = parseArgs({
+    args: [...operands],
+    options: {
+      runs: { type: 'string', default: '10000' },
+      seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000_000)) },
+    },
+  });
+  const [runs, seed] = [Number(values.runs), Number(values.seed)];
+  if (!Number.isInteger(runs) || runs < 1 || !Number.isInteger(seed)) {
+    throw new RangeError('--runs and --seed take whole numbers');
+  }
+  const print = (text: string) => process.stdout.write(`${text}\n`);
+
+  const interrupt = new AbortController();
+  const onInterrupt = () => {
+    print('\nStopping after the histories under way; Ctrl-C again ends at once.');
+    interrupt.abort();
+  };
+  process.once('SIGINT', onInterrupt);
+
+  const begin = performance.now();
+  let told = begin;
+  const onProgress = ({ histories, pullRequests }: Tally) => {
+    const now = performance.now();
+    if (now - told < between) return;
+    told = now;
+    print(`  ${histories} of ${runs} histories, ${pullRequests} pull requests, ${Math.round((now - begin) / 1000)} s`);
+  };
+
+  print(`Playing ${runs} histories, seed ${seed}.`);
+  const server = await startServer();
+  try {
+    const { tally, counterexample } = await playHistories({
+      runs,
+      seed,
+      createDatabase: server.createDatabase,
+      signal: interrupt.signal,
+      onProgress,
+      onFailure: ({ differences }) =>
+        print(`\nA history ends otherwise than the model says; it is made shorter.\n${differences.join('\n')}`),
+    });
+    print(`\n${report(tally, (performance.now() - begin) / 1000)}`);
+    print(
+      counterexample === undefined ? `No difference, seed ${seed}.` : `\n${describeCounterexample(counterexample)}`,
+    );
+    return counterexample === undefined && !interrupt.signal.aborted;
+  } finally {
+    process.off('SIGINT', onInterrupt);
+    await server.close();
+  }
+}
+
+function report({ histories, comparisons, pullRequests, counts }: Tally, seconds: number): string {
+  const rows: [string, number][] = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
+  return [
+    `${histories} histories in ${Math.round(seconds)} s, ${Math.round((1000 * seconds) / Math.max(histories, 1))} ms each:`,
+    ...rows.map(([what, times]) => `${String(times).padStart(9)}  ${what}`),
+    `${String(comparisons).padStart(9)}  comparisons of an organisation with the model`,
+    `${String(pullRequests).padStart(9)}  pull requests in it at the ends`,
+  ].join('\n');
+}

@@ -1,0 +1,118 @@
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import { type Arena, openArena } from './arena.ts';
+import { play } from './play.ts';
+import { describeHistory, type History, history } from './steps.ts';
+import { count, createTally, type Tally } from './tally.ts';
+
+export interface HistoriesOptions {
+  runs: number;
+  seed: number;
+  /** Databases: migrated, without organisations; one for every few hundred histories. */
+  createDatabase(): Promise<{ url: string; drop(): Promise<void> }>;
+  /** Ends after the histories under way. */
+  signal?: AbortSignal;
+  onProgress?: (tally: Tally) => void;
+  /** Told of the first history that fails, before it is made shorter. */
+  onFailure?: (found: Counterexample) => void;
+}
+
+export interface Counterexample {
+  /** Gives the same histories again. */
+  seed: number;
+  /** The history, step by step, as short as it could be made. */
+  steps: string;
+  differences: readonly string[];
+}
+
+export interface HistoriesResult {
+  tally: Tally;
+  counterexample: Counterexample | undefined;
+}
+
+/** Histories at once: more would only wait for each other. */
+const lanes = 10;
+
+/** Histories of one arena: GitHub keeps all that ever was, and grows. */
+const lotSize = 600;
+
+/** Milliseconds that a failing history is made shorter for. */
+const shrinkingTime = 45_000;
+
+/** What happens at once differs from try to try: a shorter history must succeed this often to be taken for harmless. */
+const shrinkingTries = 4;
+
+/** Plays random histories, many at once, until one ends otherwise than the model says. */
+export async function playHistories(options: HistoriesOptions): Promise<HistoriesResult> {
+  const { runs, createDatabase, signal, onProgress, onFailure } = options;
+  const tally = createTally();
+  for (let done = 0, { seed } = options; done < runs && signal?.aborted !== true; done += lotSize, seed += lanes) {
+    const database = await createDatabase();
+    try {
+      const arena = await openArena(database.url);
+      try {
+        const counterexample = await playLot(arena, Math.min(lotSize, runs - done), seed);
+        count(tally, 'replicas killed', arena.kills);
+        count(tally, 'GitHub requests', arena.github.requests.length);
+        if (counterexample !== undefined) return { tally, counterexample };
+      } finally {
+        await arena.close();
+      }
+    } finally {
+      await database.drop();
+    }
+  }
+  return { tally, counterexample: undefined };
+
+  async function playLot(arena: Arena, lotRuns: number, seed: number): Promise<Counterexample | undefined> {
+    let failed: Failure | undefined;
+    await Promise.all(
+      Array.from({ length: Math.min(lanes, lotRuns) }, (_, lane) => {
+        const numRuns = Math.floor(lotRuns / lanes) + (lane < lotRuns % lanes ? 1 : 0);
+        return playLane(arena, { seed: seed + lane, numRuns });
+      }),
+    );
+    return failed?.shortest;
+
+    async function playLane(its: Arena, parameters: { seed: number; numRuns: number }): Promise<void> {
+      const { seed: laneSeed } = parameters;
+      const property = fc.asyncProperty(history, async one => {
+        const shrinking = failed?.seed === laneSeed;
+        if (signal?.aborted || (failed !== undefined && !shrinking)) return;
+        for (let tries = shrinking ? shrinkingTries : 1; tries > 0; tries -= 1) {
+          if (failed !== undefined && performance.now() > failed.shrinkUntil) return;
+          const differences = await playOne(its, one);
+          if (differences.length === 0) continue;
+          const shortest = { seed, steps: describeHistory(one), differences };
+          if (failed === undefined) onFailure?.(shortest);
+          failed = { shrinkUntil: performance.now() + shrinkingTime, ...failed, seed: laneSeed, shortest };
+          throw new Error('the end differs from the model');
+        }
+        onProgress?.(tally);
+      });
+      await fc.check(property, parameters);
+    }
+
+    async function playOne(its: Arena, one: History): Promise<string[]> {
+      try {
+        const differences = await play(its, one, tally);
+        return [...differences, ...its.takeDefects().map(text => `a replica logged: ${text}`)];
+      } catch (error) {
+        return [`the history could not be played: ${inspect(error)}`];
+      }
+    }
+  }
+}
+
+interface Failure {
+  /** Of the lane that found it. */
+  seed: number;
+  shrinkUntil: number;
+  shortest: Counterexample;
+}
+
+/** The difference and how to see it again, for people. */
+export const describeCounterexample = ({ seed, steps, differences }: Counterexample): string =>
+  `seed ${seed}, the shortest history found that ends otherwise than the model says:\n${steps}\n${differences
+    .map(difference => `- ${difference}`)
+    .join('\n')}`;

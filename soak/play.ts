@@ -1,0 +1,281 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
+import { addAccessToken } from '../src/database/access-tokens.ts';
+import { addOrganisation } from '../src/database/organisations.ts';
+import { postponeReconciliation } from '../src/database/reconciliation.ts';
+import { addUser } from '../src/database/users.ts';
+import { type Fault, type GithubStandInRequest, htmlError, secondaryLimit } from '../test/support/github/faults.ts';
+import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
+import type { Arena } from './arena.ts';
+import { compare, type Stage } from './compare.ts';
+import { createGithubSide, type Told } from './github-side.ts';
+import { createModel, isHere, type ModelOrganisation } from './model.ts';
+import { createServiceSide, type Webhook } from './service-side.ts';
+import type { FaultName, GithubStep, History, ServiceStep, Step } from './steps.ts';
+import { count, type Tally } from './tally.ts';
+
+/** Organisations and logins are a history's own, so that many can be played at once. */
+let played = 0;
+
+/** @returns how what is stored differs from the model; nothing where all is well */
+export async function play(
+  arena: Arena,
+  { otherTracked, clockAhead, steps }: History,
+  tally: Tally,
+): Promise<string[]> {
+  const { github, database } = arena;
+  played += 1;
+  // An hour's points, which histories are not to run out of: that GitHub refuses is a step of its own.
+  if (github.limit !== null) github.limit.remaining = github.limit.limit;
+  const side = createGithubSide(github, `${played}`, Math.floor(Date.now() / 1000) + clockAhead);
+  const { acme, other } = side;
+  const own = await addTenant(arena, acme);
+  const organisations = otherTracked ? [own, await addTenant(arena, other)] : [own];
+  const model = createModel(organisations);
+  model.record([], side.repositories);
+  const differences: string[] = [];
+  const service = createServiceSide(arena, tally, differences);
+  const webhooks: Webhook[] = [];
+  const kept: Webhook[] = [];
+  const takeAway: (() => void)[] = [];
+  const background = new Set<Promise<void>>();
+  /** An import that was broken off goes on where it was: what it had passed is read by the one after. */
+  const interrupted = new Set<ModelOrganisation>();
+  const isOwn = ({ variables: { login, repository, ids } }: GithubStandInRequest) =>
+    login === acme.login ||
+    side.repositories.some(({ nodeId }) => nodeId === repository) ||
+    (Array.isArray(ids) && model.pullRequests.some(({ source }) => ids.includes(source.nodeId)));
+
+  const inBackground = (work: Promise<unknown>) => {
+    const all = work.then(
+      () => undefined,
+      error => {
+        differences.push(`a step in the background failed: ${error}`);
+      },
+    );
+    const done = all.finally(() => background.delete(done));
+    background.add(done);
+  };
+  const joinBackground = async () => {
+    while (background.size > 0) await Promise.all(background);
+  };
+
+  async function tell({ event, pullRequest }: Told, { fate, via }: { fate: string; via: number }): Promise<void> {
+    const { organization } = event.payload as { organization?: { id: number } };
+    const organisation = organisations.find(each => each.github.id === organization?.id);
+    const webhook: Webhook = { guid: randomUUID(), event, organisation, pullRequest, tries: 0 };
+    webhooks.push(webhook);
+    count(tally, `webhooks ${fate}`);
+    if (fate === 'kept') kept.push(webhook);
+    if (fate === 'sent') await service.deliver(webhook, via);
+    if (fate === 'doubled') {
+      // Which of them is the first, nobody knows.
+      webhook.tries += 1;
+      await Promise.all([service.deliver(webhook, via), service.deliver(webhook, via + 1)]);
+    }
+  }
+
+  const importAll = async (organisation: ModelOrganisation, via: number) => {
+    const done = await service.importAll(organisation, via);
+    if (!done) interrupted.add(organisation);
+    return done;
+  };
+
+  /** One after the other, a second apart: GitHub's times are whole seconds, and the next comparison is minutes away. */
+  let reconciling = Promise.resolve();
+  const reconcile = (organisation: ModelOrganisation, via: number, isDue = false) => {
+    if (!isDue) side.tick(1);
+    reconciling = service.reconcile(organisation, via, isDue);
+    return reconciling;
+  };
+
+  /** Has what was missed looked for at once. */
+  const enableWebhooks = (organisation: ModelOrganisation, via: number) => {
+    side.tick(1);
+    return service.setWebhooks(organisation, true, via);
+  };
+
+  async function look(stage: Stage): Promise<void> {
+    for (const organisation of organisations) {
+      const found = await compare(database, model, organisation, stage);
+      differences.push(...found);
+      tally.comparisons += 1;
+    }
+  }
+
+  async function settle(stage: Stage): Promise<void> {
+    await joinBackground();
+    await service.settle(organisations);
+    await look(stage);
+  }
+
+  async function serve(step: ServiceStep & { via: number }): Promise<void> {
+    const { via } = step;
+    switch (step.kind) {
+      case 'tick':
+        side.tick(step.seconds);
+        return;
+      case 'deliver': {
+        const [webhook] = kept.splice(step.webhook % Math.max(kept.length, 1), 1);
+        if (webhook !== undefined) await service.deliver(webhook, via);
+        return;
+      }
+      case 'redeliver': {
+        const webhook = webhooks[step.webhook % webhooks.length];
+        if (webhook !== undefined) await service.deliver(webhook, via);
+        return;
+      }
+      case 'delete':
+      case 'refresh': {
+        const pullRequest = model.pullRequests[step.pullRequest % model.pullRequests.length];
+        if (pullRequest === undefined) return;
+        const organisation = organisations.find(each => isHere(pullRequest, each)) ?? own;
+        if (step.kind === 'delete') return service.remove(pullRequest, organisation, via);
+        const isQuiet = step.awaited && background.size === 0;
+        const done = service.refresh(pullRequest, organisation, via, isQuiet);
+        return step.awaited ? done : inBackground(done);
+      }
+      case 'apply rules':
+        return service.applyRules(own, step.rules, via);
+      case 'webhooks':
+        await reconciling;
+        if (!step.enabled) return service.setWebhooks(own, false, via);
+        await enableWebhooks(own, via);
+        return inBackground(reconcile(own, via, true));
+      case 'import recent':
+      case 'import': {
+        const done = step.kind === 'import' ? importAll(own, via) : service.importAll(own, via, side.now() - 1);
+        if (!step.awaited) return inBackground(done);
+        await done;
+        return;
+      }
+      case 'compare': {
+        await reconciling;
+        if (!own.webhooksEnabled) return;
+        const done = reconcile(own, via);
+        return step.awaited ? done : inBackground(done);
+      }
+      case 'sync members': {
+        const done = service.syncMembers(own, via);
+        if (!step.awaited) return inBackground(done);
+        await done;
+        return;
+      }
+      case 'kill':
+        inBackground(delay(step.after).then(() => arena.kill(via)));
+        return;
+      case 'fault':
+        takeAway.push(
+          github.fault(
+            faultOf(
+              step.fault,
+              model.pullRequests.map(({ source }) => source.nodeId),
+            ),
+            { times: step.times, when: isOwn },
+          ),
+        );
+        return;
+      case 'settle':
+        return settle('settled');
+    }
+  }
+
+  async function take(step: Step): Promise<void> {
+    count(tally, `step ${step.kind}`);
+    if (!('fate' in step)) return serve(step);
+    const told = side.take(step as GithubStep, model);
+    if (told !== undefined) await tell(told, step);
+  }
+
+  /** Everything that is still to come comes, GitHub fails no longer, and what nobody told of is looked for. */
+  async function end(): Promise<void> {
+    for (const remove of takeAway) remove();
+    for (const webhook of kept.reverse()) await service.deliver(webhook, 0);
+    await joinBackground();
+    await reconciling;
+    await settle('settled');
+    for (const organisation of organisations) {
+      const isOff = !organisation.webhooksEnabled;
+      if (isOff) await enableWebhooks(organisation, 0);
+      await reconcile(organisation, 0, isOff);
+    }
+    await settle('compared');
+    for (const organisation of organisations) {
+      while (!(await service.syncMembers(organisation, 0))) await delay(10);
+      for (let left = interrupted.has(organisation) ? 2 : 1; left > 0; ) {
+        if (await service.importAll(organisation, 0)) left -= 1;
+        else await delay(10);
+      }
+    }
+    await settle('imported');
+    tally.pullRequests += model.pullRequests.length;
+  }
+
+  try {
+    for (const step of steps) {
+      await take(step);
+      if (differences.length > 0) break;
+    }
+    if (differences.length === 0) await end();
+  } finally {
+    for (const remove of takeAway) remove();
+    await joinBackground();
+    await arena.forget(organisations.map(({ id }) => id));
+  }
+  tally.histories += 1;
+  return differences;
+}
+
+async function addTenant({ database: { executor } }: Arena, github: GithubOrganisation): Promise<ModelOrganisation> {
+  const { login, id: githubId } = github;
+  const organisation = await addOrganisation(executor, { login, githubId, name: login, photoUrl: github.avatarUrl });
+  const user =
+    organisation &&
+    (await addUser(executor, { organisationId: organisation.id, name: 'Ada', email: 'ada@example.com', photoUrl: '' }));
+  if (organisation === undefined || user === undefined) throw new Error(`${login} is there already`);
+  // It is compared when the history says so.
+  await postponeReconciliation(executor, organisation.id, 1_000_000);
+  const token = generateAccessToken();
+  await addAccessToken(executor, {
+    organisationId: organisation.id,
+    userId: user.id,
+    name: '',
+    tokenHash: hashAccessToken(token),
+    scopes: ['read', 'sync', 'delete'],
+    expiresAt: null,
+  });
+  return {
+    github,
+    id: organisation.id,
+    token,
+    webhooksEnabled: true,
+    ruleset: [],
+    rulesetVersion: 0,
+    members: new Map(),
+    acknowledged: new Set(),
+  };
+}
+
+function faultOf(name: FaultName, nodeIds: string[]): Fault {
+  switch (name) {
+    case '500':
+      return { kind: 'reply', status: 500, body: '' };
+    case '502':
+      return htmlError(502);
+    case 'html 503':
+      return htmlError(503);
+    case 'rate limit':
+      return secondaryLimit('1');
+    case 'reset':
+      return { kind: 'reset' };
+    case 'truncate':
+      return { kind: 'truncate' };
+    case 'delay':
+      return { kind: 'delay', milliseconds: 15 };
+    case 'broken':
+      return { kind: 'broken', nodeIds };
+    case 'broken field':
+      return { kind: 'broken', nodeIds, field: 'files' };
+  }
+}

@@ -1,0 +1,87 @@
+import type { StoredPullRequest } from '../src/database/pull-requests.ts';
+import type { BreakdownEntry, RuleAction, RuleDefinition } from '../src/scoring/ruleset.ts';
+
+/** A stored pull request with its repository's name. */
+export type ScoredFacts = StoredPullRequest & { repository: string };
+
+/** The effect as anybody reads the rule; undefined where its condition does not hold. */
+type Effect = (facts: ScoredFacts) => number | undefined;
+
+const rule = (name: string, action: RuleAction, expression: string, value: string, effect: Effect) => ({
+  name,
+  action,
+  expression,
+  value,
+  effect,
+});
+
+/** Rules that between them read every kind of fact, each with what it means in plain terms. */
+export const rulePool = [
+  rule('Merged', 'ADD', 'merged', '10', f => (f.state === 'merged' ? 10 : undefined)),
+  rule('Open', 'SUBTRACT', 'state == "open" || draft', '1', f => (f.state === 'open' || f.draft ? 1 : undefined)),
+  rule('Size', 'ADD', 'size > 0', 'min(50, per(size, 3))', f =>
+    Math.min(50, Math.floor((f.additions + f.deletions) / 3)),
+  ),
+  rule('Halves', 'SUBTRACT', 'commits > 1', 'commits / 2', f =>
+    f.commits > 1 ? Math.round(f.commits / 2) : undefined,
+  ),
+  rule('Approved', 'ADD', 'approvals > 0', '3 * approvals', f => 3 * f.approvals),
+  rule('Objections', 'SUBTRACT', 'changes_requested > 0 && reviews > 1', 'reviews', f =>
+    f.changesRequested > 0 && f.reviews > 1 ? f.reviews : undefined,
+  ),
+  rule('Talk', 'ADD', 'true', 'comments', f => f.comments),
+  rule('Bug', 'ADD', 'has_label("BUG")', '5', f => (f.labels.includes('bug') ? 5 : undefined)),
+  rule('Fix', 'ADD', 'contains(title, "fix")', '2', f => (f.title.includes('fix') ? 2 : undefined)),
+  rule('Text', 'ADD', 'true', 'length(body)', f => [...f.body].length),
+  rule('Quick', 'ADD', 'hours_to_merge <= 24', '8', f =>
+    f.mergedAt !== null && f.mergedAt - f.createdAt <= 86_400 ? 8 : undefined,
+  ),
+  rule('First review', 'ADD', 'true', 'hours_to_first_review * 3600', f =>
+    f.firstReviewAt === null ? undefined : f.firstReviewAt - f.createdAt,
+  ),
+  rule('Moved', 'ADD', 'contains(repository, "-moved")', '7', f => (f.repository.includes('-moved') ? 7 : undefined)),
+  rule('Bot', 'SUBTRACT', 'author_is_bot', '4', f => (f.authorIsBot ? 4 : undefined)),
+  rule('Fork', 'ADD', 'from_fork && author_association == "MEMBER"', '1', f =>
+    f.fromFork && f.authorAssociation === 'MEMBER' ? 1 : undefined,
+  ),
+  rule('Milestone', 'ADD', 'milestone != "bug"', '2', f =>
+    f.milestone !== null && f.milestone !== 'bug' ? 2 : undefined,
+  ),
+  rule(
+    'Files',
+    'ADD',
+    'any_file("src/**")',
+    '2 * count_files("src/**")',
+    f => 2 * f.files.filter(path => path.startsWith('src/')).length,
+  ),
+  rule('Issues', 'ADD', 'linked_issues > 0 && base != "main"', 'linked_issues', f =>
+    f.base === 'main' ? undefined : f.linkedIssues,
+  ),
+] as const;
+
+/** Some rules of the pool, in this order. */
+export type Ruleset = readonly { place: number; enabled: boolean }[];
+
+const pooled = (ruleset: Ruleset) =>
+  ruleset.flatMap(({ place, enabled }) => {
+    const found = rulePool[place];
+    return found === undefined ? [] : [{ ...found, enabled }];
+  });
+
+export const definitionsOf = (ruleset: Ruleset): RuleDefinition[] =>
+  pooled(ruleset).map(({ name, expression, action, value, enabled }) => ({
+    name,
+    description: '',
+    is_enabled: enabled,
+    logic: [{ expression, effect: { action, value } }],
+  }));
+
+/** What the rules come to, worked out without the service's language. */
+export function scoreOf(ruleset: Ruleset, facts: ScoredFacts): { score: number; breakdown: BreakdownEntry[] } {
+  const breakdown = pooled(ruleset).flatMap(({ name, action, expression, effect, enabled }) => {
+    const points = enabled ? (effect(facts) ?? 0) : 0;
+    return points === 0 ? [] : [{ name, action, effect: points, expression }];
+  });
+  const score = breakdown.reduce((sum, { action, effect }) => sum + (action === 'ADD' ? effect : -effect), 0);
+  return { score, breakdown };
+}

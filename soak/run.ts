@@ -1,0 +1,23 @@
+/** What takes long: `npm run soak` plays random histories, `npm run soak -- kill` kills processes. */
+import { soakHistories } from './histories.ts';
+import { soakKills } from './kill.ts';
+
+/** Each takes the operands that follow and tells whether all is well. @throws RangeError or TypeError on wrong ones */
+const soaks: Record<string, (operands: readonly string[]) => Promise<boolean>> = {
+  histories: soakHistories,
+  kill: soakKills,
+};
+
+const operands = process.argv.slice(2);
+const name = operands[0]?.startsWith('-') === false ? operands.shift() : 'histories';
+const soak = soaks[name ?? ''];
+try {
+  if (soak === undefined) throw new RangeError(`There is no soak ${name}; there are ${Object.keys(soaks).join(', ')}`);
+  process.exitCode = (await soak(operands)) ? 0 : 1;
+} catch (error) {
+  const isUsage =
+    error instanceof RangeError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true;
+  if (!isUsage) throw error;
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exitCode = 2;
+}

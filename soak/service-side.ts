@@ -1,0 +1,272 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import { isDatabaseUnavailable } from '../src/database/failures.ts';
+import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
+import { applyRuleset } from '../src/database/rules.ts';
+import { ServiceError } from '../src/errors.ts';
+import { formatId } from '../src/ids.ts';
+import { importPullRequests } from '../src/sync/import.ts';
+import { syncMembers } from '../src/sync/members.ts';
+import { reconcileOrganisation } from '../src/sync/reconcile.ts';
+import type { WebhookEvent } from '../test/support/github/events.ts';
+import type { Arena, Replica } from './arena.ts';
+import { isHere, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
+import { definitionsOf, type Ruleset } from './rules.ts';
+import { count, type Tally } from './tally.ts';
+import { isMember } from './versions.ts';
+
+export interface Webhook {
+  guid: string;
+  event: WebhookEvent;
+  /** Whose webhook it is; undefined where they are not tracked. */
+  organisation: ModelOrganisation | undefined;
+  pullRequest: ModelPullRequest | undefined;
+  tries: number;
+}
+
+/** What clients, operators and GitHub do to the service. What it may not answer is written to `differences`. */
+export interface ServiceSide {
+  deliver(webhook: Webhook, via: number): Promise<void>;
+  /** Through the API, until there is an answer. */
+  remove(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number): Promise<void>;
+  /** @param isQuiet nothing else happens meanwhile: afterwards what GitHub has is stored */
+  refresh(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number, isQuiet: boolean): Promise<void>;
+  applyRules(organisation: ModelOrganisation, ruleset: Ruleset, via: number): Promise<void>;
+  setWebhooks(organisation: ModelOrganisation, enabled: boolean, via: number): Promise<void>;
+  /** Once; false where GitHub or the replica failed on the way. @param since of GitHub's seconds; undefined is all */
+  importAll(organisation: ModelOrganisation, via: number, since?: number): Promise<boolean>;
+  /** Once; false where GitHub or the replica failed on the way. */
+  syncMembers(organisation: ModelOrganisation, via: number): Promise<boolean>;
+  /** Makes the organisation due for comparison, unless it is already, and sees it through. */
+  reconcile(organisation: ModelOrganisation, via: number, isDue?: boolean): Promise<void>;
+  /** Until no pull request waits to be fetched or scored. Leases and waits run out, as if time went by. */
+  settle(organisations: readonly ModelOrganisation[]): Promise<void>;
+}
+
+/** Milliseconds without progress after which leases of replicas that may be dead are let run out. */
+const patience = 100;
+
+/** Milliseconds after which it is given up that anything settles. */
+const mostPatience = 15_000;
+
+/** Those that the service acts on. */
+const interesting =
+  /^(pull_request(_review|_review_comment|_review_thread)?\b|organization (member_added|member_removed)$|repository (renamed|transferred)$)/;
+
+export function createServiceSide(arena: Arena, tally: Tally, differences: string[]): ServiceSide {
+  const { executor } = arena.database;
+
+  /** Tries on, as an operator would, where a replica was killed at it. @throws what no outage explains */
+  async function insist<Result>(via: number, work: (replica: Replica) => Promise<Result>): Promise<Result> {
+    for (let tried = 0; ; tried += 1) {
+      try {
+        return await work(await arena.replica(via + tried));
+      } catch (error) {
+        if (!isDatabaseUnavailable(error) || tried === 50) throw error;
+        await delay(20);
+      }
+    }
+  }
+
+  /** False where GitHub or the replica failed. @throws what neither explains */
+  async function attempt(via: number, work: (replica: Replica) => Promise<unknown>): Promise<boolean> {
+    try {
+      await work(await arena.replica(via));
+      return true;
+    } catch (error) {
+      const explained =
+        error instanceof ServiceError || isDatabaseUnavailable(error) || (error as Error).name === 'AbortError';
+      if (!explained) throw error;
+      return false;
+    }
+  }
+
+  /** Waits, blocks and leases of these organisations end now, and the loops hear of it. */
+  const passTime = (ids: readonly string[]) =>
+    arena.database.transaction(each =>
+      each.execute(sql`
+        with limits as (delete from github_limits),
+          requests as (update sync_requests set due_at = now() where organisation_id = any(${sql.param(ids)}::uuid[])
+            and due_at > now())
+        select pg_notify('pullscore', 'sync'), pg_notify('pullscore', 'rescore')`),
+    );
+
+  async function call(method: 'DELETE' | 'GET' | 'PUT', url: string, token: string, via: number) {
+    const { app } = await arena.replica(via);
+    const reply = await app.inject({ method, url, headers: { authorization: `Bearer ${token}` } });
+    if (reply.statusCode === 500) differences.push(`${method} ${url} was answered with 500`);
+    return reply;
+  }
+
+  return {
+    async deliver(webhook, via) {
+      const { event, guid, organisation, pullRequest } = webhook;
+      const name = `${event.event} ${event.action}`;
+      const wasTried = webhook.tries > 0;
+      webhook.tries += 1;
+      const { status, body } = await arena.deliver(via, event, guid);
+      count(tally, `deliveries answered ${status}`);
+      // A replica that was killed at it, which is as good as no answer.
+      if (status === 503) return;
+      const expected =
+        organisation === undefined
+          ? 'not one that is tracked|nothing depends'
+          : !interesting.test(name)
+            ? 'nothing depends'
+            : !organisation.webhooksEnabled
+              ? 'webhooks are disabled'
+              : wasTried
+                ? 'Taken|applied already'
+                : 'Taken';
+      if (!new RegExp(expected).test(body) || (status === 202) !== body.includes('Taken')) {
+        differences.push(`a delivery of ${name} was answered ${status} ${body}, not “${expected}”`);
+      }
+      if (status !== 202 || organisation === undefined) return;
+      organisation.acknowledged.add(guid);
+      if (pullRequest !== undefined && isHere(pullRequest, organisation) && isMember(pullRequest.source)) {
+        standingOf(pullRequest, organisation).acknowledged = pullRequest.versions.length - 1;
+      }
+    },
+
+    async remove(pullRequest, organisation, via) {
+      const { rows } = await executor.execute<{ id: string; updated_at: string }>(sql`
+        select id, extract(epoch from source_updated_at)::bigint as updated_at from pull_requests
+        where organisation_id = ${organisation.id} and github_id = ${pullRequest.source.id}`);
+      const [row] = rows;
+      if (row === undefined) return;
+      let unheard = false;
+      for (let tried = 0; ; tried += 1) {
+        const { statusCode, body } = await call(
+          'DELETE',
+          `/2025-04/pull-requests/${formatId('pr', row.id)}`,
+          organisation.token,
+          via + tried,
+        );
+        if (statusCode === 200) break;
+        // Deleted by the try whose answer was lost.
+        if (statusCode === 404 && unheard) break;
+        if (statusCode !== 503 || tried === 50) {
+          differences.push(`deleting ${pullRequest.name} was answered ${statusCode} ${body}`);
+          return;
+        }
+        unheard = true;
+        await delay(20);
+      }
+      const standing = standingOf(pullRequest, organisation);
+      standing.formerIds.add(row.id);
+      standing.deleted = { from: Number(row.updated_at), until: pullRequest.source.updatedAt };
+      standing.seen = undefined;
+      standing.acknowledged = undefined;
+      count(tally, 'pull requests deleted here');
+    },
+
+    async refresh(pullRequest, organisation, via, isQuiet) {
+      const { rows } = await executor.execute<{ id: string }>(sql`
+        select id from pull_requests
+        where organisation_id = ${organisation.id} and github_id = ${pullRequest.source.id}`);
+      const [row] = rows;
+      if (row === undefined) return;
+      const before = pullRequest.versions.length - 1;
+      const url = `/2025-04/pull-requests/${formatId('pr', row.id)}/sync`;
+      const { statusCode, body } = await call('PUT', url, organisation.token, via);
+      count(tally, `refreshes answered ${statusCode}`);
+      if (!isQuiet || statusCode === 502 || statusCode === 503 || statusCode === 504) return;
+      const expected = isHere(pullRequest, organisation) ? 200 : 404;
+      if (statusCode !== expected) {
+        differences.push(`refreshing ${pullRequest.name} was answered ${statusCode} ${body}, not ${expected}`);
+      }
+      if (statusCode !== 200) return;
+      const { title } = JSON.parse(body).data;
+      const now = pullRequest.versions[before]?.columns.title;
+      if (title !== now) differences.push(`refreshing ${pullRequest.name} returned the title ${title}, not ${now}`);
+      standingOf(pullRequest, organisation).seen = { id: row.id, version: before };
+    },
+
+    async applyRules(organisation, ruleset, via) {
+      const rules = definitionsOf(ruleset);
+      await insist(via, ({ deps }) => deps.database.transaction(each => applyRuleset(each, organisation.id, rules)));
+      const same = JSON.stringify(rules) === JSON.stringify(definitionsOf(organisation.ruleset));
+      if (!same || organisation.rulesetVersion === 0) organisation.rulesetVersion += 1;
+      organisation.ruleset = ruleset;
+    },
+
+    async setWebhooks(organisation, enabled, via) {
+      await insist(via, ({ deps }) => setWebhooksEnabled(deps.database.executor, organisation.id, enabled));
+      organisation.webhooksEnabled = enabled;
+    },
+
+    importAll: (organisation, via, since) =>
+      attempt(via, async ({ deps }) => {
+        const interrupt = new AbortController();
+        await importPullRequests(deps, await getOrganisation(deps.database.executor, organisation.id), {
+          since,
+          signal: interrupt.signal,
+          // An operator who won't wait for GitHub stops it, and goes on with it later.
+          onProgress: ({ waitingSeconds }) => waitingSeconds !== undefined && interrupt.abort(),
+        });
+      }),
+
+    syncMembers: (organisation, via) =>
+      attempt(via, async ({ deps }) =>
+        syncMembers(deps, await getOrganisation(deps.database.executor, organisation.id)),
+      ),
+
+    async reconcile({ id, github }, via, isDue = false) {
+      const makeDue = () =>
+        arena.database.transaction(each =>
+          each.execute(sql`
+            with limits as (delete from github_limits)
+            update organisations set reconcile_due_at = now() where id = ${id}`),
+        );
+      if (!isDue) await makeDue();
+      let waited = performance.now();
+      for (const begin = waited; ; ) {
+        await attempt(via, ({ deps }) => reconcileOrganisation(deps));
+        const { rows } = await executor.execute<{ seconds: number }>(
+          sql`select extract(epoch from reconcile_due_at - now())::float8 as seconds from organisations where id = ${id}`,
+        );
+        const seconds = rows[0]?.seconds ?? 0;
+        // Next in its turn: it has been compared.
+        if (seconds > 3_600) return;
+        const now = performance.now();
+        if (now - begin > mostPatience) {
+          differences.push(`${github.login} is not compared with GitHub: due in ${seconds} s`);
+          return;
+        }
+        // Longer than a lease: it failed, and waits. Else another is at it, or was killed at it.
+        if (seconds > 11 || now - waited > patience) {
+          await makeDue();
+          waited = now;
+        } else if (seconds > 0) await delay(8);
+      }
+    },
+
+    async settle(organisations) {
+      const ids = organisations.map(({ id }) => id);
+      const begin = performance.now();
+      let progressed = begin;
+      for (let before = ''; ; ) {
+        const { rows } = await executor.execute<{ requests: number; failed: number; ranges: number; last: string }>(sql`
+          select count(*)::int as requests,
+            count(*) filter (where last_error is not null and due_at > now())::int as failed,
+            (select count(*)::int from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[])) as ranges,
+            max(last_error) as last
+          from sync_requests where organisation_id = any(${sql.param(ids)}::uuid[])`);
+        const [state] = rows;
+        if (state === undefined || (state.requests === 0 && state.ranges === 0)) return;
+        const now = performance.now();
+        if (now - begin > mostPatience) {
+          differences.push(`nothing settles: ${JSON.stringify(state)}`);
+          return;
+        }
+        if (JSON.stringify(state) !== before) progressed = now;
+        before = JSON.stringify(state);
+        if (state.failed > 0 || now - progressed > patience) {
+          await passTime(ids);
+          progressed = now;
+        }
+        await delay(12);
+      }
+    },
+  };
+}

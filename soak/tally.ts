@@ -1,0 +1,14 @@
+/** What was done, for the report at the end. */
+export interface Tally {
+  histories: number;
+  /** Times that something was held against the model, and how many stored pull requests in all. */
+  comparisons: number;
+  pullRequests: number;
+  readonly counts: Map<string, number>;
+}
+
+export const createTally = (): Tally => ({ histories: 0, comparisons: 0, pullRequests: 0, counts: new Map() });
+
+export function count(tally: Tally, what: string, by = 1): void {
+  tally.counts.set(what, (tally.counts.get(what) ?? 0) + by);
+}

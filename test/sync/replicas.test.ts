@@ -1,0 +1,147 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startLoops } from '../../src/sync/loops.ts';
+import { type Running, requireBuild, start } from '../commands/support.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { deliver } from '../support/github/webhooks.ts';
+import { webhookSecret } from '../support/service.ts';
+import { type Home, newHome, startWorld, stored, storedPullRequests, sync, type World } from './support.ts';
+
+const hour = 3_600;
+
+/** Runs before anything else in a process, and puts its clock wrong. */
+const withClockAhead = (seconds: number) =>
+  `--import=data:text/javascript,${encodeURIComponent(`
+    const RealDate = Date;
+    globalThis.Date = class extends RealDate {
+      constructor(...parts) { parts.length === 0 ? super(RealDate.now() + ${seconds * 1000}) : super(...parts); }
+      static now() { return RealDate.now() + ${seconds * 1000}; }
+    };`)}`;
+
+let world: World;
+let webhookUrl: string;
+/** Processes of their own, whose clocks are an hour behind, right, and an hour ahead. */
+let workers: Running[];
+
+beforeAll(async () => {
+  [world] = await Promise.all([startWorld(), requireBuild()]);
+  webhookUrl = `${await world.service.app.listen({ port: 0, host: '127.0.0.1' })}/webhooks/github`;
+  workers = [-hour, 0, hour].map(ahead =>
+    start(
+      {
+        NODE_OPTIONS: withClockAhead(ahead),
+        DATABASE_URL: world.service.database.url,
+        GITHUB_API_URL: world.github.apiUrl,
+        GITHUB_TOKEN: world.github.token,
+        RECONCILE_INTERVAL: '0',
+      },
+      'worker',
+    ),
+  );
+  await Promise.all(workers.map(worker => worker.shows(/ready/)));
+});
+
+afterAll(async () => {
+  for (const { child } of workers ?? []) child.kill('SIGKILL');
+  await Promise.all((workers ?? []).map(({ ended }) => ended));
+  await world?.close();
+});
+
+/** Waits as long as it must for what is asked about, and no longer. */
+async function until(condition: () => Promise<boolean>, milliseconds: number): Promise<number> {
+  const begin = performance.now();
+  while (!(await condition())) {
+    if (performance.now() - begin > milliseconds) throw new Error(`not within ${milliseconds} ms`);
+    await delay(10);
+  }
+  return performance.now() - begin;
+}
+
+async function requestsOf(home: Home): Promise<{ leased: boolean }[]> {
+  const { rows } = await world.service.database.executor.execute<{ leased: boolean }>(sql`
+    select due_at > now() as leased from sync_requests where organisation_id = ${home.organisation.id}`);
+  return rows;
+}
+
+const tell = async (event: Parameters<typeof deliver>[2]) =>
+  expect((await deliver(webhookUrl, webhookSecret, event)).status).toBe(202);
+
+test('replicas whose clocks and GitHub’s are hours apart keep the order of changes', async () => {
+  const homes = [await newHome(world), await newHome(world), await newHome(world)];
+  const opened: [Home, PullRequest][] = [];
+  for (const [index, home] of homes.entries()) {
+    // GitHub's clock is wrong in either direction, and right.
+    world.github.clock.set(Math.floor(Date.now() / 1000) + (index - 1) * hour);
+    const web = home.acme.repository('web');
+    for (let count = 0; count < 4; count += 1) opened.push([home, web.openPullRequest()]);
+    for (let turn = 0; turn < 4; turn += 1) {
+      world.github.clock.advance(turn % 2);
+      for (const [owner, pullRequest] of opened) {
+        if (owner === home) await tell(pullRequest.edit({ title: `turn ${turn}` }));
+      }
+    }
+  }
+  await until(async () => (await Promise.all(homes.map(requestsOf))).flat().length === 0, 15_000);
+  for (const [home, pullRequest] of opened) {
+    const { title, updatedAt } = pullRequest;
+    expect(await stored(world.service, home, pullRequest)).toMatchObject({ title, sourceUpdatedAt: updatedAt });
+  }
+});
+
+test('replicas killed while they fetch, amid a save and after it leave nothing undone for ten seconds', async () => {
+  const homes = { fetching: await newHome(world), saving: await newHome(world), saved: await newHome(world) };
+  const open = async (home: Home) => {
+    const pullRequest = home.acme.repository('web').openPullRequest({ title: 'before' });
+    await sync(world.service, home, pullRequest);
+    return pullRequest;
+  };
+  const [fetching, saving, saved] = [await open(homes.fetching), await open(homes.saving), await open(homes.saved)];
+  const lock = new pg.Client({ connectionString: world.service.database.url });
+  await lock.connect();
+  const isOf = (pullRequest: PullRequest) => ({
+    when: ({ variables }: { variables: Record<string, unknown> }) =>
+      Array.isArray(variables.ids) && variables.ids.includes(pullRequest.nodeId),
+  });
+  const title = async (home: Home, pullRequest: PullRequest) => (await stored(world.service, home, pullRequest))?.title;
+
+  try {
+    await lock.query('begin');
+    await lock.query('select from pull_requests where github_id = $1 for update', [saving.id]);
+    world.github.fault({ kind: 'hang' }, isOf(fetching));
+    world.github.fault({ kind: 'delay', milliseconds: 500 }, isOf(saved));
+    world.github.requests.length = 0;
+    await tell(saved.edit({ title: 'after' }));
+    await until(async () => (await requestsOf(homes.saved)).every(({ leased }) => leased), 5_000);
+    await lock.query('select from sync_requests where github_id = $1 for update', [saved.id]);
+    await tell(fetching.edit({ title: 'after' }));
+    await tell(saving.edit({ title: 'after' }));
+
+    const blocked = async () => {
+      const { rows } = await lock.query<{ pid: number }>(
+        'select pid from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
+      );
+      return rows.map(({ pid }) => pid);
+    };
+    await until(async () => (await blocked()).length === 2 && world.github.count() === 3, 5_000);
+    expect(await title(homes.saved, saved)).toBe('after');
+    expect(await title(homes.saving, saving)).toBe('before');
+    for (const { child } of workers) child.kill('SIGKILL');
+    const killed = performance.now();
+    const loops = startLoops(world.service);
+    // PostgreSQL would do to its end what a dead client has sent; these had not sent it.
+    await lock.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [await blocked()]);
+    await lock.query('rollback');
+    for (const home of Object.values(homes)) expect(await requestsOf(home)).toHaveLength(1);
+
+    await until(async () => (await Promise.all(Object.values(homes).map(requestsOf))).flat().length === 0, 10_000);
+    expect(performance.now() - killed).toBeLessThan(10_000);
+    await loops.stop();
+    for (const home of Object.values(homes)) {
+      expect((await storedPullRequests(world.service, home)).map(row => row.title)).toEqual(['after']);
+    }
+  } finally {
+    await lock.end();
+  }
+}, 40_000);
