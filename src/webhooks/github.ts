@@ -2,34 +2,23 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
+import { createAdmission, largestPayload } from './admission.ts';
 import { receive } from './events.ts';
 import { createIntake } from './intake.ts';
 import { parsePayload } from './payload.ts';
-
-const mebibyte = 1024 * 1024;
-
-/** GitHub sends no larger payloads. */
-const largestPayload = 25 * mebibyte;
-
-/** Nearly all are much smaller than this. */
-const largestOrdinaryPayload = mebibyte;
-
-/**
- * Bytes that payloads on their way may take in memory at once; parsing multiplies them. Large ones, which anybody may
- * announce, have their own share: they can't keep ordinary ones out.
- */
-const mostBytes = { ordinary: 64 * mebibyte, large: 3 * largestPayload };
 
 /** `POST /webhooks/github`: verify, record, acknowledge. What a delivery brings about is done behind the reply. */
 export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const { deps } = app;
   const secrets = deps.config.webhookSecrets;
   const takePullRequest = createIntake(deps.database);
-  const bytes = { ordinary: 0, large: 0 };
-  const releases = new WeakMap<FastifyRequest, () => void>();
+  const admission = createAdmission();
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    admission.complete(request);
+    done(null, body);
+  });
 
   app.addHook('onRequest', async request => {
     if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
@@ -44,21 +33,13 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
         'Webhooks are not configured: set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
       );
     }
-    const announced = Number(request.headers['content-length'] ?? largestPayload);
-    if (announced > largestPayload) throw new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
-    const share = announced > largestOrdinaryPayload ? 'large' : 'ordinary';
-    if (bytes[share] + announced > mostBytes[share]) {
-      throw new ServiceError('overloaded', 'Too many payloads at once. Deliver it again shortly.', { retryAfter: 5 });
-    }
-    bytes[share] += announced;
-    releases.set(request, () => {
-      bytes[share] -= announced;
-    });
+    admission.admit(request);
   });
-  const release = async (request: FastifyRequest) => {
-    releases.get(request)?.();
-    releases.delete(request);
-  };
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    admission.begin(request, reply);
+    done();
+  });
+  const release = async (request: FastifyRequest) => admission.release(request);
   app.addHook('onResponse', release);
   app.addHook('onRequestAbort', release);
 

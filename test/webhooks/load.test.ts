@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
 import { exchange, listen } from '../support/raw-http.ts';
@@ -19,13 +20,13 @@ afterAll(() => service.close());
 
 /** A pull request's payload of exactly so many bytes. */
 function payloadOf(bytes: number): string {
-  const text = (body: string) =>
+  const withBody = (body: string) =>
     JSON.stringify({
       action: 'opened',
       pull_request: { id: 5, node_id: 'PR_5', body },
       organization: { id: 1, login: 'acme' },
     });
-  return text('x'.repeat(bytes - text('').length));
+  return withBody('x'.repeat(bytes - withBody('').length));
 }
 
 const head = (length: number | 'chunked') =>
@@ -114,9 +115,23 @@ describe('many payloads at once', () => {
     expect((await deliver()).status).toBe(202);
   });
 
-  test('are refused past 64 MiB of ordinary ones; large ones have their own share', async () => {
-    await Promise.all(Array.from({ length: 80 }, () => begin(mebibyte)));
-    await expect.poll(async () => (await ordinary()).status, { timeout: 10_000 }).toBe(503);
+  test('past 64 MiB of ordinary ones that do not come on, the oldest of the largest gives way; large ones have their own share', async () => {
+    const held: Socket[] = [];
+    for (let index = 0; index < 64; index += 1) held.push(await begin(mebibyte));
+    const [oldest, next] = held;
+    if (oldest === undefined || next === undefined) throw new Error('none');
+    const answer = text(oldest);
+    for (let index = 0; index < 20; index += 1) expect((await ordinary()).status).toBe(202);
+    expect(await answer).toMatch(
+      /^HTTP\/1.1 503 .*retry-after: 5.*"Too many payloads at once. Deliver it again shortly."/s,
+    );
+    expect([next.readyState, next.bytesRead]).toEqual(['open', 0]);
     expect((await deliver()).status).toBe(202);
+  });
+
+  test('past 64 MiB of ordinary ones that do not come on, one that is larger than they are is 503', async () => {
+    for (let index = 0; index < Math.floor((64 * mebibyte) / 100_000); index += 1) await begin(100_000);
+    expect((await post(service, { event: 'pull_request' }, { body: payloadOf(200_000) })).status).toBe(503);
+    expect((await post(service, { event: 'pull_request' }, { body: payloadOf(99_000) })).status).toBe(202);
   });
 });
