@@ -16,6 +16,9 @@ import { createPages } from './pages.ts';
 /** Seconds until the next try where GitHub or the database failed. */
 const retrySeconds = 60;
 
+/** Seconds by which GitHub's clock may be behind the database's. */
+const mostClockDifference = 86_400;
+
 /**
  * Heals what webhooks missed: compares the repositories of one organisation with GitHub. One request tells of a hundred
  * repositories when a pull request of theirs last changed; only those that changed since the last comparison are read,
@@ -77,8 +80,7 @@ async function reconcileRepositories(
   if (renamed.length > 0) await save(renamed);
   for (const repository of listed) {
     const { pullRequestsUpdatedAt: changedAt } = repository;
-    // What is older than the organisation here is for `import` to bring in.
-    const since = known.get(repository.githubId)?.reconciledAt ?? Math.floor(organisation.createdAt.getTime() / 1000);
+    const since = known.get(repository.githubId)?.reconciledAt ?? beginningOf(organisation);
     if (changedAt === null || changedAt < since) continue;
     await save([repository]);
     const whole = await reconcileRepository(deps, organisation, repository, since);
@@ -91,6 +93,9 @@ async function reconcileRepositories(
 }
 
 const fullName = ({ owner, name }: GithubRepository) => `${owner}/${name}`;
+
+/** In GitHub's seconds, or some earlier. What is older than the organisation here is for `import` to bring in. */
+const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTime() / 1000) - mostClockDifference;
 
 /** @returns false where some of the pull requests were not even named, and must be asked for again */
 async function reconcileRepository(

@@ -71,6 +71,22 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['First', 'Second, in the same second']);
   });
 
+  test.each([
+    ['behind', -3_600],
+    ['ahead', 3_600],
+  ])(
+    "brings in what happened since the organisation was added where GitHub's clock is an hour %s",
+    async (_, ahead) => {
+      const before = world.github.clock.now();
+      world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
+      const home = await newHome(world);
+      home.acme.repository('web').openPullRequest({ title: 'Missed' });
+      await reconcile(home);
+      world.github.clock.set(before);
+      expect(await titles(home)).toEqual(['Missed']);
+    },
+  );
+
   test('does not bring back what was deleted here and has not changed since', async () => {
     const { home, opened } = await imported(3);
     const { database } = world.service;
