@@ -152,7 +152,7 @@ async function doOthersSucceed(
   try {
     return hasFound(await sync(deps, organisation, others));
   } catch (error) {
-    deps.log.debug({ err: error }, 'other pull requests can not be synced either');
+    deps.log.debug({ err: error }, 'no other pull request can be synced either');
     return false;
   }
 }
