@@ -1,21 +1,32 @@
 import type { Command } from 'commander';
 import { type ImportProgress, importPullRequests } from '../sync/import.ts';
+import { type Effort, estimateImport, type ImportEstimate, totalOf } from '../sync/import-estimate.ts';
 import {
+  type Answer,
   answering,
   CommandError,
   type Context,
   requireGithub,
   requireOrganisation,
+  showTime,
   UsageError,
   withDeps,
 } from './context.ts';
-import { startProgress } from './progress.ts';
+import { counted, number } from './plan/numbers.ts';
+import { showDuration, startProgress } from './progress.ts';
+import { grid } from './terminal.ts';
 
 function parseDay(text: string): number {
   const moment = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
   if (Number.isNaN(moment)) throw new UsageError(`"${text}" is no day: write it as 2026-01-31.`);
   return moment / 1000;
 }
+
+/** Repositories that the table names; the rest share a line. */
+const mostNamed = 40;
+
+/** Columns that a table may take: none of them gives way. */
+const unlimited = Number.POSITIVE_INFINITY;
 
 export function importCommands(program: Command, context: Context): void {
   program
@@ -28,46 +39,126 @@ export function importCommands(program: Command, context: Context): void {
       (name: string, names: string[] = []) => [...names, name],
     )
     .option('--since <day>', 'only pull requests that changed on this day or later, such as 2026-01-31')
+    .option('--dry-run', 'only tell how much it would be: requests, points of the rate limit, time')
     .addHelpText(
       'after',
-      `\nInterrupted, it goes on where it stopped when it is run again.\n\nExample:\n  ${context.program} import --organisation acme --repository acme/website`,
+      `\nInterrupted, it goes on where it stopped when it is run again.\n\nExamples:\n  ${context.program} import --organisation acme --dry-run\n  ${context.program} import --organisation acme --repository acme/website`,
     )
     .action(
-      answering<{ organisation: string; repository?: string[]; since?: string }>(context, options => {
-        const since = options.since === undefined ? undefined : parseDay(options.since);
-        const { interrupted } = context;
-        return withDeps(context, async deps => {
-          const organisation = await requireOrganisation(context, deps, options.organisation);
-          requireGithub(deps);
-          const progress = startProgress(context, 'pull requests');
-          const show = ({ repository, seen, total, waitingSeconds }: ImportProgress) =>
-            progress.update(
-              seen,
-              total,
-              waitingSeconds === undefined ? repository : `${repository}: GitHub wants us to wait ${waitingSeconds} s`,
-            );
-          try {
-            const result = await importPullRequests(deps, organisation, {
-              repositories: options.repository,
-              since,
-              signal: interrupted,
-              onProgress: show,
-            });
-            progress.stop();
-            const { repositories, seen, saved, untracked, failed, requests } = result;
-            return {
-              json: result,
-              text:
-                `Looked at ${seen} pull requests of ${repositories} repositories with ${requests} requests: ` +
-                `${saved} saved, ${untracked} by people who are no members` +
-                `${failed === 0 ? '' : `, ${failed} that GitHub did not give whole (see the log)`}.`,
-            };
-          } catch (error) {
-            progress.stop();
-            if (!interrupted.aborted) throw error;
-            throw new CommandError('Interrupted. What came in is kept; run the same command again to go on.');
-          }
-        });
-      }),
+      answering<{ organisation: string; repository?: string[]; since?: string; dryRun?: boolean }>(
+        context,
+        ({ organisation: login, repository: repositories, since: day, dryRun }) => {
+          const scope = { repositories, since: day === undefined ? undefined : parseDay(day) };
+          return withDeps(context, async deps => {
+            const organisation = await requireOrganisation(context, deps, login);
+            requireGithub(deps);
+            if (dryRun === true) return describeEstimate(await estimateImport(deps, organisation, scope), day);
+            // From here on an interruption ends the command in its own way.
+            const { interrupted: signal } = context;
+            const progress = startProgress(context, 'pull requests');
+            try {
+              const result = await importPullRequests(deps, organisation, {
+                ...scope,
+                signal,
+                onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
+                onProgress: ({ repository, seen, total, looked, waitingSeconds: wait }: ImportProgress) => {
+                  const note = wait === undefined ? repository : `${repository}: GitHub wants us to wait ${wait} s`;
+                  progress.update(seen, total, note, looked);
+                },
+              });
+              progress.stop();
+              const { repositories: read, seen, saved, untracked, failed, requests } = result;
+              return {
+                json: result,
+                text:
+                  `Looked at ${counted(seen, 'pull request')} of ${counted(read, 'repository', 'repositories')} ` +
+                  `with ${counted(requests, 'request')}: ` +
+                  `${number(saved)} saved, ${number(untracked)} by people who are no members` +
+                  `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not give whole, which the service tries again (see the log)`}.`,
+              };
+            } catch (error) {
+              progress.stop();
+              if (!signal.aborted) throw error;
+              throw new CommandError('Interrupted. What came in is kept; run the same command again to go on.');
+            }
+          });
+        },
+      ),
     );
+}
+
+const sign = ({ atMost }: { atMost: boolean }) => (atMost ? '≤ ' : '');
+
+/** In one line, for the beginning of an import. */
+function summarise({ total, budget }: ImportEstimate): string {
+  if (total.requests === 0) return 'There is nothing to bring in.';
+  const amount = `${counted(total.pullRequests, 'pull request')} in ${counted(total.requests, 'request')}`;
+  const points = budget && `; ${number(total.points)} of the ${number(budget.remaining)} points that GitHub has left`;
+  return `${total.atMost ? 'At most' : 'About'} ${amount}, ${showDuration(total.seconds)}${points ?? ''}.`;
+}
+
+/** @param day as `--since` has it */
+function describeEstimate(estimate: ImportEstimate, day: string | undefined): Answer {
+  const { repositories, total, finished, asked, budget } = estimate;
+  const effort = ({ pullRequests, requests, points, seconds, atMost }: Effort) => ({
+    pull_requests: pullRequests,
+    requests,
+    points,
+    minutes: Math.ceil(seconds / 6) / 10,
+    at_most: atMost,
+  });
+  const json = {
+    repositories: repositories.map(each => ({ repository: each.repository, ...effort(each) })),
+    total: effort(total),
+    finished_repositories: finished,
+    requests_for_this_estimate: asked,
+    rate_limit:
+      budget === undefined ? null : { limit: budget.limit, remaining: budget.remaining, reset_at: budget.resetAt },
+  };
+
+  const notes: string[] = [];
+  if (finished > 0) {
+    notes.push(
+      `An import was interrupted, and goes on; it has finished ${counted(finished, 'repository', 'repositories')}.`,
+    );
+  }
+  if (day !== undefined && total.atMost) {
+    notes.push(`≤ is an upper bound: GitHub does not tell how many of them changed since ${day}.`);
+  } else if (total.atMost) {
+    notes.push('≤ is an upper bound: a part of these is here already, by an import that was interrupted.');
+  }
+  notes.push(describeBudget(estimate));
+  notes.push(`Time is reckoned with 3 seconds a request. Nothing was saved; this took ${counted(asked, 'request')}.`);
+  if (repositories.length === 0)
+    return { json, text: ['There is nothing to bring in.', ...notes.slice(0, -2)].join('\n') };
+
+  const bySize = repositories.toSorted((a, b) => b.pullRequests - a.pullRequests);
+  const row = (name: string, part: Effort) => [
+    name,
+    sign(part) + number(part.pullRequests),
+    sign(part) + number(part.requests),
+    number(part.points),
+    showDuration(part.seconds),
+  ];
+  const rest = bySize.slice(mostNamed);
+  const rows = [
+    ...bySize.slice(0, mostNamed).map(each => row(each.repository, each)),
+    ...(rest.length === 0 ? [] : [row(`… and ${counted(rest.length, 'other')}`, totalOf(rest))]),
+    row('in all', total),
+  ];
+  const columns = ['PULL REQUESTS', 'REQUESTS', 'POINTS', 'TIME'].map(heading => ({
+    heading,
+    align: 'right' as const,
+  }));
+  const table = grid([{ heading: 'REPOSITORY' }, ...columns], rows, unlimited, '');
+  return { json, text: [...table, '', ...notes].join('\n') };
+}
+
+function describeBudget({ total, budget }: ImportEstimate): string {
+  if (budget === undefined) return 'This GitHub has no rate limit.';
+  const { limit, remaining, resetAt } = budget;
+  const reset = showTime(new Date(resetAt * 1000)).slice(-5);
+  const left = `GitHub has ${number(remaining)} of the hour's ${number(limit)} points left, until ${reset} UTC`;
+  if (total.points <= remaining) return `${left}: enough.`;
+  return `${left}: fewer than it takes, so that it waits for the next ones; the time in all has these waits.`;
 }

@@ -91,24 +91,24 @@ export interface ImportPlace {
   after: string | null;
   /** It was finished by the import that was interrupted, which the caller goes on with. */
   finished: boolean;
+  /** By an import that was interrupted. */
+  begun: boolean;
 }
 
 /** Stands for the place before the first page. */
 const atTheStart = '';
 
 /**
- * Begins an import of the repositories, or finds where an interrupted one stands: `import_cursor` is set from an
- * import's beginning to its end, and `imported_at` is its beginning. Runs in a transaction.
+ * Where an import of the repositories begins, or goes on where one was interrupted: `import_cursor` is set from an
+ * import's beginning to its end, and `imported_at` is its beginning.
  *
- * @returns by GitHub id
+ * @returns by GitHub id, of those that are stored
  */
-export async function beginImport(
+export async function findImportPlaces(
   executor: Executor,
   organisationId: string,
-  ticket: number,
-  values: readonly RepositoryValues[],
+  githubIds: readonly number[],
 ): Promise<Map<number, ImportPlace>> {
-  const ids = [...(await saveRepositories(executor, organisationId, ticket, values)).values()].map(({ id }) => id);
   const rows = await executor
     .select({
       id: repositories.id,
@@ -117,21 +117,34 @@ export async function beginImport(
       beganAt: repositories.importedAt,
     })
     .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.id, ids)));
+    .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.githubId, [...githubIds])));
   const interrupted = rows.flatMap(({ cursor, beganAt }) => (cursor === null ? [] : [beganAt?.getTime() ?? 0]));
   const since = Math.min(...interrupted);
-  const places = rows.map(({ id, githubId, cursor, beganAt }) => {
-    const finished = cursor === null && beganAt !== null && beganAt.getTime() >= since;
-    return [githubId, { id, after: cursor || null, finished, fresh: cursor === null && !finished }] as const;
-  });
-  const fresh = places.flatMap(([, place]) => (place.fresh ? [place.id] : []));
+  return new Map(
+    rows.map(({ id, githubId, cursor, beganAt }) => {
+      const finished = cursor === null && beganAt !== null && beganAt.getTime() >= since;
+      return [githubId, { id, after: cursor || null, finished, begun: cursor !== null || finished }];
+    }),
+  );
+}
+
+/** Begins an import of the repositories, or goes on with an interrupted one. Runs in a transaction. */
+export async function beginImport(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  values: readonly RepositoryValues[],
+): Promise<Map<number, ImportPlace>> {
+  const saved = await saveRepositories(executor, organisationId, ticket, values);
+  const places = await findImportPlaces(executor, organisationId, [...saved.keys()]);
+  const fresh = [...places.values()].flatMap(({ id, begun }) => (begun ? [] : [id]));
   if (fresh.length > 0) {
     await executor
       .update(repositories)
       .set({ importCursor: atTheStart, importedAt: sql`now()` })
       .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.id, fresh)));
   }
-  return new Map(places);
+  return places;
 }
 
 /** @param cursor null where the import of the repository is complete */

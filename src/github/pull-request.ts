@@ -106,6 +106,9 @@ query PullRequests($ids: [ID!]!) {
 }
 ${pullRequestFragment}`;
 
+/** What GitHub takes for a page of fifty: 251 connections, a point for a hundred. */
+export const pointsOfPage = 3;
+
 export const pullRequestPageQuery = `
 query PullRequestPage($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
   ${rateLimit}

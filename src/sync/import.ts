@@ -2,21 +2,21 @@ import type { Organisation } from '../database/organisations.ts';
 import { drawTicket } from '../database/pull-requests.ts';
 import { beginImport, saveImportCursor, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
+import { mostPullRequests } from '../github/client.ts';
 import type { GithubRepository } from '../github/organisation.ts';
-import { callGithub } from './github-limits.ts';
+import { createPageSize } from '../github/page-size.ts';
+import { estimateOf, type ImportEstimate } from './import-estimate.ts';
+import { chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
 import { identifyOrganisation } from './organisation.ts';
 import { createPages } from './pages.ts';
 import { withPatience } from './patience.ts';
 import type { SyncOutcome } from './pull-requests.ts';
 
-export interface ImportOptions {
-  /** Names of repositories, `owner/name` or only the name; undefined is all of the organisation's. */
-  repositories?: readonly string[] | undefined;
-  /** Only pull requests that changed at this moment or later, in Unix seconds. */
-  since?: number | undefined;
+export interface ImportOptions extends ImportScope {
   /** Stops after the page under way; running again goes on there. */
   signal?: AbortSignal | undefined;
+  /** Told once, before the first pull request is asked for. */
+  onEstimate?: (estimate: ImportEstimate) => void;
   onProgress?: (progress: ImportProgress) => void;
 }
 
@@ -26,6 +26,8 @@ export interface ImportProgress {
   /** Pull requests looked at, by an import that was interrupted too, of how many in all, as far as is known. */
   seen: number;
   total: number;
+  /** Of these, looked at by this import. */
+  looked: number;
   /** Set while GitHub has asked for patience. */
   waitingSeconds?: number;
 }
@@ -54,9 +56,9 @@ export async function importPullRequests(
   options: ImportOptions = {},
 ): Promise<ImportResult> {
   const { database, log } = deps;
-  const { since, signal, onProgress } = options;
-  const wanted = parseNames(unidentified.login, options.repositories);
-  const progress: ImportProgress = { repository: '', seen: 0, total: 0 };
+  const { since, signal, onEstimate, onProgress } = options;
+  parseNames(unidentified.login, options.repositories);
+  const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
   const patiently = <Result>(work: () => Promise<Result>) =>
     withPatience(
       work,
@@ -69,14 +71,8 @@ export async function importPullRequests(
 
   const organisation = await patiently(() => identifyOrganisation(deps, unidentified));
   const ticket = await drawTicket(database.executor);
-  const repositories = (
-    wanted === undefined
-      ? await listRepositories(deps, organisation, patiently)
-      : await findRepositories(deps, organisation, wanted, patiently)
-  ).filter(
-    ({ pullRequests, pullRequestsUpdatedAt }) =>
-      pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
-  );
+  const chosen = await chooseRepositories(deps, organisation, options, patiently);
+  const { repositories } = chosen;
   const places = await database.transaction(async executor => {
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
     if (since === undefined) return beginImport(executor, organisation.id, ticket, values);
@@ -84,21 +80,27 @@ export async function importPullRequests(
     await saveRepositories(executor, organisation.id, ticket, values);
     return undefined;
   });
+  onEstimate?.(estimateOf(chosen, places, since));
   const result: ImportResult = { repositories: 0, seen: 0, saved: 0, untracked: 0, failed: 0, requests: 0 };
-  let done = 0;
-  if (since === undefined) progress.total = repositories.reduce((sum, { pullRequests }) => sum + pullRequests, 0);
+  const isFinished = ({ githubId }: GithubRepository) => places?.get(githubId)?.finished ?? false;
+  const sizeOf = (some: readonly GithubRepository[]) => some.reduce((sum, { pullRequests }) => sum + pullRequests, 0);
+  const pageSize = createPageSize(mostPullRequests);
+  let done = sizeOf(repositories.filter(isFinished));
+  if (since === undefined) Object.assign(progress, { seen: done, total: sizeOf(repositories) });
 
   for (const repository of repositories) {
+    if (isFinished(repository)) continue;
     const place = places?.get(repository.githubId);
     let after = place?.after ?? null;
     const syncPage = createPages(deps, organisation, repository, {
       since,
+      pageSize,
       mostPassedOver,
       onRequest: () => {
         result.requests += 1;
       },
     });
-    for (let ended = place?.finished ?? false; !ended; ) {
+    for (let ended = false; !ended; ) {
       progress.repository = fullName(repository);
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
@@ -109,6 +111,7 @@ export async function importPullRequests(
       result.untracked += count('untracked');
       result.failed += page.failed;
       progress.seen += page.outcomes.size + page.failed;
+      progress.looked = result.seen;
 
       after = page.endCursor;
       ended = page.ended;
@@ -116,62 +119,10 @@ export async function importPullRequests(
         await saveImportCursor(database.executor, organisation.id, place.id, ended ? null : after);
       }
     }
-    if (place?.finished !== true) result.repositories += 1;
+    result.repositories += 1;
     done += repository.pullRequests;
     if (since === undefined) progress.seen = done;
   }
   onProgress?.({ ...progress });
   return result;
-}
-
-const fullName = ({ owner, name }: GithubRepository) => `${owner}/${name}`;
-
-type Patience = <Result>(work: () => Promise<Result>) => Promise<Result>;
-
-async function listRepositories(deps: Deps, organisation: Organisation, patiently: Patience) {
-  const { login } = organisation;
-  const all: GithubRepository[] = [];
-  const readPage = (after: string | null) =>
-    patiently(() => callGithub(deps, organisation, () => deps.github.pageRepositories(login, after)));
-  for (let after: string | null = null; ; ) {
-    const page = await readPage(after);
-    all.push(...page.items);
-    if (!page.hasNextPage) return all;
-    after = page.endCursor;
-  }
-}
-
-/** Those that were asked for by name, without the owner; undefined for all. */
-function parseNames(login: string, names: readonly string[] | undefined): Set<string> | undefined {
-  if (names === undefined) return undefined;
-  return new Set(
-    names.map(text => {
-      const [, owner = login, name] = /^(?:([\w.-]+)\/)?([\w.-]+)$/.exec(text) ?? [];
-      if (name === undefined) {
-        throw new ServiceError('bad_request', `"${text}" is no repository: write it as ${login}/website.`);
-      }
-      if (owner.toLowerCase() !== login.toLowerCase()) {
-        throw new ServiceError('bad_request', `${text} does not belong to ${login}: name one of its repositories.`);
-      }
-      return name.toLowerCase();
-    }),
-  );
-}
-
-async function findRepositories(deps: Deps, organisation: Organisation, names: Set<string>, patiently: Patience) {
-  const { login } = organisation;
-  const chosen = new Map<number, GithubRepository>();
-  for (const name of names) {
-    const repository = await patiently(() =>
-      callGithub(deps, organisation, () => deps.github.findRepository(login, login, name)),
-    );
-    if (repository === undefined) {
-      throw new ServiceError('not_found', `GitHub shows no repository ${login}/${name} to the configured credentials.`);
-    }
-    if (repository.owner.toLowerCase() !== login.toLowerCase()) {
-      throw new ServiceError('bad_request', `The repository ${login}/${name} belongs to ${repository.owner} now.`);
-    }
-    chosen.set(repository.githubId, repository);
-  }
-  return [...chosen.values()];
 }

@@ -3,7 +3,7 @@ import { requestFailedSyncs } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { mostPullRequests, type PageChoice } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
-import { createPageSize, withPageSize } from '../github/page-size.ts';
+import { type PageSize, withPageSize } from '../github/page-size.ts';
 import type { ListedPullRequest } from '../github/pull-request.ts';
 import { callGithub } from './github-limits.ts';
 import { type SyncOutcome, syncPullRequests } from './pull-requests.ts';
@@ -14,6 +14,8 @@ export interface PagesOptions {
    * Undefined is all, oldest first.
    */
   since: number | undefined;
+  /** How many are asked for at once; may be shared by repositories that are read one after the other. */
+  pageSize: PageSize;
   /** Pull requests in a row that are passed over before GitHub, not they, is taken for the cause. */
   mostPassedOver: number;
   /** Called before each request. */
@@ -51,11 +53,10 @@ export function createPages(
   deps: Deps,
   organisation: Organisation,
   repository: { nodeId: string },
-  { since, mostPassedOver, onRequest }: PagesOptions,
+  { since, pageSize, mostPassedOver, onRequest }: PagesOptions,
 ): (after: string | null) => Promise<SyncedPage> {
   const { database, github, log } = deps;
   const order = since === undefined ? 'created' : 'updated';
-  const pageSize = createPageSize(mostPullRequests);
   let passedOver = 0;
 
   const isWanted = ({ sourceUpdatedAt }: { sourceUpdatedAt: number }) =>

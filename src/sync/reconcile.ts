@@ -9,8 +9,11 @@ import {
 import { saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { mostPullRequests } from '../github/client.ts';
 import type { GithubRepository } from '../github/organisation.ts';
+import { createPageSize } from '../github/page-size.ts';
 import { callGithub } from './github-limits.ts';
+import { fullName } from './import-scope.ts';
 import { createPages } from './pages.ts';
 
 /** Seconds until the next try where GitHub or the database failed. */
@@ -92,8 +95,6 @@ async function reconcileRepositories(
   }
 }
 
-const fullName = ({ owner, name }: GithubRepository) => `${owner}/${name}`;
-
 /** In GitHub's seconds, or some earlier. What is older than the organisation here is for `import` to bring in. */
 const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTime() / 1000) - mostClockDifference;
 
@@ -106,6 +107,7 @@ async function reconcileRepository(
 ): Promise<boolean> {
   const syncPage = createPages(deps, organisation, repository, {
     since,
+    pageSize: createPageSize(mostPullRequests),
     mostPassedOver: Number.POSITIVE_INFINITY,
     onRequest: () => postponeReconciliation(deps.database.executor, organisation.id),
   });

@@ -257,6 +257,28 @@ tests:
   });
 });
 
+test('an import can be estimated before', async () => {
+  expect(await runJson(environment, 'import', ...acme(), '--dry-run', '--repository', 'web')).toEqual({
+    repositories: [{ repository: 'Acme/web', pull_requests: 60, requests: 2, points: 6, minutes: 0.1, at_most: false }],
+    total: { pull_requests: 60, requests: 2, points: 6, minutes: 0.1, at_most: false },
+    finished_repositories: 0,
+    requests_for_this_estimate: 1,
+    rate_limit: { limit: 5_000, remaining: expect.any(Number), reset_at: expect.any(Number) },
+  });
+  const { code, stdout, stderr } = await run(environment, 'import', ...acme(), '--dry-run', '--since', '2024-01-01');
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout.split('\n')).toEqual([
+    'REPOSITORY  PULL REQUESTS  REQUESTS  POINTS  TIME',
+    'Acme/api              ≤ 1       ≤ 1       3   3 s',
+    'in all                ≤ 1       ≤ 1       3   3 s',
+    '',
+    '≤ is an upper bound: GitHub does not tell how many of them changed since 2024-01-01.',
+    expect.stringMatching(/^GitHub has 4,9\d\d of the hour's 5,000 points left, until \d\d:\d\d UTC: enough\.$/),
+    'Time is reckoned with 3 seconds a request. Nothing was saved; this took 1 request.',
+    '',
+  ]);
+});
+
 test('members and pull requests come from GitHub, and are scored', async () => {
   expect(await runJson(environment, 'members', 'sync', ...acme())).toEqual({ members: 2, left: 0 });
   expect(await runJson(environment, 'import', ...acme())).toEqual({
@@ -274,7 +296,10 @@ test('members and pull requests come from GitHub, and are scored', async () => {
   ]);
   expect(members.stdout).toBe('Acme has 2 members.\n');
   expect(imported.stdout).toBe(
-    'Looked at 60 pull requests of 1 repositories with 2 requests: 60 saved, 0 by people who are no members.\n',
+    'Looked at 60 pull requests of 1 repository with 2 requests: 60 saved, 0 by people who are no members.\n',
+  );
+  expect(imported.stderr).toMatch(
+    /^About 60 pull requests in 2 requests, 6 s; 6 of the 4,9\d\d points that GitHub has left\.\n$/,
   );
   expect(since).toMatchObject({ seen: 1 });
 });

@@ -3,7 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
 import { repositories } from '../../src/database/schema.ts';
+import { createPageSize } from '../../src/github/page-size.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
+import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { createPages } from '../../src/sync/pages.ts';
 import { createRequestWorker } from '../../src/sync/requests.ts';
@@ -101,6 +103,7 @@ describe('an import', () => {
     const told: ImportProgress[] = [];
     await run(home, { onProgress: progress => told.push(progress) });
     const { login } = home.acme;
+    expect(told.map(({ looked }) => looked)).toEqual(told.map(({ seen }) => seen));
     expect(told.map(({ repository, seen, total }) => [repository, seen, total])).toEqual([
       [`${login}/web`, 0, 150],
       [`${login}/web`, 50, 150],
@@ -241,6 +244,7 @@ describe('a pull request that GitHub can never serve whole', () => {
     fill(home, 'web', 5);
     const syncPage = createPages(world.service, home.organisation, home.acme.repository('web'), {
       since: undefined,
+      pageSize: createPageSize(),
       mostPassedOver: 2,
       onRequest: () => undefined,
     });
@@ -261,6 +265,122 @@ describe('a pull request that GitHub can never serve whole', () => {
     world.github.clearFaults();
     expect((await syncPage(second.endCursor)).outcomes.size).toBe(1);
     expect((await syncPage(second.endCursor)).outcomes.size).toBe(3);
+  });
+});
+
+describe('an estimate', () => {
+  test('is what the import then takes, for one request, and saves nothing', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 120);
+    fill(home, 'api', 30);
+    fill(home, 'empty', 0);
+    const estimate = await estimateImport(world.service, home.organisation);
+    expect(world.github.count()).toBe(1);
+    const { login } = home.acme;
+    expect(estimate).toEqual({
+      repositories: [
+        { repository: `${login}/web`, pullRequests: 120, requests: 3, points: 9, seconds: 9, atMost: false },
+        { repository: `${login}/api`, pullRequests: 30, requests: 1, points: 3, seconds: 3, atMost: false },
+      ],
+      total: { pullRequests: 150, requests: 4, points: 12, seconds: 12, atMost: false },
+      finished: 0,
+      asked: 1,
+      budget: { cost: 1, limit: 5_000, remaining: world.github.limit?.remaining, resetAt: world.github.limit?.resetAt },
+    });
+    const { rows } = await world.service.database.executor.execute(
+      sql`select from repositories where organisation_id = ${home.organisation.id}`,
+    );
+    expect(rows).toEqual([]);
+
+    const told: ImportEstimate[] = [];
+    const before = world.github.limit?.remaining ?? 0;
+    const result = await run(home, {
+      onEstimate: estimated => {
+        expect(pages()).toBe(0);
+        told.push(estimated);
+      },
+    });
+    expect(result.requests).toBe(estimate.total.requests);
+    // And one for the list of repositories.
+    expect(before - (world.github.limit?.remaining ?? 0)).toBe(estimate.total.points + 1);
+    expect(told).toMatchObject([{ repositories: estimate.repositories, total: estimate.total }]);
+  });
+
+  test('takes a request for a hundred repositories, or for each that is named', async () => {
+    const home = await newHome(world);
+    for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
+    expect(await estimateImport(world.service, home.organisation)).toMatchObject({
+      total: { pullRequests: 101, requests: 101 },
+      asked: 2,
+    });
+    const named = { repositories: ['repository-1', 'repository-2'] };
+    expect(await estimateImport(world.service, home.organisation, named)).toMatchObject({
+      total: { pullRequests: 2, requests: 2 },
+      asked: 2,
+    });
+    const wrong = estimateImport(world.service, home.organisation, { repositories: ['nothing'] });
+    await expect(wrong).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('since a day is an upper bound, without the repositories in which nothing changed', async () => {
+    const home = await newHome(world);
+    fill(home, 'old', 3);
+    const now = world.github.clock.now();
+    for (const updatedAt of [now - 100, now]) home.acme.repository('web').addPullRequest({ updatedAt });
+    const estimate = await estimateImport(world.service, home.organisation, { since: now });
+    expect(estimate).toMatchObject({ repositories: [{ pullRequests: 2, atMost: true }], total: { atMost: true } });
+    expect(await run(home, { since: now })).toMatchObject({ seen: 1, requests: 1 });
+  });
+
+  test('of an import that goes on leaves out what is finished, and is an upper bound for what is begun', async () => {
+    const home = await newHome(world);
+    for (const name of ['one', 'two', 'three']) fill(home, name, 60);
+    await interruptIn(home, 3);
+    expect(await estimateImport(world.service, home.organisation)).toMatchObject({
+      repositories: [
+        { repository: `${home.acme.login}/two`, requests: 2, atMost: true },
+        { repository: `${home.acme.login}/three`, requests: 2, atMost: false },
+      ],
+      total: { pullRequests: 120, atMost: true },
+      finished: 1,
+    });
+  });
+
+  test.each([
+    ['enough', 1_000, 750],
+    ['enough for a part: it waits for the next hour', 100, 600 + (750 * 650) / 750],
+    ['none: it waits for the next hour', 0, 600 + 750],
+    ['long none: it waits for that', 0, 3_000 + 750],
+  ])('has the waits for points, where there are %s', (_, remaining, seconds) => {
+    const resetAt = Date.now() / 1000 + (seconds > 3_000 ? 3_000 : 600);
+    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', archived: false };
+    const { total } = estimateOf(
+      {
+        repositories: [{ ...repository, pullRequests: 12_500, pullRequestsUpdatedAt: 1 }],
+        requests: 1,
+        budget: { limit: 5_000, remaining, resetAt },
+      },
+      undefined,
+      undefined,
+    );
+    expect(total.points).toBe(750);
+    expect(total.seconds).toBeCloseTo(seconds, 0);
+  });
+
+  test('of more than an hour gives has a wait for each hour', () => {
+    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', archived: false };
+    const { total } = estimateOf(
+      {
+        repositories: [{ ...repository, pullRequests: 200_000, pullRequestsUpdatedAt: 1 }],
+        requests: 1,
+        budget: { limit: 5_000, remaining: 1_000, resetAt: Date.now() / 1000 + 600 },
+      },
+      undefined,
+      undefined,
+    );
+    // 12,000 points: 1,000 now, 5,000 in each of the next two hours, 1,000 in the third.
+    expect(total.points).toBe(12_000);
+    expect(total.seconds).toBeCloseTo(Math.max(12_000, 600 + 2 * 3_600 + 1_000), 0);
   });
 });
 
@@ -286,7 +406,9 @@ describe('an interrupted import', () => {
     expect(await storedCount(home)).toBe(240);
     expect(told.at(0)).toMatchObject({ repository: `${home.acme.login}/three`, total: 240 });
     expect(told.at(0)?.seen).toBeGreaterThanOrEqual(120);
-    expect(told.at(-1)).toMatchObject({ seen: 240, total: 240 });
+    // What was found done counts for how far it is, not for how fast.
+    expect(told.at(0)?.looked).toBe(0);
+    expect(told.at(-1)).toMatchObject({ seen: 240, total: 240, looked: 70 });
     // What was finished is no longer an interrupted one: everything is read anew.
     expect(await run(home)).toMatchObject({ seen: 240 });
   });

@@ -1,0 +1,107 @@
+import type { Organisation } from '../database/organisations.ts';
+import { findImportPlaces, type ImportPlace } from '../database/repositories.ts';
+import type { Deps } from '../deps.ts';
+import { mostPullRequests } from '../github/client.ts';
+import { pointsOfPage } from '../github/pull-request.ts';
+import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope } from './import-scope.ts';
+
+/**
+ * Seconds that GitHub takes for fifty pull requests with every fact. It promises nothing; its own limit is ten, and the
+ * service's eight.
+ */
+const secondsOfPage = 3;
+
+export interface Effort {
+  pullRequests: number;
+  /** For their pages. */
+  requests: number;
+  /** Of GitHub's hourly ones. */
+  points: number;
+  seconds: number;
+  /** It may be less: GitHub tells how many pull requests there are, not how many of them changed or are still to come. */
+  atMost: boolean;
+}
+
+export interface RepositoryEstimate extends Effort {
+  /** `owner/name` */
+  repository: string;
+}
+
+export interface ImportEstimate {
+  repositories: RepositoryEstimate[];
+  /** Its seconds have the waits for GitHub's points, too. */
+  total: Effort;
+  /** Repositories that an interrupted import, which this one goes on with, has finished. */
+  finished: number;
+  /** Requests that it took to tell. */
+  asked: number;
+  budget: ChosenRepositories['budget'];
+}
+
+/** What an import would take. It asks GitHub for the list of repositories, a hundred in a request, and saves nothing. */
+export async function estimateImport(
+  deps: Deps,
+  organisation: Organisation,
+  scope: ImportScope = {},
+): Promise<ImportEstimate> {
+  const chosen = await chooseRepositories(deps, organisation, scope, work => work());
+  const places =
+    scope.since === undefined
+      ? await findImportPlaces(
+          deps.database.executor,
+          organisation.id,
+          chosen.repositories.map(({ githubId }) => githubId),
+        )
+      : undefined;
+  return estimateOf(chosen, places, scope.since);
+}
+
+/** @param places where an import of each repository begins or goes on, by GitHub id; undefined: each at its start */
+export function estimateOf(
+  { repositories, requests: asked, budget }: ChosenRepositories,
+  places: ReadonlyMap<number, ImportPlace> | undefined,
+  since: number | undefined,
+): ImportEstimate {
+  const waiting = repositories.filter(({ githubId }) => places?.get(githubId)?.finished !== true);
+  const estimates = waiting.map(repository => {
+    const requests = Math.ceil(repository.pullRequests / mostPullRequests);
+    return {
+      repository: fullName(repository),
+      pullRequests: repository.pullRequests,
+      requests,
+      points: requests * pointsOfPage,
+      seconds: requests * secondsOfPage,
+      atMost: since !== undefined || (places?.get(repository.githubId)?.after ?? null) !== null,
+    };
+  });
+  const total = totalOf(estimates);
+  return {
+    repositories: estimates,
+    total: { ...total, seconds: withWaits(total, budget) },
+    finished: repositories.length - waiting.length,
+    asked,
+    budget,
+  };
+}
+
+export function totalOf(efforts: readonly Effort[]): Effort {
+  const sum = (of: 'pullRequests' | 'requests' | 'points' | 'seconds') =>
+    efforts.reduce((total, effort) => total + effort[of], 0);
+  return {
+    pullRequests: sum('pullRequests'),
+    requests: sum('requests'),
+    points: sum('points'),
+    seconds: sum('seconds'),
+    atMost: efforts.some(({ atMost }) => atMost),
+  };
+}
+
+/** Work that takes more points than are left goes on when GitHub gives the next hour's, as often as it must. */
+function withWaits({ seconds, points }: Effort, budget: ChosenRepositories['budget']): number {
+  if (budget === undefined || points <= budget.remaining) return seconds;
+  const missing = points - budget.remaining;
+  const hours = Math.ceil(missing / Math.max(1, budget.limit)) - 1;
+  const rest = missing - hours * budget.limit;
+  const untilReset = Math.max(0, budget.resetAt - Date.now() / 1000);
+  return Math.max(seconds, untilReset + hours * 3600 + (seconds * rest) / points);
+}
