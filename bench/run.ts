@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util';
 import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
+import { measureGithubRequests } from './github.ts';
 import { measureIngest } from './ingest.ts';
 import { measurePlan } from './plan.ts';
 import { measureReads } from './reads.ts';
@@ -15,6 +16,7 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
   reads: measureReads,
   ingest: measureIngest,
+  github: measureGithubRequests,
   rescore: measureRescoring,
   plan: measurePlan,
   'cold-start': measureColdStart,

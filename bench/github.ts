@@ -1,0 +1,222 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { migrateDatabase } from '../src/database/migrate.ts';
+import { newId } from '../src/ids.ts';
+import type { Organisation } from '../test/support/github/organisation.ts';
+import { pullRequestPayload, simplePullRequestPayload } from '../test/support/github/payloads.ts';
+import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
+import type { Row } from './report.ts';
+
+const pullRequests = 2_000;
+const repositories = 10;
+const perRequest = 50;
+const secret = 'a secret of the benchmark';
+
+/** How many requests GitHub gets for an import, and for pull requests that changed, against a client that asks by REST. */
+export async function measureGithubRequests(): Promise<Row[]> {
+  const github = await startGithub();
+  const organisation = fillOrganisation(github);
+  const server = await joinEmbeddedDatabase({ home: 'bench/.data/github' });
+  try {
+    await migrateDatabase(server.url);
+    await prepare(server.url, organisation);
+    const environment = {
+      PATH: process.env.PATH ?? '',
+      DATABASE_URL: server.url,
+      GITHUB_API_URL: github.apiUrl,
+      GITHUB_TOKEN: github.token,
+      GITHUB_WEBHOOK_SECRET: secret,
+      RECONCILE_INTERVAL: '0',
+      PORT: '0',
+      LOG_LEVEL: 'warn',
+    };
+    await promisify(execFile)(process.execPath, ['dist/main.js', 'import', '--organisation', organisation.login], {
+      env: environment,
+    });
+    const imported = github.requests.length;
+    await requireStored(server.url, 'Pull request %');
+    const imports = await importByRest(organisation);
+
+    await deliverChanges(environment, github, organisation);
+    const before = github.requests.length;
+    await workOff(environment, server.url);
+    const synced = github.requests.length - before;
+    await requireStored(server.url, 'Changed %');
+
+    const mostImported = Math.ceil(pullRequests / perRequest) + repositories;
+    const of = `${pullRequests.toLocaleString('en')} pull requests`;
+    return [
+      {
+        what: `GitHub requests to import ${of} of ${repositories} repositories`,
+        against: 'pages of 100 and one each, by REST',
+        ratio: imported / imports,
+        target: rounded(mostImported / imports),
+        comparison: 'at most',
+        detail: `${imported} (at most ${mostImported}) to ${imports}`,
+      },
+      {
+        what: `GitHub requests for ${of} that wait to be fetched`,
+        against: 'one each, by REST',
+        ratio: synced / pullRequests,
+        target: rounded(Math.ceil(pullRequests / perRequest) / pullRequests),
+        comparison: 'at most',
+        detail: `${synced} (at most ${Math.ceil(pullRequests / perRequest)}) to ${pullRequests}`,
+      },
+    ];
+  } finally {
+    await server.leave();
+    await github.close();
+  }
+}
+
+/** Up, to be read. */
+const rounded = (value: number) => Math.ceil(value * 10_000) / 10_000;
+
+/** Repositories of uneven sizes: the last page of most is not full. */
+function fillOrganisation(github: GithubStandIn): Organisation {
+  const organisation = github.organisation('bench');
+  const author = organisation.member('ada');
+  for (let index = 0; index < pullRequests; index += 1) {
+    // Of ten, the first gets one in 55, the last ten.
+    const place = Math.floor((Math.sqrt(1 + 8 * (index % 55)) - 1) / 2);
+    organisation.repository(`repository-${place % repositories}`).addPullRequest({ author });
+  }
+  return organisation;
+}
+
+async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function prepare(url: string, { login, id }: Organisation): Promise<void> {
+  await withClient(url, async client => {
+    await client.query('truncate organisations cascade');
+    await client.query(
+      `insert into organisations (id, github_id, login, name, photo_url) values ($1, $2, $3, 'Bench', '')`,
+      [newId(), id, login],
+    );
+  });
+}
+
+async function requireStored(url: string, title: string): Promise<void> {
+  const { rows } = await withClient(url, client =>
+    client.query<{ count: number }>('select count(*)::int from pull_requests where title like $1', [title]),
+  );
+  if (rows[0]?.count !== pullRequests) throw new Error(`${rows[0]?.count} of ${pullRequests} are stored: ${title}`);
+}
+
+type Environment = Record<string, string>;
+
+async function start(environment: Environment, command: string): Promise<{ child: ChildProcess; line: string }> {
+  const child = spawn(process.execPath, ['dist/main.js', command], {
+    env: environment,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
+  return { child, line };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGINT');
+  await exited;
+}
+
+/** A webhook of each pull request, taken by a service that only answers. */
+async function deliverChanges(environment: Environment, github: GithubStandIn, { repositories }: Organisation) {
+  const { child, line } = await start({ ...environment, WORKER: 'false' }, 'serve');
+  const url = `http://127.0.0.1:${/127\.0\.0\.1:(\d+)/.exec(line)?.[1]}/webhooks/github`;
+  const all = repositories.flatMap(repository => repository.pullRequests);
+  while (all.length > 0) {
+    const events = all.splice(0, 50).map(pullRequest => pullRequest.edit({ title: `Changed ${pullRequest.number}` }));
+    const deliveries = await Promise.all(events.map(event => github.deliver(url, secret, event)));
+    const refused = deliveries.find(({ status }) => status !== 202);
+    if (refused !== undefined) throw new Error(`a webhook was not taken: ${refused.status} ${refused.answer}`);
+  }
+  await stop(child);
+}
+
+async function workOff(environment: Environment, url: string): Promise<void> {
+  const { child } = await start(environment, 'worker');
+  await withClient(url, async client => {
+    for (;;) {
+      const { rows } = await client.query<{ count: number }>('select count(*)::int from sync_requests');
+      if (rows[0]?.count === 0) return;
+      await delay(100);
+    }
+  });
+  await stop(child);
+}
+
+/** What a plain client does: reads the repositories and lists, and then each pull request, which alone has its counts. */
+async function importByRest(organisation: Organisation): Promise<number> {
+  const { url, close } = await serveRest(organisation);
+  let requests = 0;
+  const get = async <Reply>(path: string): Promise<Reply> => {
+    requests += 1;
+    const reply = await fetch(`${url}${path}`);
+    if (!reply.ok) throw new Error(`${path}: ${reply.status}`);
+    return (await reply.json()) as Reply;
+  };
+  let seen = 0;
+  for (const { full_name: name } of await get<{ full_name: string }[]>(`/orgs/${organisation.login}/repos`)) {
+    for (let page = 1; ; page += 1) {
+      const listed = await get<{ number: number }[]>(`/repos/${name}/pulls?state=all&per_page=100&page=${page}`);
+      for (const { number } of listed) {
+        const { additions } = await get<{ additions: number }>(`/repos/${name}/pulls/${number}`);
+        if (typeof additions === 'number') seen += 1;
+      }
+      if (listed.length < 100) break;
+    }
+  }
+  await close();
+  if (seen !== pullRequests) throw new Error(`${seen} of ${pullRequests} came by REST`);
+  return requests;
+}
+
+/** GitHub's REST view of the same organisation. */
+async function serveRest(organisation: Organisation): Promise<{ url: string; close(): Promise<unknown> }> {
+  const answer = (address: string): unknown => {
+    const { pathname, searchParams } = new URL(address, 'http://localhost');
+    if (pathname === `/orgs/${organisation.login}/repos`) {
+      return organisation.repositories.map(({ fullName }) => ({ full_name: fullName }));
+    }
+    const [, name, number] = /^\/repos\/([^/]+\/[^/]+)\/pulls(?:\/(\d+))?$/.exec(pathname) ?? [];
+    const all = organisation.repositories.find(({ fullName }) => fullName === name)?.pullRequests ?? [];
+    if (number === undefined) {
+      const size = Number(searchParams.get('per_page'));
+      const from = (Number(searchParams.get('page')) - 1) * size;
+      return all.slice(from, from + size).map(simplePullRequestPayload);
+    }
+    const found = all.find(pullRequest => pullRequest.number === Number(number));
+    return found && pullRequestPayload(found);
+  };
+  const server = createServer((request, response) => {
+    const found = answer(request.url ?? '/');
+    response.writeHead(found === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(found ?? {}));
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close() {
+      const closed = new Promise(resolve => server.close(resolve));
+      server.closeAllConnections();
+      return closed;
+    },
+  };
+}
