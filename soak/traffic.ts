@@ -71,7 +71,7 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
   let stopped = false;
 
   const pick = <Item>(items: readonly Item[], place = random()): Item => {
-    const item = items[Math.floor(place * items.length)];
+    const item = items[Math.min(Math.floor(place * items.length), items.length - 1)];
     if (item === undefined) throw new Error('there is nothing to pick from');
     return item;
   };

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createClient, type PageBody, type PullRequestBody } from '../support/client.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { closing, startReplica } from '../support/service.ts';
+
+let scene: Scene;
+let id: string;
+beforeAll(async () => {
+  scene = await startScene();
+  scene.acme.member('ada');
+  scene.web.addPullRequest({ title: 'Before' });
+  await scene.import();
+  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token);
+  id = body.data[0]?.id ?? '';
+});
+afterAll(() => scene.close());
+
+const execute = (statement: string) => scene.service.database.executor.execute(sql.raw(statement));
+
+/** One more service, whose connections are new ones. */
+async function startClient(url = scene.service.database.url) {
+  const { github } = scene;
+  const replica = closing(await startReplica(url, { GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token }));
+  return createClient(replica);
+}
+
+const unavailable = {
+  status: 503,
+  headers: { 'retry-after': '1' },
+  body: { message: 'The database is not available. Try again shortly.' },
+};
+const path = () => `/2025-04/pull-requests/${id}`;
+const stored = async () =>
+  (await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token)).body.data;
+
+describe('a database', () => {
+  test('that has become read-only, as after a failover, is read from; what writes is 503 and changes nothing', async () => {
+    const name = new URL(scene.service.database.url).pathname.slice(1);
+    const set = (value: string) => execute(`alter database ${name} set default_transaction_read_only = ${value}`);
+    await set('on');
+    onTestFinished(async () => void (await set('off')));
+    const client = await startClient();
+    const before = await stored();
+    scene.web.pullRequests[0]?.edit({ title: 'After' });
+    expect((await client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token)).body.data).toEqual(
+      before,
+    );
+    expect(await client.put(`${path()}/sync`, scene.token)).toMatchObject(unavailable);
+    expect(await client.delete(path(), scene.token)).toMatchObject(unavailable);
+    expect(await stored()).toEqual(before);
+    await set('off');
+    const after = await startClient();
+    expect(await after.put(`${path()}/sync`, scene.token)).toMatchObject({
+      status: 200,
+      body: { data: { title: 'After' } },
+    });
+  });
+
+  test('that takes no more connections is 503 for all, never 401, and served again once it does', async () => {
+    const role = `limited_${randomUUID().slice(0, 8)}`;
+    await execute(`create role ${role} login password 'of the tests' connection limit 0`);
+    await execute(`grant all on all tables in schema public to ${role}`);
+    await execute(`grant all on all sequences in schema public to ${role}`);
+    const url = new URL(scene.service.database.url);
+    url.username = role;
+    url.password = 'of the tests';
+    onTestFinished(async () => {
+      await execute(`drop owned by ${role}`);
+      await execute(`drop role ${role}`);
+    });
+    const client = await startClient(url.href);
+    expect(await client.get('/2025-04/pull-requests', scene.token)).toMatchObject(unavailable);
+    expect(await client.put(`${path()}/sync`, scene.token)).toMatchObject(unavailable);
+    expect(await client.delete(path(), scene.token)).toMatchObject(unavailable);
+    await execute(`alter role ${role} connection limit 10`);
+    expect((await client.get('/2025-04/pull-requests', scene.token)).status).toBe(200);
+    expect((await client.put(`${path()}/sync`, scene.token)).status).toBe(200);
+  });
+
+  test('whose disk is full is read from; what writes is 503 and changes nothing', async () => {
+    await execute(`create function fill() returns trigger language plpgsql as $$ begin
+      raise exception 'could not extend file' using errcode = '53100'; end $$`);
+    await execute(
+      'create trigger fill before insert or update or delete on pull_requests for each row execute function fill()',
+    );
+    onTestFinished(async () => {
+      await execute('drop function fill cascade');
+    });
+    const before = await stored();
+    scene.web.pullRequests[0]?.edit({ title: 'Once there is room' });
+    expect(await scene.client.put(`${path()}/sync`, scene.token)).toMatchObject(unavailable);
+    expect(await scene.client.delete(path(), scene.token)).toMatchObject(unavailable);
+    expect(await stored()).toEqual(before);
+  });
+});
