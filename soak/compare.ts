@@ -150,6 +150,9 @@ function comparePresent(
   if (deleted !== undefined && row.sourceUpdatedAt <= deleted.from) {
     differences.push(`was deleted, and is back without a change: of ${row.sourceUpdatedAt}`);
   }
+  if (deleted !== undefined && row.fetchTicket < deleted.ticket) {
+    differences.push('was deleted, and is back by a fetch that began before');
+  }
   if (tombstones.some(({ githubId }) => githubId === source.id)) differences.push('is stored, and has a tombstone');
   if (source.author === null || row.memberGithubId !== source.author.id) differences.push("is stored as another's");
   if (!organisation.members.has(row.memberGithubId)) differences.push('is stored, and its author was never a member');

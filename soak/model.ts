@@ -24,8 +24,11 @@ export interface Standing {
   acknowledged?: number | undefined;
   /** Its author was a member all the time since its latest change. */
   memberSinceChange: boolean;
-  /** The latest deletion here: `updated_at` of the stored copy is no less than `from`, GitHub's was `until`. */
-  deleted?: { from: number; until: number } | undefined;
+  /**
+   * The latest deletion here: `updated_at` of the stored copy was no less than `from`, GitHub's was `until`; a fetch
+   * with a lower ticket began before it.
+   */
+  deleted?: { from: number; until: number; ticket: number } | undefined;
   /** Ids that were deleted. */
   formerIds: Set<string>;
 }

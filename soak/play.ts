@@ -47,6 +47,12 @@ export async function play(
     side.repositories.some(({ nodeId }) => nodeId === repository) ||
     (Array.isArray(ids) && model.pullRequests.some(({ source }) => ids.includes(source.nodeId)));
 
+  // Answers that are overtaken: of every three, one comes late, and tells of what was.
+  for (const milliseconds of [3, 10, 40]) {
+    const when = (request: GithubStandInRequest) => isOwn(request) && Math.random() < 0.12;
+    takeAway.push(github.fault({ kind: 'late', milliseconds }, { times: Number.POSITIVE_INFINITY, when }));
+  }
+
   const inBackground = (work: Promise<unknown>) => {
     const all = work.then(
       () => undefined,

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
+import { drawTicket } from '../src/database/pull-requests.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { ServiceError } from '../src/errors.ts';
 import { formatId } from '../src/ids.ts';
@@ -134,6 +135,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
         where organisation_id = ${organisation.id} and github_id = ${pullRequest.source.id}`);
       const [row] = rows;
       if (row === undefined) return;
+      const ticket = await drawTicket(executor);
       let unheard = false;
       for (let tried = 0; ; tried += 1) {
         const { statusCode, body } = await call(
@@ -154,7 +156,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       }
       const standing = standingOf(pullRequest, organisation);
       standing.formerIds.add(row.id);
-      standing.deleted = { from: Number(row.updated_at), until: pullRequest.source.updatedAt };
+      standing.deleted = { from: Number(row.updated_at), until: pullRequest.source.updatedAt, ticket };
       standing.seen = undefined;
       standing.acknowledged = undefined;
       count(tally, 'pull requests deleted here');

@@ -37,6 +37,8 @@ export type Fault =
   | { kind: 'redirect'; location: string; status?: 301 | 302 | 307 | 308 }
   /** The real answer, later. */
   | { kind: 'delay'; milliseconds: number }
+  /** What was the real answer when it was asked for, sent later. */
+  | { kind: 'late'; milliseconds: number }
   /** The real answer, changed: for replies that do not keep to the schema. */
   | { kind: 'alter'; change: (reply: { data?: unknown; errors?: unknown }) => unknown }
   /** A reply of 200 in which these pull requests fail, or one field of each, and the others are whole. */

@@ -142,6 +142,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     if (fault && answerWithFault(fault, response)) return;
     if (fault?.kind === 'delay') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
     const { status, headers, reply } = answerOf(record, query, fault);
+    if (fault?.kind === 'late') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
     for (const [name, value] of Object.entries(headers ?? {})) response.setHeader(name, value);
     sendWithFault(fault, response, status, reply);
   }
