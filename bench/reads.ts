@@ -25,7 +25,8 @@ export async function measureReads(): Promise<Row[]> {
       const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
       return /(\d+)(?=\D*$)/.exec(line.split(' (')[0] ?? '')?.[0] ?? '';
     };
-    const own = await start(['dist/main.js', 'serve'], {
+    // As npm start and the image have it.
+    const own = await start(['--max-semi-space-size=64', 'dist/main.js', 'serve'], {
       DATABASE_URL: server.url,
       PORT: '0',
       WORKER: 'false',

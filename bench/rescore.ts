@@ -12,7 +12,7 @@ import { median, type Row } from './report.ts';
 import { measureLatency } from './rescore-latency.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
-const rounds = 3;
+const rounds = 2;
 
 /** What `worker` makes of new rules, against one UPDATE that computes and records the same. */
 export async function measureRescoring(): Promise<Row[]> {

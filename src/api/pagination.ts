@@ -35,9 +35,9 @@ export const PageLinks = Type.Object(
 /** A reply that the handler gives as JSON text of that schema. */
 export const jsonText = (schema: TSchema) => Type.Unsafe<string>(schema);
 
-/** A page of such items. */
+/** A page of such items, which the handler gives as the bytes of its JSON. */
 export const pageOf = (item: TSchema) =>
-  jsonText(
+  Type.Unsafe<Buffer>(
     Type.Object(
       { data: Type.Array(Type.Ref(item)), meta: Type.Ref(PageMeta), links: Type.Ref(PageLinks) },
       { additionalProperties: false, description: 'A page of the list' },
@@ -66,11 +66,11 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   format(row: Row): string;
 }
 
-/** The page that the request asks for, as JSON text. */
+/** The page that the request asks for, as JSON. In bytes: a text would be gone through once more for its length. */
 export async function paginate<Row, Columns extends TObject, Position>(
   request: FastifyRequest<{ Querystring: PageQuery }>,
   list: PagedList<Row, Columns, Position>,
-): Promise<string> {
+): Promise<Buffer> {
   const { cursor: text, per_page: perPage = 15 } = request.query;
   const cursor = text === undefined ? undefined : parseCursor(text, list);
   const backwards = cursor?.direction === 'previous';
@@ -96,7 +96,8 @@ export async function paginate<Row, Columns extends TObject, Position>(
       : `${path}?${request.query.per_page === undefined ? '' : `per_page=${perPage}&`}cursor=${target}`;
   const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: previous };
   const links = { first: null, last: null, prev: link(previous), next: link(next) };
-  return `{"data":[${page.map(list.format).join(',')}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`;
+  const items = page.map(list.format).join(',');
+  return Buffer.from(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
 }
 
 function formatCursor(place: object, direction: 'next' | 'previous'): string {

@@ -66,9 +66,18 @@ const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
 });
 
-const represent = ([id, , memberId, members]: PullRequestRow, base: string): string =>
-  `{"id":"${formatId('pr', id)}",${members},` +
-  `"links":{"member":${JSON.stringify(`${base}/2025-04/members/${formatId('mem', memberId)}`)}}}`;
+/** Numbers and the breakdown are JSON as they come; ids and states need no escaping. */
+function represent(row: PullRequestRow, base: string): string {
+  const [id, createdAt, memberId, externalId, number, url, state, title, body, ...counts] = row;
+  const [additions, deletions, commits, changedFiles, score, breakdown] = counts;
+  return (
+    `{"id":"${formatId('pr', id)}","external_id":"${externalId}","number":${number},"url":${JSON.stringify(url)},` +
+    `"state":"${state}","title":${JSON.stringify(title)},"body":${JSON.stringify(body)},"additions":${additions},` +
+    `"deletions":${deletions},"commits":${commits},"changed_files":${changedFiles},"score":${score},` +
+    `"score_breakdown":${breakdown},"created_at":${createdAt},` +
+    `"links":{"member":${JSON.stringify(`${base}/2025-04/members/${formatId('mem', memberId)}`)}}}`
+  );
+}
 
 const cursorColumns = Type.Object({
   // Up to the end of the year 9999, which PostgreSQL and ISO 8601 can hold.
@@ -81,7 +90,7 @@ export function paginatePullRequests(
   request: FastifyRequest<{ Querystring: PageQuery }>,
   reply: FastifyReply,
   of: { organisationId: string; memberId?: string },
-): Promise<string> {
+): Promise<Buffer> {
   const base = baseUrl(request);
   reply.type('application/json; charset=utf-8');
   return paginate(request, {

@@ -5,18 +5,28 @@ import { deletedPullRequests, pullRequests, scoreChanges, tickets } from './sche
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
 
-/** The second in Unix seconds, the last the specification's other fields as members of a JSON object. */
-export type PullRequestRow = [id: string, createdAt: string, memberId: string, members: string];
+/** The specification's fields as PostgreSQL writes them in text; `createdAt` is in Unix seconds. */
+export type PullRequestRow = [
+  id: string,
+  createdAt: string,
+  memberId: string,
+  githubId: string,
+  number: string,
+  url: string,
+  state: string,
+  title: string,
+  body: string,
+  additions: string,
+  deletions: string,
+  commits: string,
+  changedFiles: string,
+  score: string,
+  scoreBreakdown: string,
+];
 
-/**
- * PostgreSQL writes the JSON, a row's in one text: that is four columns to read instead of fifteen, and nothing to parse
- * or to escape.
- */
-const columns = `id, extract(epoch from created_at)::bigint, member_id,
-  concat('"external_id":"', github_id, '","number":', number, ',"url":', to_json(url), ',"state":"', state,
-    '","title":', to_json(title), ',"body":', to_json(body), ',"additions":', additions, ',"deletions":', deletions,
-    ',"commits":', commits, ',"changed_files":', changed_files, ',"score":', score, ',"score_breakdown":',
-    score_breakdown, ',"created_at":', extract(epoch from created_at)::bigint)`;
+// Not as JSON: `to_json` costs PostgreSQL two thirds more for a page, and saves this process nothing.
+const columns = `id, extract(epoch from created_at)::bigint, member_id, github_id, number, url, state, title, body,
+  additions, deletions, commits, changed_files, score, score_breakdown`;
 
 type Direction = 'next' | 'previous';
 
