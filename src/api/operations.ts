@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import { isMigrated } from '../database/migrate.ts';
 import { ServiceError } from '../errors.ts';
+import { createMetrics } from './metrics.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -13,19 +13,12 @@ declare module 'fastify' {
 /** What operators and orchestrators ask: alive, ready, how busy. Needs no token. */
 export function addOperationRoutes(app: FastifyInstance): void {
   const { database } = app.deps;
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  const duration = new Histogram({
-    name: 'http_request_duration_seconds',
-    help: 'Time from the request to the end of its reply',
-    labelNames: ['method', 'route', 'status'],
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
-    registers: [registry],
-  });
+  const metrics = createMetrics(app.deps);
   app.addHook('onResponse', async (request, reply) => {
     const labels = { method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode };
-    duration.observe(labels, reply.elapsedTime / 1000);
+    metrics.observeHttp(labels, reply.elapsedTime / 1000);
   });
+  app.addHook('onClose', async () => metrics.close());
 
   let draining = false;
   app.decorate('drain', () => {
@@ -49,7 +42,7 @@ export function addOperationRoutes(app: FastifyInstance): void {
   });
 
   app.get('/metrics', { config, schema: { hide: true } }, async (_request, reply) => {
-    reply.type(registry.contentType);
-    return registry.metrics();
+    reply.type(metrics.contentType);
+    return metrics.text();
   });
 }

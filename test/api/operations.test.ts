@@ -1,6 +1,12 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { sql } from 'drizzle-orm';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { requestRescoring } from '../../src/database/rescoring.ts';
+import { secondaryLimit } from '../support/github/faults.ts';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';
+import { startProxy } from '../support/proxy.ts';
 import { closing, createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
 
 let service: Service;
@@ -92,6 +98,145 @@ describe('/metrics', () => {
     );
     expect(body).toMatch(/^process_cpu_seconds_total /m);
     expect(body).not.toMatch(/mem_1|ps_|nothing/);
+  });
+});
+
+describe('/metrics, of GitHub and of the work that waits,', () => {
+  let github: GithubStandIn;
+  beforeAll(async () => {
+    github = await startGithub();
+    github.organisation('acme').member('ada');
+  });
+  afterAll(() => github.close());
+  afterEach(() => github.clearFaults());
+
+  /** A service of its own with the stand-in's token. */
+  const start = async (environment: Record<string, string> = {}) =>
+    closing(await startService({ GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment }));
+
+  /** The values of metrics of ours, by name and labels. */
+  const scrape = async ({ app }: Service): Promise<Record<string, number>> => {
+    const { statusCode, body } = await app.inject('/metrics');
+    expect(statusCode).toBe(200);
+    const lines = body.split('\n').filter(line => line.startsWith('pullscore_'));
+    return Object.fromEntries(lines.map(line => [line.replace(/ .*/, ''), Number(line.replace(/.* /, ''))]));
+  };
+
+  test('counts requests by operation and outcome, their time and their points, and knows what is left', async () => {
+    const replica = await start();
+    expect((await scrape(replica)).pullscore_github_rate_limit_remaining_points).toBeUndefined();
+    await replica.github.findOrganisation('acme');
+    await replica.github.findOrganisation('nobody');
+    await replica.github.pageMembers('acme', null);
+    github.fault(secondaryLimit('60'));
+    await replica.github.pageMembers('acme', null).catch(() => undefined);
+    github.fault({ kind: 'reply', status: 500 });
+    await replica.github.pageMembers('acme', null).catch(() => undefined);
+    await replica.github.pageMembers('acme', null, AbortSignal.abort()).catch(() => undefined);
+    expect(await scrape(replica)).toMatchObject({
+      'pullscore_github_requests_total{operation="Organisation",outcome="ok"}': 2,
+      'pullscore_github_requests_total{operation="Members",outcome="ok"}': 1,
+      'pullscore_github_requests_total{operation="Members",outcome="github_rate_limited"}': 1,
+      'pullscore_github_requests_total{operation="Members",outcome="github_failed"}': 1,
+      'pullscore_github_requests_total{operation="Members",outcome="aborted"}': 1,
+      'pullscore_github_request_duration_seconds_count{operation="Members"}': 4,
+      'pullscore_github_points_total{operation="Organisation"}': 2,
+      'pullscore_github_points_total{operation="Members"}': 1,
+      'pullscore_github_rate_limit_points{organisation=""}': 5_000,
+      'pullscore_github_rate_limit_remaining_points{organisation=""}': github.limit?.remaining,
+      'pullscore_github_rate_limit_reset_timestamp_seconds{organisation=""}': github.limit?.resetAt,
+    });
+  });
+
+  test("tells an App's points by organisation, whose points they are", async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+      modulusLength: 2048,
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    });
+    const other = await startGithub({ app: { id: '4711', publicKey } });
+    onTestFinished(() => other.close());
+    other.installApp(other.organisation('acme'));
+    const replica = await start({
+      GITHUB_API_URL: other.apiUrl,
+      GITHUB_TOKEN: '',
+      GITHUB_APP_ID: '4711',
+      GITHUB_APP_PRIVATE_KEY: privateKey,
+    });
+    await replica.github.findOrganisation('acme');
+    expect(await scrape(replica)).toMatchObject({
+      'pullscore_github_rate_limit_remaining_points{organisation="acme"}': other.limit?.remaining,
+    });
+  });
+
+  test('has the pull requests to be fetched by state, scores in doubt, and until when GitHub must not be called', async () => {
+    const replica = await start();
+    const { organisation } = await createTenant(replica, { login: 'acme' });
+    const { executor } = replica.database;
+    const empty = {
+      pullscore_database_up: 1,
+      'pullscore_sync_requests{state="waiting"}': 0,
+      'pullscore_sync_requests{state="failing"}': 0,
+      'pullscore_sync_requests{state="parked"}': 0,
+      pullscore_sync_requests_overdue_seconds: 0,
+      pullscore_rescore_ranges: 0,
+    };
+    const ofDatabase = async () => {
+      const entries = Object.entries(await scrape(replica));
+      return Object.fromEntries(entries.filter(([name]) => !/_github_(request|points|rate)/.test(name)));
+    };
+    expect(await ofDatabase()).toEqual(empty);
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error)
+      select ${organisation.id}::uuid, id, 'PR_' || id, id, due_at::timestamptz, error from (values
+        (1, 'now', null), (2, 'yesterday', null), (3, 'tomorrow', 'It failed.'), (4, 'infinity', 'It failed.'),
+        (5, 'infinity', 'It failed.'), (6, 'infinity', 'It failed.')) as requests (id, due_at, error)`);
+    await executor.execute(sql`
+      insert into github_limits (credential, blocked_until) values ('token', to_timestamp(4000000000)),
+        (${`app:${organisation.id}`}, to_timestamp(4000000001)), ('app:of an organisation that is gone', 'tomorrow')`);
+    await replica.database.transaction(transaction => requestRescoring(transaction, organisation.id));
+    const { pullscore_sync_requests_overdue_seconds: overdue, ...others } = await ofDatabase();
+    expect(others).toEqual({
+      pullscore_database_up: 1,
+      'pullscore_sync_requests{state="waiting"}': 2,
+      'pullscore_sync_requests{state="failing"}': 1,
+      'pullscore_sync_requests{state="parked"}': 3,
+      pullscore_rescore_ranges: 1,
+      'pullscore_github_blocked_until_timestamp_seconds{organisation=""}': 4_000_000_000,
+      'pullscore_github_blocked_until_timestamp_seconds{organisation="acme"}': 4_000_000_001,
+    });
+    expect(overdue).toBeGreaterThan(3_600);
+    for (const table of ['sync_requests', 'github_limits', 'rescore_ranges']) {
+      await executor.execute(`delete from ${table}`);
+    }
+    expect(await ofDatabase()).toEqual(empty);
+  });
+
+  test('leaves out what stands in a database that is gone, or does not answer, and comes soon all the same', async () => {
+    const fresh = await start();
+    const proxy = await startProxy(fresh.database.url);
+    const replica = await startReplica(proxy.through(fresh.database.url), {
+      GITHUB_API_URL: github.apiUrl,
+      GITHUB_TOKEN: github.token,
+    });
+    onTestFinished(async () => {
+      await replica.close();
+      await proxy.close();
+    });
+    await replica.github.findOrganisation('acme');
+    expect((await scrape(replica)).pullscore_database_up).toBe(1);
+    for (const fail of [proxy.refuse, proxy.hold]) {
+      fail();
+      proxy.cut();
+      const begin = performance.now();
+      const metrics = await scrape(replica);
+      expect(performance.now() - begin).toBeLessThan(1_900);
+      expect(metrics.pullscore_database_up).toBe(0);
+      expect(Object.keys(metrics).filter(name => /sync_requests|rescore|blocked/.test(name))).toEqual([]);
+      expect(metrics['pullscore_github_rate_limit_points{organisation=""}']).toBe(5_000);
+    }
+    proxy.accept();
+    await expect.poll(async () => (await scrape(replica)).pullscore_rescore_ranges, { timeout: 10_000 }).toBe(0);
   });
 });
 

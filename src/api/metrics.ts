@@ -1,0 +1,161 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { type Backlog, readBacklog } from '../database/backlog.ts';
+import type { Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
+import type { GithubRequest, RateLimit } from '../github/transport.ts';
+
+/** Milliseconds that a scrape waits for the database: Prometheus gives up after ten seconds as it comes. */
+const databasePatience = 1_000;
+
+/** Milliseconds after which what GitHub said of its points is about an hour that is over. */
+const limitValidity = 3_600_000;
+
+export interface Metrics {
+  readonly contentType: string;
+  observeHttp(labels: { method: string; route: string; status: number }, seconds: number): void;
+  /** In Prometheus' text format. It never fails for want of a database: then what stands there is left out. */
+  text(): Promise<string>;
+  close(): void;
+}
+
+/** What this process does, and what stands in the database. Nothing in it is anyone's: no token, no id, no title. */
+export function createMetrics({ config, database, github, log }: Deps): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const duration = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from the request to the end of its reply',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+    registers,
+  });
+  const observeGithub = createGithubMetrics(registry, config.github.app !== undefined);
+  const end = github.onRequest(observeGithub);
+
+  const up = new Gauge({
+    name: 'pullscore_database_up',
+    help: 'Whether the database has answered this scrape in time: 1, or 0 and what stands in it is left out',
+    registers,
+  });
+  const showBacklog = createBacklogMetrics(registry);
+  let reading: Promise<Backlog | undefined> | undefined;
+  const collect = async () => {
+    // One at a time: a database that hangs is not asked again with every scrape.
+    reading ??= readBacklog(database.executor)
+      .catch((error: unknown) => void log.debug({ err: error }, 'no backlog for the metrics'))
+      .finally(() => {
+        reading = undefined;
+      });
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>(resolve => {
+      timer = setTimeout(resolve, databasePatience, undefined);
+    });
+    const backlog = await Promise.race([reading, late]);
+    clearTimeout(timer);
+    up.set(backlog === undefined ? 0 : 1);
+    showBacklog(backlog);
+  };
+
+  return {
+    contentType: registry.contentType,
+    observeHttp: (labels, seconds) => duration.observe(labels, seconds),
+    async text() {
+      await collect();
+      return registry.metrics();
+    },
+    close() {
+      end();
+      registry.clear();
+    },
+  };
+}
+
+/** @param perOrganisation whether each organisation has points of its own: an App's installations do, a token has its own */
+function createGithubMetrics(registry: Registry, perOrganisation: boolean): (request: GithubRequest) => void {
+  const registers = [registry];
+  const requests = new Counter({
+    name: 'pullscore_github_requests_total',
+    help: 'GraphQL requests to GitHub, by operation and outcome: ok, or why it failed',
+    labelNames: ['operation', 'outcome'],
+    registers,
+  });
+  const duration = new Histogram({
+    name: 'pullscore_github_request_duration_seconds',
+    help: 'Time of a GraphQL request to GitHub, failed ones too',
+    labelNames: ['operation'],
+    buckets: [0.1, 0.25, 0.5, 1, 2, 3, 5, 8],
+    registers,
+  });
+  const points = new Counter({
+    name: 'pullscore_github_points_total',
+    help: "Points of GitHub's hourly rate limit that this process has spent",
+    labelNames: ['operation'],
+    registers,
+  });
+
+  const told = new Map<string, RateLimit & { at: number }>();
+  const limitGauge = (name: string, help: string, property: 'limit' | 'remaining' | 'resetAt') =>
+    new Gauge({
+      name: `pullscore_github_rate_limit_${name}`,
+      help: `${help}; by organisation for an App, without one for a token`,
+      labelNames: ['organisation'],
+      registers,
+      collect() {
+        this.reset();
+        for (const [organisation, limit] of told) {
+          if (performance.now() - limit.at > limitValidity) told.delete(organisation);
+          else this.set({ organisation }, limit[property]);
+        }
+      },
+    });
+  limitGauge('points', 'Points that an hour has', 'limit');
+  limitGauge('remaining_points', 'Points that the hour has left, as GitHub said last', 'remaining');
+  limitGauge('reset_timestamp_seconds', 'When the next hour begins', 'resetAt');
+
+  return ({ organisation, operation, milliseconds, rateLimit, error }) => {
+    const outcome = error === undefined ? 'ok' : error instanceof ServiceError ? error.code : 'aborted';
+    requests.inc({ operation, outcome });
+    duration.observe({ operation }, milliseconds / 1000);
+    if (rateLimit === undefined) return;
+    points.inc({ operation }, rateLimit.cost);
+    told.set(perOrganisation ? organisation : '', { ...rateLimit, at: performance.now() });
+  };
+}
+
+function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined) => void {
+  const registers = [registry];
+  const syncRequests = new Gauge({
+    name: 'pullscore_sync_requests',
+    help: 'Pull requests to be fetched: waiting, failing and tried again, or parked until somebody retries them',
+    labelNames: ['state'],
+    registers,
+  });
+  const overdue = new Gauge({
+    name: 'pullscore_sync_requests_overdue_seconds',
+    help: 'Since when a pull request has been due to be fetched without being taken up',
+    registers,
+  });
+  const ranges = new Gauge({
+    name: 'pullscore_rescore_ranges',
+    help: 'Ranges of pull requests whose scores may be older than the rules in force',
+    registers,
+  });
+  const blockedUntil = new Gauge({
+    name: 'pullscore_github_blocked_until_timestamp_seconds',
+    help: 'Until when GitHub wants not to be called; absent where it may be',
+    labelNames: ['organisation'],
+    registers,
+  });
+
+  return backlog => {
+    // A gauge without labels is 0 after a reset: only removing it makes it absent.
+    for (const gauge of [overdue, ranges]) gauge.remove();
+    for (const gauge of [syncRequests, blockedUntil]) gauge.reset();
+    if (backlog === undefined) return;
+    for (const state of ['waiting', 'failing', 'parked'] as const) syncRequests.set({ state }, backlog[state]);
+    overdue.set(backlog.overdueSeconds);
+    ranges.set(backlog.rescoreRanges);
+    for (const [organisation, until] of backlog.blockedUntil) blockedUntil.set({ organisation }, until);
+  };
+}
