@@ -37,6 +37,8 @@ export type Fault =
   | { kind: 'redirect'; location: string; status?: 301 | 302 | 307 | 308 }
   /** The real answer, later. */
   | { kind: 'delay'; milliseconds: number }
+  /** The real answer, once the promise is kept. */
+  | { kind: 'hold'; until: Promise<unknown> }
   /** What was the real answer when it was asked for, sent later. */
   | { kind: 'late'; milliseconds: number }
   /** The real answer, changed: for replies that do not keep to the schema. */

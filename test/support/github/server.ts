@@ -141,6 +141,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     const fault = faults.take(record);
     if (fault && answerWithFault(fault, response)) return;
     if (fault?.kind === 'delay') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
+    if (fault?.kind === 'hold') await fault.until;
     const { status, headers, reply } = answerOf(record, query, fault);
     if (fault?.kind === 'late') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
     for (const [name, value] of Object.entries(headers ?? {})) response.setHeader(name, value);

@@ -1,0 +1,94 @@
+/*
+ * What the service promises of GitHub requests, counted where they arrive. An outage of the full size takes longer than
+ * all the rest of a file should; run it so: OUTAGE_PULL_REQUESTS=10000 npx vitest run test/sync/figures.test.ts
+ */
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { saveReconciled } from '../../src/database/reconciliation.ts';
+import { saveRepositories } from '../../src/database/repositories.ts';
+import { startLoops } from '../../src/sync/loops.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { post } from '../webhooks/support.ts';
+import { type Home, newHome, startWorld, storedPullRequests, type World, waitingSyncs } from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RECONCILE_INTERVAL: '0' });
+});
+afterAll(() => world.close());
+
+test('a thousand webhooks for 300 pull requests, while the loop is busy, cost at most 8 requests', async () => {
+  const home = await newHome(world);
+  const repositories = ['web', 'api', 'docs'].map(name => home.acme.repository(name));
+  const opened = repositories.flatMap(repository => Array.from({ length: 100 }, () => repository.addPullRequest()));
+  let release: (_: unknown) => void = () => undefined;
+  const until = new Promise(resolve => {
+    release = resolve;
+  });
+  world.github.fault({ kind: 'hold', until });
+  const loops = startLoops(world.service);
+  onTestFinished(() => loops.stop());
+  const before = world.github.count();
+  const deliver = async (index: number) => {
+    const event = opened[index % opened.length]?.push({ additions: 1 });
+    expect((await post(world.service, event ?? { event: 'none' })).status).toBe(202);
+  };
+  await deliver(0);
+  await expect.poll(() => world.github.count(), { interval: 5 }).toBe(before + 1);
+  let next = 1;
+  const deliverOthers = async () => {
+    while (next < 1_000) await deliver(next++);
+  };
+  await Promise.all(Array.from({ length: 20 }, deliverOthers));
+  expect(world.github.count()).toBe(before + 1);
+  release(undefined);
+  await expect.poll(async () => (await waitingSyncs(world.service, home)).length, { timeout: 15_000 }).toBe(0);
+  expect(world.github.count() - before).toBeLessThanOrEqual(8);
+  const stored = await storedPullRequests(world.service, home);
+  expect(stored.map(({ additions }) => additions)).toEqual(opened.map(({ additions }) => additions));
+  const { rows } = await world.service.database.executor.execute(
+    sql`select count(*)::int as count, min(state) as first, max(state) as last from webhook_deliveries
+      where organisation_id = ${home.organisation.id}`,
+  );
+  expect(rows).toEqual([{ count: 1_000, first: 'applied', last: 'applied' }]);
+});
+
+async function compare(home: Home): Promise<number> {
+  const { executor } = world.service.database;
+  await executor.execute(sql`update organisations set reconcile_due_at = 'infinity'`);
+  await executor.execute(sql`update organisations set reconcile_due_at = now() where id = ${home.organisation.id}`);
+  const before = world.github.count();
+  expect(await reconcileOrganisation(world.service)).toBe(true);
+  return world.github.count() - before;
+}
+
+const outage = Number(process.env.OUTAGE_PULL_REQUESTS ?? 1_000);
+
+test(`an outage of three days, in which ${outage} pull requests changed unseen, heals for a request for fifty and one for each repository`, async () => {
+  const home = await newHome(world);
+  const day = 86_400;
+  const begin = world.github.clock.now() - 3 * day;
+  const names = Array.from({ length: Math.ceil(outage / 500) }, (_, index) => `repository-${index}`);
+  const share = outage / names.length;
+  for (const name of names) {
+    const repository = home.acme.repository(name);
+    // What was there before and has not changed, and what was opened, pushed to, reviewed or merged meanwhile.
+    for (let index = 0; index < 60; index += 1) repository.addPullRequest({ createdAt: begin - day });
+    for (let index = 0; index < share; index += 1) {
+      const updatedAt = begin + 1 + Math.floor((index * 3 * day) / share);
+      const state = (['OPEN', 'CLOSED', 'MERGED'] as const)[index % 3];
+      repository.addPullRequest({ createdAt: begin - day, updatedAt, ...(state !== undefined && { state }) });
+    }
+    const { id, nodeId, fullName } = repository;
+    const values = [{ githubId: id, nodeId, name: fullName }];
+    await world.service.database.transaction(executor => saveRepositories(executor, home.organisation.id, 0, values));
+    await saveReconciled(world.service.database.executor, home.organisation.id, id, begin);
+  }
+  const first = await compare(home);
+  expect(await storedPullRequests(world.service, home)).toHaveLength(outage);
+  // The last second of each repository is looked at once more; from then on there is nothing to do.
+  const second = await compare(home);
+  expect(first + second).toBeLessThanOrEqual(outage / 50 + 2 * names.length + 2);
+  if (outage === 10_000) expect(first + second).toBeLessThanOrEqual(250);
+  expect(await compare(home)).toBe(1);
+}, 120_000);
