@@ -145,7 +145,7 @@ async function kill(scene: Scene, victim: Victim, killed: Killed): Promise<void>
     );
   }
   const chosen = victim === 'both replicas' ? replicas : [victim === 'replica 1' ? first : second];
-  for (const replica of chosen) replica?.kill(random() * 1_500);
+  for (const replica of chosen) replica?.kill(random() * 500);
   const { lives } = server;
   const resumed = server.isUp ? await watchLeases(server.url, () => server.isUp && server.lives === lives) : undefined;
   if (resumed !== undefined) killed.resumptions.push(resumed);
