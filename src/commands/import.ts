@@ -49,12 +49,12 @@ export function importCommands(program: Command, context: Context): void {
         context,
         ({ organisation: login, repository: repositories, since: day, dryRun }) => {
           const scope = { repositories, since: day === undefined ? undefined : parseDay(day) };
+          // An interruption ends an import in its own way, from the beginning; an estimate has nothing to bring to an end.
+          const signal = dryRun === true ? undefined : context.interrupted;
           return withDeps(context, async deps => {
             const organisation = await requireOrganisation(context, deps, login);
             requireGithub(deps);
-            if (dryRun === true) return describeEstimate(await estimateImport(deps, organisation, scope), day);
-            // From here on an interruption ends the command in its own way.
-            const { interrupted: signal } = context;
+            if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
             const progress = startProgress(context, 'pull requests');
             try {
               const result = await importPullRequests(deps, organisation, {
@@ -78,7 +78,7 @@ export function importCommands(program: Command, context: Context): void {
               };
             } catch (error) {
               progress.stop();
-              if (!signal.aborted) throw error;
+              if (signal?.aborted !== true) throw error;
               throw new CommandError('Interrupted. What came in is kept; run the same command again to go on.');
             }
           });
