@@ -36,10 +36,15 @@ export function createLog(
 /** Characters of a logged query, and of PostgreSQL's message, which may quote a value. */
 const longestText = 1_000;
 
-/** A failed query without its parameters, which are people's texts and addresses, and may be megabytes. */
+/**
+ * A failed query without its parameters, which are people's texts and addresses, and may be megabytes; a lost
+ * connection without the client that `pg-pool` hangs on it.
+ */
 function describeError(error: Error): object {
-  if (!(error instanceof DrizzleQueryError) || error.cause === undefined)
-    return pino.stdSerializers.errWithCause(error);
+  if (!(error instanceof DrizzleQueryError) || error.cause === undefined) {
+    const { client: _client, ...described } = pino.stdSerializers.errWithCause(error);
+    return described;
+  }
   const { cause, query, stack = '' } = error;
   const { message, code, constraint, table } = cause as DatabaseError;
   const frames = stack.split('\n').filter(line => line.startsWith('    at '));

@@ -30,6 +30,28 @@ test('a failed query is logged with its code and place, without its parameters',
   expect(JSON.parse(lines[0] ?? '').err.stack).toContain('deps.test.ts');
 });
 
+test('an idle connection that is lost is logged without the connection, which holds its settings', async () => {
+  const { url, drop } = await createDatabase();
+  const { lines, log } = logging();
+  const database = connectDatabase(url, log);
+  onTestFinished(async () => {
+    await database.close();
+    await drop();
+  });
+  await database.executor.execute(sql`select 1`);
+  const other = connectDatabase(url, logging().log);
+  await other.executor.execute(
+    sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+  );
+  await other.close();
+  await expect.poll(() => lines).toHaveLength(1);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    msg: 'an idle database connection was lost',
+    err: { code: '57P01' },
+  });
+  expect(JSON.parse(lines[0] ?? '').err).not.toHaveProperty('client');
+});
+
 test('other errors are logged with their causes, and no authorization', () => {
   const { lines, log } = logging();
   const err = Object.assign(new Error('outer', { cause: new Error('inner') }), {
