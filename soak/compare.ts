@@ -86,7 +86,7 @@ function compareAbsent(
   pullRequest: ModelPullRequest,
   stage: Stage,
 ): string[] {
-  const { source } = pullRequest;
+  const { source, versions } = pullRequest;
   const standing = standingOf(pullRequest, organisation);
   const { deleted } = standing;
   const tombstone = tombstones.find(({ githubId }) => githubId === source.id);
@@ -103,9 +103,12 @@ function compareAbsent(
   } else if (standing.seen !== undefined) {
     return ['was stored, and is gone without having been deleted'];
   }
+  const told = versions[standing.acknowledged ?? -1]?.columns.sourceUpdatedAt;
+  // A webhook about what was deleted does not bring it back, only one about a later change.
+  const isTold = told !== undefined && (deleted === undefined || told > deleted.until);
   const must = {
-    settled: standing.acknowledged !== undefined,
-    compared: standing.acknowledged !== undefined || standing.memberSinceChange,
+    settled: isTold,
+    compared: isTold || standing.memberSinceChange,
     imported: isMember(source),
   }[stage];
   return must && isHere(pullRequest, organisation) ? ["is a member's on GitHub, and not stored"] : [];

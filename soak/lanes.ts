@@ -31,7 +31,7 @@ export interface HistoriesResult {
 }
 
 /** Histories at once: more would only wait for each other. */
-const lanes = 10;
+const lanes = 16;
 
 /** Histories of one arena: GitHub keeps all that ever was, and grows. */
 const lotSize = 600;

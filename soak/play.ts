@@ -21,7 +21,7 @@ let played = 0;
 /** @returns how what is stored differs from the model; nothing where all is well */
 export async function play(
   arena: Arena,
-  { otherTracked, clockAhead, steps }: History,
+  { otherTracked, clockAhead, rules, steps }: History,
   tally: Tally,
 ): Promise<string[]> {
   const { github, database } = arena;
@@ -48,8 +48,8 @@ export async function play(
     (Array.isArray(ids) && model.pullRequests.some(({ source }) => ids.includes(source.nodeId)));
 
   // Answers that are overtaken: of every three, one comes late, and tells of what was.
-  for (const milliseconds of [3, 10, 40]) {
-    const when = (request: GithubStandInRequest) => isOwn(request) && Math.random() < 0.12;
+  for (const milliseconds of [10, 40, 120]) {
+    const when = (request: GithubStandInRequest) => isOwn(request) && Math.random() < 0.13;
     takeAway.push(github.fault({ kind: 'late', milliseconds }, { times: Number.POSITIVE_INFINITY, when }));
   }
 
@@ -90,17 +90,24 @@ export async function play(
 
   /** One after the other, a second apart: GitHub's times are whole seconds, and the next comparison is minutes away. */
   let reconciling = Promise.resolve();
-  const reconcile = (organisation: ModelOrganisation, via: number, isDue = false) => {
-    if (!isDue) side.tick(1);
-    reconciling = service.reconcile(organisation, via, isDue);
-    return reconciling;
+  let reconciledAt = 0;
+  const aSecondLater = () => {
+    if (side.now() <= reconciledAt) side.tick(1);
+    reconciledAt = side.now();
   };
-
+  /** @param begin makes it due */
+  const reconcile = async (organisation: ModelOrganisation, via: number, begin: () => Promise<void>) => {
+    aSecondLater();
+    await begin();
+    reconciling = service.reconcile(organisation, via, aSecondLater).then(() => {
+      reconciledAt = side.now();
+    });
+  };
+  const compareNow = (organisation: ModelOrganisation, via: number) =>
+    reconcile(organisation, via, () => service.makeDue(organisation));
   /** Has what was missed looked for at once. */
-  const enableWebhooks = (organisation: ModelOrganisation, via: number) => {
-    side.tick(1);
-    return service.setWebhooks(organisation, true, via);
-  };
+  const enableWebhooks = (organisation: ModelOrganisation, via: number) =>
+    reconcile(organisation, via, () => service.setWebhooks(organisation, true, via));
 
   async function look(stage: Stage): Promise<void> {
     for (const organisation of organisations) {
@@ -148,7 +155,7 @@ export async function play(
         await reconciling;
         if (!step.enabled) return service.setWebhooks(own, false, via);
         await enableWebhooks(own, via);
-        return inBackground(reconcile(own, via, true));
+        return inBackground(reconciling);
       case 'import recent':
       case 'import': {
         const done = step.kind === 'import' ? importAll(own, via) : service.importAll(own, via, side.now() - 1);
@@ -159,8 +166,8 @@ export async function play(
       case 'compare': {
         await reconciling;
         if (!own.webhooksEnabled) return;
-        const done = reconcile(own, via);
-        return step.awaited ? done : inBackground(done);
+        await compareNow(own, via);
+        return step.awaited ? reconciling : inBackground(reconciling);
       }
       case 'sync members': {
         const done = service.syncMembers(own, via);
@@ -202,9 +209,8 @@ export async function play(
     await reconciling;
     await settle('settled');
     for (const organisation of organisations) {
-      const isOff = !organisation.webhooksEnabled;
-      if (isOff) await enableWebhooks(organisation, 0);
-      await reconcile(organisation, 0, isOff);
+      await (organisation.webhooksEnabled ? compareNow(organisation, 0) : enableWebhooks(organisation, 0));
+      await reconciling;
     }
     await settle('compared');
     for (const organisation of organisations) {
@@ -219,6 +225,7 @@ export async function play(
   }
 
   try {
+    await service.applyRules(own, rules, 0);
     for (const step of steps) {
       await take(step);
       if (differences.length > 0) break;

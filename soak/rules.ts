@@ -39,7 +39,9 @@ export const rulePool = [
   rule('First review', 'ADD', 'true', 'hours_to_first_review * 3600', f =>
     f.firstReviewAt === null ? undefined : f.firstReviewAt - f.createdAt,
   ),
-  rule('Moved', 'ADD', 'contains(repository, "-moved")', '7', f => (f.repository.includes('-moved') ? 7 : undefined)),
+  rule('Moved', 'ADD', 'contains(repository, "-moved") || starts_with(repository, "other")', '7', f =>
+    f.repository.includes('-moved') || f.repository.startsWith('other') ? 7 : undefined,
+  ),
   rule('Bot', 'SUBTRACT', 'author_is_bot', '4', f => (f.authorIsBot ? 4 : undefined)),
   rule('Fork', 'ADD', 'from_fork && author_association == "MEMBER"', '1', f =>
     f.fromFork && f.authorAssociation === 'MEMBER' ? 1 : undefined,
@@ -58,6 +60,8 @@ export const rulePool = [
     f.base === 'main' ? undefined : f.linkedIssues,
   ),
 ] as const;
+
+export const movedPlace = rulePool.findIndex(({ name }) => name === 'Moved');
 
 /** Some rules of the pool, in this order. */
 export type Ruleset = readonly { place: number; enabled: boolean }[];

@@ -38,8 +38,13 @@ export interface ServiceSide {
   importAll(organisation: ModelOrganisation, via: number, since?: number): Promise<boolean>;
   /** Once; false where GitHub or the replica failed on the way. */
   syncMembers(organisation: ModelOrganisation, via: number): Promise<boolean>;
-  /** Makes the organisation due for comparison, unless it is already, and sees it through. */
-  reconcile(organisation: ModelOrganisation, via: number, isDue?: boolean): Promise<void>;
+  /**
+   * Sees a comparison of the organisation through, which is due.
+   *
+   * @param again is told before it is made due again where it failed
+   */
+  reconcile(organisation: ModelOrganisation, via: number, again: () => void): Promise<void>;
+  makeDue(organisation: ModelOrganisation): Promise<void>;
   /** Until no pull request waits to be fetched or scored. Leases and waits run out, as if time went by. */
   settle(organisations: readonly ModelOrganisation[]): Promise<void>;
 }
@@ -91,6 +96,14 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
             and due_at > now())
         select pg_notify('pullscore', 'sync'), pg_notify('pullscore', 'rescore')`),
     );
+
+  async function makeDue({ id }: ModelOrganisation): Promise<void> {
+    await arena.database.transaction(each =>
+      each.execute(sql`
+        with limits as (delete from github_limits)
+        update organisations set reconcile_due_at = now() where id = ${id}`),
+    );
+  }
 
   async function call(method: 'DELETE' | 'GET' | 'PUT', url: string, token: string, via: number) {
     const { app } = await arena.replica(via);
@@ -213,14 +226,10 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
         syncMembers(deps, await getOrganisation(deps.database.executor, organisation.id)),
       ),
 
-    async reconcile({ id, github }, via, isDue = false) {
-      const makeDue = () =>
-        arena.database.transaction(each =>
-          each.execute(sql`
-            with limits as (delete from github_limits)
-            update organisations set reconcile_due_at = now() where id = ${id}`),
-        );
-      if (!isDue) await makeDue();
+    makeDue,
+
+    async reconcile(organisation, via, again) {
+      const { id, github } = organisation;
       let waited = performance.now();
       for (const begin = waited; ; ) {
         await attempt(via, ({ deps }) => reconcileOrganisation(deps));
@@ -236,8 +245,9 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
           return;
         }
         // Longer than a lease: it failed, and waits. Else another is at it, or was killed at it.
-        if (seconds > 11 || now - waited > patience) {
-          await makeDue();
+        if (seconds > 11 || (seconds > 0 && now - waited > patience)) {
+          again();
+          await makeDue(organisation);
           waited = now;
         } else if (seconds > 0) await delay(8);
       }

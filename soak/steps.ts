@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { rulePool } from './rules.ts';
+import { movedPlace, type Ruleset, rulePool } from './rules.ts';
 
 /** What becomes of the webhooks of a step: sent at once, once or twice; kept for a later step; or lost. */
 export type Fate = 'sent' | 'doubled' | 'kept' | 'lost';
@@ -38,7 +38,7 @@ export type ServiceStep =
   | { kind: 'redeliver'; webhook: Place }
   | { kind: 'delete'; pullRequest: Place }
   | { kind: 'refresh'; pullRequest: Place; awaited: boolean }
-  | { kind: 'apply rules'; rules: readonly { place: number; enabled: boolean }[] }
+  | { kind: 'apply rules'; rules: Ruleset }
   | { kind: 'webhooks'; enabled: boolean }
   | { kind: 'import' | 'import recent' | 'compare' | 'sync members'; awaited: boolean }
   | { kind: 'kill'; after: number }
@@ -66,6 +66,8 @@ export interface History {
   otherTracked: boolean;
   /** By how many seconds GitHub's clock is ahead of ours. */
   clockAhead: number;
+  /** In force from the start. */
+  rules: Ruleset;
   steps: readonly Step[];
 }
 
@@ -79,7 +81,20 @@ const texts = fc.constantFrom('fix', 'Feature', '', 'nul \0 and lone \ud800', 'ð
 const labels = fc.constantFrom('bug', 'fix', 'Feature', '');
 const kind = <Kind extends string>(...kinds: Kind[]) => fc.constantFrom(...kinds);
 
-const ofPullRequest = { pullRequest: place };
+/** Much happens to one of them: only so do fetches and changes of the same meet. */
+const ofPullRequest = { pullRequest: fc.oneof(fc.constant(0), place) };
+
+const rules = fc.uniqueArray(
+  fc.record({
+    // The repository's name is the one fact that changes without the pull request.
+    place: fc.oneof(
+      { weight: 2, arbitrary: fc.constant(movedPlace) },
+      { weight: 6, arbitrary: fc.nat(rulePool.length - 1) },
+    ),
+    enabled: fc.constantFrom(true, true, true, false),
+  }),
+  { maxLength: 8, size: 'max', selector: rule => rule.place },
+);
 
 const opening = fc.record({
   kind: kind('open'),
@@ -115,7 +130,7 @@ const githubStep = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: kind('remove'), ...ofPullRequest }) },
-  { weight: 3, arbitrary: fc.record({ kind: kind('rename repository', 'transfer', 'transfer'), repository: place }) },
+  { weight: 4, arbitrary: fc.record({ kind: kind('rename repository', 'transfer'), repository: place }) },
   { weight: 3, arbitrary: fc.record({ kind: kind('join', 'leave', 'rename account'), person }) },
 );
 
@@ -137,18 +152,16 @@ const serviceStep = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       kind: kind('apply rules'),
-      rules: fc.uniqueArray(
-        fc.record({ place: fc.nat(rulePool.length - 1), enabled: fc.constantFrom(true, true, true, false) }),
-        { maxLength: 6, selector: rule => rule.place },
-      ),
+      rules,
       via,
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: kind('webhooks'), enabled: fc.boolean(), via }) },
   {
     weight: 3,
-    arbitrary: fc.record({ kind: kind('import', 'import recent', 'compare', 'compare', 'sync members'), awaited, via }),
+    arbitrary: fc.record({ kind: kind('import', 'import recent', 'sync members'), awaited, via }),
   },
+  { weight: 3, arbitrary: fc.record({ kind: kind('compare'), awaited, via }) },
   { weight: 1, arbitrary: fc.record({ kind: kind('kill'), after: fc.nat(25), via }) },
   {
     weight: 3,
@@ -175,6 +188,7 @@ const hour = 3_600;
 export const history: fc.Arbitrary<History> = fc.record({
   otherTracked: fc.boolean(),
   clockAhead: fc.constantFrom(0, -hour, hour),
+  rules,
   steps: fc
     .tuple(
       fc.array(told(opening) as fc.Arbitrary<Step>, { minLength: 1, maxLength: 3 }),
