@@ -49,15 +49,16 @@ describe('an import', () => {
       { kind: 'delay', milliseconds: 300 },
       { times: 3, when: ({ operation }) => operation === 'PullRequestPage' },
     );
+    const before = github.count('PullRequestPage');
     const running = startForTest(environment, 'import', '--organisation', 'acme');
-    while (github.count('PullRequestPage') === 0) await delay(5);
+    while (github.count('PullRequestPage') === before) await delay(5);
     running.child.kill('SIGINT');
-    const ended = await running.ended;
-    expect(ended).toMatchObject({ code: 1, stdout: '' });
-    expect(complaintOf(ended)).toBe(
-      'pullscore: Interrupted. What came in is kept; run the same command again to go on.',
+    const { code, stdout, stderr } = await running.ended;
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(
+      /^About 120 pull requests in 3 requests.*\npullscore: Interrupted\. What came in is kept; run the same command again to go on\.\n$/,
     );
-    expect(github.count('PullRequestPage')).toBe(1);
+    expect(github.count('PullRequestPage')).toBe(before + 1);
     github.clearFaults();
     expect(await runJson(environment, 'import', '--organisation', 'acme')).toMatchObject({ seen: 70, saved: 70 });
   });
