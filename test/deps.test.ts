@@ -10,7 +10,8 @@ function logging(logLevel = 'info') {
   return { lines, log: createLog({ logLevel }, { write: line => lines.push(line) }) };
 }
 
-test('a failed query is logged with its code and place, without its parameters', async () => {
+/** A database of the test's own, and what its connection logs. */
+async function connected() {
   const { url, drop } = await createDatabase();
   const { lines, log } = logging();
   const database = connectDatabase(url, log);
@@ -18,6 +19,11 @@ test('a failed query is logged with its code and place, without its parameters',
     await database.close();
     await drop();
   });
+  return { url, database, lines, log };
+}
+
+test('a failed query is logged with its code and place, without its parameters', async () => {
+  const { database, lines, log } = await connected();
   const failing = database.executor.execute(sql`select ${'ada@acme.example'}::text, ${'x'.repeat(100_000)}::int`);
   await failing.catch((err: unknown) => log.error({ err }, 'failed'));
   expect(lines).toHaveLength(1);
@@ -31,13 +37,7 @@ test('a failed query is logged with its code and place, without its parameters',
 });
 
 test('an idle connection that is lost is logged without the connection, which holds its settings', async () => {
-  const { url, drop } = await createDatabase();
-  const { lines, log } = logging();
-  const database = connectDatabase(url, log);
-  onTestFinished(async () => {
-    await database.close();
-    await drop();
-  });
+  const { url, database, lines } = await connected();
   await database.executor.execute(sql`select 1`);
   const other = connectDatabase(url, logging().log);
   await other.executor.execute(
