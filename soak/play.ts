@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { eq, sql } from 'drizzle-orm';
 import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
 import { addAccessToken } from '../src/database/access-tokens.ts';
 import { addOrganisation } from '../src/database/organisations.ts';
-import { postponeReconciliation } from '../src/database/reconciliation.ts';
+import { organisations } from '../src/database/schema.ts';
 import { addUser } from '../src/database/users.ts';
 import { type Fault, type GithubStandInRequest, htmlError, secondaryLimit } from '../test/support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
@@ -248,7 +249,10 @@ async function addTenant({ database: { executor } }: Arena, github: GithubOrgani
     (await addUser(executor, { organisationId: organisation.id, name: 'Ada', email: 'ada@example.com', photoUrl: '' }));
   if (organisation === undefined || user === undefined) throw new Error(`${login} is there already`);
   // It is compared when the history says so.
-  await postponeReconciliation(executor, organisation.id, 1_000_000);
+  await executor
+    .update(organisations)
+    .set({ reconcileDueAt: sql`now() + interval '10 days'` })
+    .where(eq(organisations.id, organisation.id));
   const token = generateAccessToken();
   await addAccessToken(executor, {
     organisationId: organisation.id,

@@ -60,7 +60,7 @@ export async function getOrganisation(executor: Executor, id: string): Promise<O
 export async function setWebhooksEnabled(executor: Executor, id: string, enabled: boolean): Promise<void> {
   await executor
     .update(organisations)
-    // What was missed while they were disabled is looked for at once.
+    // What was missed while they were disabled is looked for at once, whatever is being compared already.
     .set({ webhooksEnabled: enabled, ...(enabled ? { reconcileDueAt: sql`now()` } : {}) })
     .where(eq(organisations.id, id));
 }

@@ -1,32 +1,46 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
-import { organisations, repositories } from './schema.ts';
+import { repositories } from './schema.ts';
 
 /** Seconds for which a claimed organisation is left alone by the other replicas; renewed with each page. */
 const leaseSeconds = 10;
 
+/** An organisation that the caller compares. */
+export interface Comparison {
+  readonly organisationId: string;
+  /** Until then the other replicas leave it alone; as PostgreSQL writes it. */
+  leasedUntil: string;
+}
+
 /** The organisation that is due for the longest time, leased to the caller. */
-export async function claimReconciliation(executor: Executor): Promise<string | undefined> {
-  const { rows } = await executor.execute<{ id: string }>(sql`
+export async function claimReconciliation(executor: Executor): Promise<Comparison | undefined> {
+  const { rows } = await executor.execute<{ id: string; due_at: string }>(sql`
     update organisations set reconcile_due_at = now() + make_interval(secs => ${leaseSeconds})
     where id = (
       select id from organisations where webhooks_enabled and reconcile_due_at <= now()
       order by reconcile_due_at limit 1 for update skip locked
     )
-    returning id`);
-  return rows[0]?.id;
+    returning id, reconcile_due_at::text as due_at`);
+  return rows[0] && { organisationId: rows[0].id, leasedUntil: rows[0].due_at };
 }
 
-/** @param seconds until it is due; undefined renews the lease */
+/**
+ * Renews the lease, or ends it. An organisation that was made due meanwhile stays so: the comparison under way may have
+ * passed by what is to be found. So does one that another replica has taken over.
+ *
+ * @param seconds until it is due; undefined renews the lease
+ */
 export async function postponeReconciliation(
   executor: Executor,
-  organisationId: string,
+  comparison: Comparison,
   seconds: number = leaseSeconds,
 ): Promise<void> {
-  await executor
-    .update(organisations)
-    .set({ reconcileDueAt: sql`now() + make_interval(secs => ${seconds}::double precision)` })
-    .where(eq(organisations.id, organisationId));
+  const { organisationId, leasedUntil } = comparison;
+  const { rows } = await executor.execute<{ due_at: string }>(sql`
+    update organisations set reconcile_due_at = now() + make_interval(secs => ${seconds}::double precision)
+    where id = ${organisationId} and reconcile_due_at = ${leasedUntil}::timestamptz
+    returning reconcile_due_at::text as due_at`);
+  comparison.leasedUntil = rows[0]?.due_at ?? leasedUntil;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { drawTicket } from '../database/pull-requests.ts';
 import {
+  type Comparison,
   claimReconciliation,
   findReconciled,
   postponeReconciliation,
@@ -31,16 +32,16 @@ const mostClockDifference = 86_400;
  */
 export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
   const { config, database, log } = deps;
-  const id = await claimReconciliation(database.executor);
-  if (id === undefined) return false;
-  const organisation = await getOrganisation(database.executor, id);
+  const comparison = await claimReconciliation(database.executor);
+  if (comparison === undefined) return false;
+  const organisation = await getOrganisation(database.executor, comparison.organisationId);
   // Jitter keeps organisations that were added together from being compared together.
   let seconds = config.reconcileInterval * (0.9 + 0.2 * Math.random());
   try {
     for (let after: string | null = null; ; ) {
       const ticket = await drawTicket(database.executor);
       const page = await callGithub(deps, organisation, () => deps.github.pageRepositories(organisation.login, after));
-      await reconcileRepositories(deps, organisation, page.items, ticket);
+      await reconcileRepositories(deps, organisation, comparison, page.items, ticket);
       if (!page.hasNextPage) break;
       after = page.endCursor;
     }
@@ -49,7 +50,7 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
     if (!(error instanceof ServiceError)) throw error;
     log.warn({ organisation: organisation.login, seconds, reason: error.message }, 'the comparison with GitHub waits');
   } finally {
-    await postponeReconciliation(database.executor, id, seconds);
+    await postponeReconciliation(database.executor, comparison, seconds);
   }
   return true;
 }
@@ -57,6 +58,7 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
 async function reconcileRepositories(
   deps: Deps,
   organisation: Organisation,
+  comparison: Comparison,
   listed: readonly GithubRepository[],
   ticket: number,
 ): Promise<void> {
@@ -86,7 +88,7 @@ async function reconcileRepositories(
     const since = known.get(repository.githubId)?.reconciledAt ?? beginningOf(organisation);
     if (changedAt === null || changedAt < since) continue;
     await save([repository]);
-    const whole = await reconcileRepository(deps, organisation, repository, since);
+    const whole = await reconcileRepository(deps, organisation, comparison, repository, since);
     // GitHub's moments are whole seconds, and more may happen within the last one of them: it is read once more the
     // next time, and is over only then.
     if (whole) {
@@ -102,6 +104,7 @@ const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTim
 async function reconcileRepository(
   deps: Deps,
   organisation: Organisation,
+  comparison: Comparison,
   repository: GithubRepository,
   since: number,
 ): Promise<boolean> {
@@ -109,7 +112,7 @@ async function reconcileRepository(
     since,
     pageSize: createPageSize(mostPullRequests),
     mostPassedOver: Number.POSITIVE_INFINITY,
-    onRequest: () => postponeReconciliation(deps.database.executor, organisation.id),
+    onRequest: () => postponeReconciliation(deps.database.executor, comparison),
   });
   let whole = true;
   for (let after: string | null = null; ; ) {

@@ -3,7 +3,7 @@ import { describeCounterexample, playHistories } from '../../soak/lanes.ts';
 import { createDatabase } from '../support/service.ts';
 
 /** A share of what `npm run soak` plays; other histories each time. */
-const runs = 40;
+const runs = 24;
 
 test('random histories, with webhooks lost, doubled and late and replicas killed, end as a simple model says', async () => {
   const seed = Math.floor(Math.random() * 1_000_000_000);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { postponeReconciliation } from '../../src/database/reconciliation.ts';
+import { setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { formatId } from '../../src/ids.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/loops.ts';
@@ -258,7 +258,7 @@ test('webhook, refresh, comparison and import of one pull request, a hundred tim
         })
         .then(({ statusCode }) => expect(statusCode).toBe(200)),
       importPullRequests(service, home.organisation, { repositories: ['web'] }),
-      postponeReconciliation(service.database.executor, home.organisation.id, 0).then(() =>
+      setWebhooksEnabled(service.database.executor, home.organisation.id, true).then(() =>
         reconcileOrganisation(service),
       ),
     );

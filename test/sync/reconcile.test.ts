@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { setWebhooksEnabled } from '../../src/database/organisations.ts';
@@ -156,6 +157,22 @@ describe('a comparison with GitHub', () => {
     expect(await reconcileOrganisation(world.service)).toBe(false);
     await setWebhooksEnabled(executor, home.organisation.id, true);
     expect(await reconcileOrganisation(world.service)).toBe(true);
+  });
+
+  test('is made again where webhooks were enabled while one was under way', async () => {
+    const { home, opened } = await imported(1);
+    const { executor } = world.service.database;
+    world.github.clock.advance(60);
+    const before = world.github.count();
+    world.github.fault({ kind: 'late', milliseconds: 200 }, { when: ({ operation }) => operation === 'Repositories' });
+    const underway = reconcile(home);
+    while (world.github.count() === before) await delay(5);
+    opened[0]?.edit({ title: 'Missed' });
+    await setWebhooksEnabled(executor, home.organisation.id, true);
+    await underway;
+    expect(await titles(home)).not.toContain('Missed');
+    expect(await reconcileOrganisation(world.service)).toBe(true);
+    expect(await titles(home)).toContain('Missed');
   });
 
   test('is made by one replica at a time', async () => {
