@@ -88,10 +88,6 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
     .join('\n');
 }
 
-/** `1 pull request`, `2 pull requests`. */
-export const counted = (number: number, one: string, several = `${one}s`): string =>
-  `${number} ${number === 1 ? one : several}`;
-
 /** `2026-01-31 12:00` in UTC. */
 export const showTime = (moment: Date | null): string =>
   moment === null ? '-' : moment.toISOString().slice(0, 16).replace('T', ' ');

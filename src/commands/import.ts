@@ -12,7 +12,7 @@ import {
   UsageError,
   withDeps,
 } from './context.ts';
-import { counted, number } from './plan/numbers.ts';
+import { counted, number } from './numbers.ts';
 import { showDuration, startProgress } from './progress.ts';
 import { grid } from './terminal.ts';
 

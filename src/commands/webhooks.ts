@@ -8,17 +8,9 @@ import {
   type SyncRequestCounts,
 } from '../database/sync-requests.ts';
 import { listDeliveries } from '../database/webhook-deliveries.ts';
-import {
-  answering,
-  type Context,
-  counted,
-  requireOrganisation,
-  seconds,
-  showTime,
-  table,
-  withDeps,
-} from './context.ts';
+import { answering, type Context, requireOrganisation, seconds, showTime, table, withDeps } from './context.ts';
 import { brief } from './explanation-text.ts';
+import { counted } from './numbers.ts';
 
 /** Failing pull requests that `status` shows, and that its JSON has. */
 const mostFailing = { text: 20, json: 100 };

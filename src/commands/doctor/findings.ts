@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { ServiceError } from '../../errors.ts';
-import { counted } from '../context.ts';
 import { brief } from '../explanation-text.ts';
+import { counted } from '../numbers.ts';
 
 export const areas = {
   configuration: 'Configuration',

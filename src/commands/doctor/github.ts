@@ -7,7 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Github } from '../../github/client.ts';
 import type { CredentialFacts, GithubInspection } from '../../github/inspection.ts';
 import { callGithub, credentialOf } from '../../sync/github-limits.ts';
-import { counted } from '../context.ts';
+import { counted } from '../numbers.ts';
 import {
   check,
   duration,

@@ -2,7 +2,8 @@
 import type { Config } from '../../config.ts';
 import type { Organisation } from '../../database/organisations.ts';
 import type { GithubHook, HookDelivery } from '../../github/inspection.ts';
-import { type Context, counted } from '../context.ts';
+import type { Context } from '../context.ts';
+import { counted } from '../numbers.ts';
 import { check, duration, type Finding, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
 import { ask, type GithubAccess } from './github.ts';
 

@@ -7,7 +7,8 @@ import { countOutdated } from '../../database/rescoring.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { countSyncRequests, listFailingRequests, type SyncRequestCounts } from '../../database/sync-requests.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
-import { type Context, counted } from '../context.ts';
+import type { Context } from '../context.ts';
+import { counted } from '../numbers.ts';
 import {
   check,
   duration,

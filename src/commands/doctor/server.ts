@@ -1,7 +1,8 @@
 import type { Config } from '../../config.ts';
 import { inspectServer, type ServerInspection } from '../../database/inspection.ts';
 import { shortcomingOf } from '../../database/migrate.ts';
-import { type Context, counted } from '../context.ts';
+import type { Context } from '../context.ts';
+import { counted } from '../numbers.ts';
 import { check, type Finding, ok, problem, type Verdict, warning } from './findings.ts';
 
 /** Connections that one replica holds at most. */

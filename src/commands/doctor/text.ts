@@ -1,5 +1,5 @@
 /** Findings as a person reads them. */
-import { counted } from '../context.ts';
+import { counted } from '../numbers.ts';
 import { labelled } from '../terminal.ts';
 import { areas, type Finding } from './findings.ts';
 

@@ -2,9 +2,9 @@
 
 import type { Bucket } from '../../scoring/distribution.ts';
 import type { Summary } from '../../scoring/plan.ts';
+import { bucketLabel, decimal, number } from '../numbers.ts';
 import { plain, truncate } from '../terminal.ts';
 import { type Html, html, nothing } from './html.ts';
-import { bucketLabel, decimal, number } from './numbers.ts';
 
 /** As an attribute needs it. */
 const at = (value: number): string => String(Math.round(value * 100) / 100);

@@ -3,10 +3,10 @@
  * are other people's; `html` escapes them.
  */
 import { createHash } from 'node:crypto';
+import { bucketLabel, counted, decimal, number, percent, signed } from '../numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
 import { type Html, html, Html as Markup, nothing, webAddress } from './html.ts';
-import { bucketLabel, counted, decimal, number, percent, signed } from './numbers.ts';
 import { planStyle } from './style.ts';
 
 const shown = { members: 40, movers: 10, ranks: 20 } as const;

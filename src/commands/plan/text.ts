@@ -1,8 +1,8 @@
 /** A plan for the terminal. */
 
+import { bucketLabel, counted, decimal, number, percent, signed } from '../numbers.ts';
 import { bar, grid, labelled, plain, truncate } from '../terminal.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule } from './document.ts';
-import { bucketLabel, counted, decimal, number, percent, signed } from './numbers.ts';
 
 /** Where standard output is no terminal. */
 const usualColumns = 80;

@@ -1,5 +1,5 @@
-/** How a plan writes its figures, the same on the terminal and on the page. */
-import type { Bucket } from '../../scoring/distribution.ts';
+/** How commands write figures, the same on the terminal and on a page. */
+import type { Bucket } from '../scoring/distribution.ts';
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
