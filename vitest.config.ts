@@ -9,7 +9,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Processes, sockets and time limits are real: a CI machine that stalls for a moment gets another try.
     retry: process.env.CI ? 2 : 0,
-    // Two cores: more would only contend with PostgreSQL.
-    maxWorkers: 2,
+    // For two cores: some tests wait for time limits, and three files at once keep both busy.
+    maxWorkers: 3,
   },
 });
