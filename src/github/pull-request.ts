@@ -109,35 +109,25 @@ ${pullRequestFragment}`;
 /** What GitHub takes for a page of fifty: 251 connections, a point for a hundred. */
 export const pointsOfPage = 3;
 
-export const pullRequestPageQuery = `
-query PullRequestPage($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
+const pageQuery = (operation: string, selection: string) => `
+query ${operation}($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
   ${rateLimit}
   node(id: $repository) {
     ... on Repository {
       pullRequests(first: $first, after: $after, orderBy: $orderBy) {
         totalCount
         ${pageInfo}
-        nodes { ...PullRequestFacts }
-      }
-    }
-  }
-}
-${pullRequestFragment}`;
-
-/** Which pull requests a page has: what GitHub can tell of one also where it fails to put its facts together. */
-export const pullRequestListQuery = `
-query PullRequestList($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
-  ${rateLimit}
-  node(id: $repository) {
-    ... on Repository {
-      pullRequests(first: $first, after: $after, orderBy: $orderBy) {
-        totalCount
-        ${pageInfo}
-        nodes { id fullDatabaseId updatedAt }
+        nodes { ${selection} }
       }
     }
   }
 }`;
+
+export const pullRequestPageQuery = `${pageQuery('PullRequestPage', '...PullRequestFacts')}
+${pullRequestFragment}`;
+
+/** Which pull requests a page has: what GitHub can tell of one also where it fails to put its facts together. */
+export const pullRequestListQuery = pageQuery('PullRequestList', 'id fullDatabaseId updatedAt');
 
 interface Reviews {
   reviews: number;

@@ -35,6 +35,7 @@ export async function lookAtOrganisation(
   const { program } = context;
   const about = (area: 'organisations' | 'upkeep' | 'webhooks', name: string) => ({ area, name, organisation: login });
   const remedy = 'See the log of the service, and that of the database.';
+  const inspecting = inspectOrganisation(executor, id);
   const findings = await Promise.all([
     check(
       about('organisations', 'rules'),
@@ -58,11 +59,7 @@ export async function lookAtOrganisation(
       },
       remedy,
     ),
-    check(
-      about('organisations', 'people'),
-      async () => peopleVerdicts(program, login, await inspectOrganisation(executor, id)),
-      remedy,
-    ),
+    check(about('organisations', 'people'), async () => peopleVerdicts(program, login, await inspecting), remedy),
     check(
       about('organisations', 'scores'),
       async () => {
@@ -78,7 +75,7 @@ export async function lookAtOrganisation(
     ),
     check(
       about('webhooks', 'deliveries'),
-      async () => deliveryVerdicts(context, config, organisation, await inspectOrganisation(executor, id)),
+      async () => deliveryVerdicts(context, config, organisation, await inspecting),
       remedy,
     ),
     check(
@@ -97,7 +94,7 @@ export async function lookAtOrganisation(
       async () => {
         if (config.reconcileInterval === 0) return skipped('Repositories are not compared: RECONCILE_INTERVAL is 0.');
         if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
-        const { untilComparison } = await inspectOrganisation(executor, id);
+        const { untilComparison } = await inspecting;
         if (untilComparison > 0) {
           return ok(`Repositories are next compared with GitHub in ${duration(untilComparison)}.`);
         }
