@@ -5,8 +5,7 @@ import { type App, buildApp } from '../src/app.ts';
 import { loadConfig } from '../src/config.ts';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
-import type { Deps } from '../src/deps.ts';
-import { createGithub } from '../src/github/client.ts';
+import { connectDeps, type Deps } from '../src/deps.ts';
 import { startLoops } from '../src/sync/loops.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { signature } from '../test/support/github/webhooks.ts';
@@ -170,15 +169,7 @@ async function startReplica(databaseUrl: string, github: GithubStandIn): Promise
       },
     },
   );
-  const database = connectDatabase(config.databaseUrl ?? '', log);
-  const deps: Deps = {
-    config,
-    log,
-    database,
-    github: createGithub(config.github),
-    migrationsApplied: 0,
-    close: () => database.close(),
-  };
+  const deps = connectDeps(config, log, config.databaseUrl ?? '');
   const app = await buildApp(deps);
   const loops = startLoops(deps);
   return {
@@ -194,7 +185,7 @@ async function startReplica(databaseUrl: string, github: GithubStandIn): Promise
     },
     async close() {
       await Promise.all([loops.stop(), app.close()]);
-      await database.close();
+      await deps.close();
       await Promise.all(ways.map(way => way.close()));
     },
   };

@@ -74,16 +74,26 @@ export async function createDeps(config: Config, log: Logger): Promise<Deps> {
     await embedded?.leave();
     throw error;
   }
-  const database = connectDatabase(url, log);
+  const deps = connectDeps(config, log, url);
+  return {
+    ...deps,
+    migrationsApplied,
+    async close() {
+      await deps.close();
+      await embedded?.leave();
+    },
+  };
+}
+
+/** On a database whose schema is up to date. */
+export function connectDeps(config: Config, log: Logger, databaseUrl: string): Deps {
+  const database = connectDatabase(databaseUrl, log);
   return {
     config,
     log,
     database,
     github: createGithub(config.github),
-    migrationsApplied,
-    async close() {
-      await database.close();
-      await embedded?.leave();
-    },
+    migrationsApplied: 0,
+    close: () => database.close(),
   };
 }

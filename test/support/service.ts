@@ -5,11 +5,9 @@ import { generateAccessToken, hashAccessToken } from '../../src/access-token.ts'
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { addAccessToken } from '../../src/database/access-tokens.ts';
-import { connectDatabase } from '../../src/database/client.ts';
 import { addOrganisation, type Organisation } from '../../src/database/organisations.ts';
 import { addUser, type User } from '../../src/database/users.ts';
-import type { Deps } from '../../src/deps.ts';
-import { createGithub } from '../../src/github/client.ts';
+import { connectDeps, type Deps } from '../../src/deps.ts';
 import { administer } from './database-server.ts';
 
 export const webhookSecret = 'a secret of the tests';
@@ -53,15 +51,7 @@ export async function startReplica(databaseUrl: string, environment: Record<stri
   });
   const complaints: Service['complaints'] = [];
   const log = pino({ level: 'warn' }, { write: line => complaints.push(JSON.parse(line)) });
-  const database = connectDatabase(databaseUrl, log);
-  const deps: Deps = {
-    config,
-    log,
-    database,
-    github: createGithub(config.github),
-    migrationsApplied: 0,
-    close: () => database.close(),
-  };
+  const deps = connectDeps(config, log, databaseUrl);
   const app = await buildApp(deps);
   return {
     ...deps,
@@ -69,7 +59,7 @@ export async function startReplica(databaseUrl: string, environment: Record<stri
     complaints,
     async close() {
       await app.close();
-      await database.close();
+      await deps.close();
     },
   };
 }
