@@ -68,9 +68,13 @@ export const organisations = pgTable(
     id: uuid('id').primaryKey(),
     /** Unknown until GitHub first names it; from then on it, not the login, identifies the organisation. */
     githubId: githubId('github_id').unique(),
+    /** GitHub's other id, which its GraphQL asks for; unknown as long as no query has told it. */
+    nodeId: text('node_id'),
+    /** As GitHub last told; `renamed-…` from when it has told that another one has the login, until it is asked again. */
     login: text('login').notNull(),
     name: text('name').notNull(),
     photoUrl: text('photo_url').notNull(),
+    fetchTicket: fetchTicket(),
     webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
     /** The version of `rulesets` in force; 0 before the first. */
     rulesetVersion: integer('ruleset_version').notNull().default(0),
