@@ -1,7 +1,15 @@
 import type { Command } from 'commander';
-import { addOrganisation, listOrganisations, type Organisation } from '../database/organisations.ts';
+import {
+  addOrganisation,
+  findGithubOrganisation,
+  listOrganisations,
+  type Organisation,
+  releaseLogin,
+} from '../database/organisations.ts';
+import { drawTicket } from '../database/pull-requests.ts';
 import { ServiceError } from '../errors.ts';
 import { formatId } from '../ids.ts';
+import { followOrganisation } from '../sync/organisation.ts';
 import { answering, CommandError, type Context, seconds, table, UsageError, withDeps } from './context.ts';
 
 const represent = (organisation: Organisation) => ({
@@ -32,18 +40,30 @@ export function organisationCommands(program: Command, context: Context): void {
           );
         }
         return withDeps(context, async deps => {
-          const profile = deps.github.configured ? await deps.github.findOrganisation(login) : undefined;
-          if (deps.github.configured && profile === undefined) {
+          const { database, github } = deps;
+          const ticket = await drawTicket(database.executor);
+          const profile = github.configured ? await github.findOrganisation({ login }) : undefined;
+          if (github.configured && profile === undefined) {
             throw new ServiceError(
               'not_found',
               `GitHub shows no organisation ${login} to the configured credentials: check the login and their rights.`,
             );
           }
-          const added = await addOrganisation(deps.database.executor, {
-            login: profile?.login ?? login,
-            githubId: profile?.githubId ?? null,
-            name: options.name ?? profile?.name ?? login,
-            photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
+          const known = profile && (await findGithubOrganisation(database.executor, profile));
+          if (profile !== undefined && known !== undefined) {
+            await followOrganisation(deps, known, ticket, profile);
+            const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
+            throw new CommandError(`The organisation ${login} is there already${renamed}.`);
+          }
+          const added = await database.transaction(async executor => {
+            if (profile !== undefined) await releaseLogin(executor, ticket, profile.login);
+            return addOrganisation(executor, {
+              login: profile?.login ?? login,
+              githubId: profile?.githubId ?? null,
+              nodeId: profile?.nodeId ?? null,
+              name: options.name ?? profile?.name ?? login,
+              photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
+            });
           });
           if (added === undefined) throw new CommandError(`The organisation ${login} is there already.`);
           return {

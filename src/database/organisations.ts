@@ -1,16 +1,23 @@
-import { and, eq, isNull, or, sql } from 'drizzle-orm';
+import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
+import { ServiceError } from '../errors.ts';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { organisations } from './schema.ts';
 
 export type Organisation = typeof organisations.$inferSelect;
 
+/** One that GitHub has told the ids of. */
+export type IdentifiedOrganisation = Organisation & { githubId: number; nodeId: string };
+
+/** What GitHub tells of an organisation. The ids stay what they are; the login can be given up and taken by others. */
+type Identity = Pick<IdentifiedOrganisation, 'githubId' | 'nodeId' | 'login'>;
+
 const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${login})`;
 
 /** Undefined where an organisation of that login is there already. */
 export async function addOrganisation(
   executor: Executor,
-  values: { login: string; githubId: number | null; name: string; photoUrl: string },
+  values: { login: string; githubId: number | null; nodeId?: string | null; name: string; photoUrl: string },
 ): Promise<Organisation | undefined> {
   const [added] = await executor
     .insert(organisations)
@@ -38,17 +45,68 @@ export async function findGithubOrganisation(
   const [organisation] = await executor
     .select()
     .from(organisations)
-    .where(or(eq(organisations.githubId, githubId), and(isNull(organisations.githubId), hasLogin(login))));
+    .where(or(eq(organisations.githubId, githubId), and(isNull(organisations.githubId), hasLogin(login))))
+    .orderBy(organisations.githubId)
+    .limit(1);
   return organisation;
 }
 
-/** Writes what GitHub says of the organisation: its id, once it is known, and its login, when it was renamed. */
+/**
+ * Writes what GitHub says of the organisation: its ids, once they are known, and its login, which takes it away from
+ * another one here. Of what a later fetch is known, of this one or of the other, the login stays as it is. Runs in a
+ * transaction.
+ *
+ * @param ticket drawn before GitHub was asked
+ * @returns whether its login has changed
+ * @throws ServiceError `bad_request` where the ids are those of another organisation here
+ */
 export async function saveGithubIdentity(
   executor: Executor,
   id: string,
-  identity: { githubId: number; login: string },
-): Promise<void> {
-  await executor.update(organisations).set(identity).where(eq(organisations.id, id));
+  ticket: number,
+  { githubId, nodeId, login }: Identity,
+): Promise<boolean> {
+  const concerned = await executor
+    .select()
+    .from(organisations)
+    .where(or(eq(organisations.id, id), eq(organisations.githubId, githubId), hasLogin(login)))
+    .orderBy(organisations.id)
+    .for('no key update');
+  const others = concerned.filter(each => each.id !== id);
+  const twin = others.find(each => each.githubId === githubId);
+  if (twin !== undefined) {
+    throw new ServiceError(
+      'bad_request',
+      `GitHub's organisation ${login} is tracked here already, as ${twin.login}: use that one.`,
+    );
+  }
+  const own = concerned.find(each => each.id === id);
+  const isOutdated = concerned.some(({ fetchTicket }) => fetchTicket > ticket);
+  const isRenamed = !isOutdated && own?.login !== login;
+  if (!isRenamed && own?.githubId === githubId && own.nodeId === nodeId) return false;
+  if (isRenamed && others.length > 0) await releaseLogin(executor, ticket, login);
+  await executor
+    .update(organisations)
+    .set({ githubId, nodeId, ...(isRenamed ? { login, fetchTicket: ticket } : {}) })
+    .where(and(eq(organisations.id, id), or(isNull(organisations.githubId), eq(organisations.githubId, githubId))));
+  return isRenamed;
+}
+
+/**
+ * The organisation that has the login here is another one than GitHub says: it must have been renamed. Until the
+ * comparison that it is made due for tells its new login, it goes by one that GitHub gives to nobody.
+ *
+ * @param ticket drawn before GitHub was asked: what a later fetch found stays
+ */
+export async function releaseLogin(executor: Executor, ticket: number, login: string): Promise<void> {
+  await executor
+    .update(organisations)
+    .set({
+      login: sql`'renamed_' || coalesce(${organisations.githubId}::text, ${organisations.id}::text)`,
+      fetchTicket: ticket,
+      reconcileDueAt: sql`now()`,
+    })
+    .where(and(hasLogin(login), lte(organisations.fetchTicket, ticket)));
 }
 
 export async function getOrganisation(executor: Executor, id: string): Promise<Organisation> {

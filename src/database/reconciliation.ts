@@ -1,6 +1,6 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
-import { repositories } from './schema.ts';
+import { organisations, repositories } from './schema.ts';
 
 /** Seconds for which a claimed organisation is left alone by the other replicas; renewed with each page. */
 const leaseSeconds = 10;
@@ -22,6 +22,12 @@ export async function claimReconciliation(executor: Executor): Promise<Compariso
     )
     returning id, reconcile_due_at::text as due_at`);
   return rows[0] && { organisationId: rows[0].id, leasedUntil: rows[0].due_at };
+}
+
+/** Makes the organisation due at once, also where it is being compared already, and wakes the loops. */
+export async function requestComparison(executor: Executor, organisationId: string): Promise<void> {
+  await executor.update(organisations).set({ reconcileDueAt: sql`now()` }).where(eq(organisations.id, organisationId));
+  await executor.execute(sql`select pg_notify('pullscore', 'reconcile')`);
 }
 
 /**

@@ -2,11 +2,15 @@ import { ServiceError } from '../errors.ts';
 import type { GithubConfig } from './credentials.ts';
 import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
 import {
+  type GithubIdentity,
   type GithubMember,
   type GithubOrganisation,
   type GithubRepository,
   membersQuery,
+  type OrganisationReference,
+  organisationByLoginQuery,
   organisationQuery,
+  readIdentity,
   readMember,
   readOrganisation,
   readRepository,
@@ -51,6 +55,11 @@ export interface PageChoice {
   pageSize: number;
 }
 
+/** A page of what belongs to an organisation, and what that is called now. */
+export interface OrganisationPage<Item> extends Page<Item> {
+  organisation: GithubIdentity;
+}
+
 export interface PullRequestPage extends Page<FetchedPullRequest> {
   /** Entries that did not come whole. The node id is absent where not even that came. */
   failed: { nodeId: string | undefined; error: ServiceError }[];
@@ -60,7 +69,7 @@ export interface PullRequestPage extends Page<FetchedPullRequest> {
  * GitHub as this service needs it. Each method makes one GraphQL request and settles within the time limit; nothing
  * is repeated, except once where a connection breaks before the reply. All throw {@link ServiceError}, most a
  * {@link GithubError} that says whether less may pass (`tooMuch`) and when to come back (`retryAfter`). An aborted
- * `signal` rejects with its reason. `organisation` is the login whose App installation gives the credentials.
+ * `signal` rejects with its reason. The App's installation on `organisation` gives the credentials.
  */
 export interface Github {
   /** False without credentials: every method throws `github_not_configured`. */
@@ -69,36 +78,43 @@ export interface Github {
   onRequest(listener: (request: GithubRequest) => void): () => void;
   /** @param nodeIds up to {@link mostPullRequests}; the result has each of them. */
   fetchPullRequests(
-    organisation: string,
+    organisation: OrganisationReference,
     nodeIds: readonly string[],
     signal?: AbortSignal,
   ): Promise<Map<string, FetchResult>>;
   /** Undefined where GitHub does not show the repository. */
   pagePullRequests(
-    organisation: string,
+    organisation: OrganisationReference,
     repositoryNodeId: string,
     choice: PageChoice,
     signal?: AbortSignal,
   ): Promise<PullRequestPage | undefined>;
   /** The same page without the facts; what GitHub can't even name is left out. */
   listPullRequests(
-    organisation: string,
+    organisation: OrganisationReference,
     repositoryNodeId: string,
     choice: PageChoice,
     signal?: AbortSignal,
   ): Promise<Page<ListedPullRequest> | undefined>;
   /** A hundred repositories, oldest first. @throws not_found where GitHub does not show the organisation. */
-  pageRepositories(organisation: string, after: string | null, signal?: AbortSignal): Promise<Page<GithubRepository>>;
-  /** By its name now or a former one. */
+  pageRepositories(
+    organisation: GithubIdentity,
+    after: string | null,
+    signal?: AbortSignal,
+  ): Promise<OrganisationPage<GithubRepository>>;
+  /** By its name now or a former one. @throws not_found where GitHub does not show the organisation. */
   findRepository(
-    organisation: string,
-    owner: string,
+    organisation: GithubIdentity,
     name: string,
     signal?: AbortSignal,
-  ): Promise<GithubRepository | undefined>;
+  ): Promise<{ organisation: GithubIdentity; repository: GithubRepository | undefined }>;
   /** A hundred members. @throws not_found where GitHub does not show the organisation. */
-  pageMembers(organisation: string, after: string | null, signal?: AbortSignal): Promise<Page<GithubMember>>;
-  findOrganisation(login: string, signal?: AbortSignal): Promise<GithubOrganisation | undefined>;
+  pageMembers(
+    organisation: GithubIdentity,
+    after: string | null,
+    signal?: AbortSignal,
+  ): Promise<OrganisationPage<GithubMember>>;
+  findOrganisation(organisation: OrganisationReference, signal?: AbortSignal): Promise<GithubOrganisation | undefined>;
 }
 
 /** Imports Octokit on the first request only. @see GithubOptions for time and size limits. */
@@ -109,7 +125,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
   const unknownOrganisation = (login: string) =>
     new ServiceError(
       'not_found',
-      `GitHub shows no organisation ${login} to ${names}: check the login and their rights`,
+      `GitHub shows no organisation ${login} to ${names}: check their rights, and that it is still there`,
     );
 
   /** What GitHub returned for the entry at `path` of a list, or why it did not. */
@@ -190,47 +206,46 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     },
 
     async pageRepositories(organisation, after, signal) {
-      const subject = `the repositories of ${organisation}`;
+      const subject = `the repositories of ${organisation.login}`;
       return pageOf(repositoriesQuery, 'repositories', { organisation, after, subject, signal }, readRepository);
     },
 
     async pageMembers(organisation, after, signal) {
-      const subject = `the members of ${organisation}`;
+      const subject = `the members of ${organisation.login}`;
       return pageOf(membersQuery, 'membersWithRole', { organisation, after, subject, signal }, readMember);
     },
 
-    async findRepository(organisation, owner, name, signal) {
-      const subject = `the repository ${owner}/${name}`;
-      const { data, failures } = await transport.graphql(
-        repositoryQuery,
-        { owner, name },
-        { organisation, subject, signal },
-      );
-      requireWhole(failures, subject);
-      const repository = answerAt(data, 'repository', subject);
-      return repository === null ? undefined : read(subject, () => readRepository(repository));
+    async findRepository(organisation, name, signal) {
+      const subject = `the repository ${organisation.login}/${name}`;
+      const answer = await askOrganisation(repositoryQuery, { name }, { organisation, subject, signal });
+      return read(subject, () => ({
+        organisation: readIdentity(answer),
+        repository: present(answer, 'repository') ? readRepository(answerAt(answer, 'repository', subject)) : undefined,
+      }));
     },
 
-    async findOrganisation(login, signal) {
+    async findOrganisation(organisation, signal) {
+      const { login, nodeId } = organisation;
       const subject = `the organisation ${login}`;
+      const isKnown = typeof nodeId === 'string';
       const { data, failures } = await transport.graphql(
-        organisationQuery,
-        { login },
-        { organisation: login, subject, signal },
+        isKnown ? organisationQuery : organisationByLoginQuery,
+        isKnown ? { id: nodeId } : { login },
+        { organisation, subject, signal },
       );
       requireWhole(
         failures.filter(failure => failure.path[1] !== 'membersWithRole'),
         subject,
       );
-      const organisation = answerAt(data, 'organization', subject);
-      return organisation === null ? undefined : read(subject, () => readOrganisation(organisation));
+      const answer = answerAt(data, isKnown ? 'node' : 'organization', subject);
+      return answer === null ? undefined : read(subject, () => readOrganisation(answer));
     },
   };
 
   /** Undefined where GitHub does not show the repository. */
   async function askPage(
     query: string,
-    organisation: string,
+    organisation: OrganisationReference,
     repositoryNodeId: string,
     { order, after, pageSize }: PageChoice,
     signal: AbortSignal | undefined,
@@ -249,18 +264,31 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     return repository === null ? undefined : { repository, failures, subject };
   }
 
+  /** @throws not_found where GitHub does not show the organisation */
+  async function askOrganisation(
+    query: string,
+    variables: Record<string, unknown>,
+    request: { organisation: GithubIdentity; subject: string; signal: AbortSignal | undefined },
+  ): Promise<object> {
+    const { organisation, subject } = request;
+    const { data, failures } = await transport.graphql(query, { id: organisation.nodeId, ...variables }, request);
+    requireWhole(failures, subject);
+    const answer = answerAt(data, 'node', subject);
+    if (answer === null) throw unknownOrganisation(organisation.login);
+    if (typeof answer !== 'object') throw misfitError(new Misfit('node is no object'), subject);
+    return answer as object;
+  }
+
   async function pageOf<Item>(
     query: string,
     connection: string,
-    request: { organisation: string; after: string | null; subject: string; signal: AbortSignal | undefined },
+    request: { organisation: GithubIdentity; after: string | null; subject: string; signal: AbortSignal | undefined },
     readItem: (node: unknown) => Item,
-  ): Promise<Page<Item>> {
-    const { organisation, after, subject } = request;
-    const { data, failures } = await transport.graphql(query, { login: organisation, after }, request);
-    requireWhole(failures, subject);
-    const answer = answerAt(data, 'organization', subject);
-    if (answer === null) throw unknownOrganisation(organisation);
+  ): Promise<OrganisationPage<Item>> {
+    const { after, subject } = request;
+    const answer = await askOrganisation(query, { after }, request);
     return read(subject, () => ({
+      organisation: readIdentity(answer),
       items: list(answer, `${connection}.nodes`).map(readItem),
       ...readPageInfo(answer, connection, after),
     }));

@@ -1,7 +1,8 @@
 import { createPrivateKey } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
-import { id } from './reading.ts';
+import type { OrganisationReference } from './organisation.ts';
+import { id, list } from './reading.ts';
 
 export interface GithubConfig {
   /** REST base, such as `https://github.example.com/api/v3`; undefined for github.com. GraphQL's is derived from it. */
@@ -20,11 +21,16 @@ export interface Credentials {
   /** The variables that hold them, for messages. */
   readonly names: string;
   /** The `authorization` header for requests about one organisation. */
-  authorization(organisation: string): Promise<string>;
-  /** The header for requests about the App itself. @throws RangeError where there is none */
+  authorization(organisation: OrganisationReference): Promise<string>;
+  /** The header for requests about the App itself. @throws RangeError where there is no App */
   appAuthorization(): Promise<string>;
+  /**
+   * The App's installation on the organisation, as GitHub's REST API gives it; undefined where it is not installed.
+   * @throws RangeError where there is no App
+   */
+  findInstallation(organisation: OrganisationReference): Promise<unknown>;
   /** GitHub refused what {@link Credentials.authorization} gave: nothing kept for the organisation is used again. */
-  refused(organisation: string): void;
+  refused(organisation: OrganisationReference): void;
 }
 
 export function createCredentials(config: GithubConfig, baseUrl: string, boundedFetch: typeof fetch): Credentials {
@@ -40,6 +46,7 @@ export function createCredentials(config: GithubConfig, baseUrl: string, bounded
         ),
       ),
     appAuthorization: noApp,
+    findInstallation: noApp,
     refused: () => {},
   };
 }
@@ -61,9 +68,13 @@ function tokenCredentials(token: string): Credentials {
       return `token ${token}`;
     },
     appAuthorization: noApp,
+    findInstallation: noApp,
     refused: () => {},
   };
 }
+
+/** As many as GitHub gives at once. */
+const installationsOfPage = 100;
 
 /** The App's installation is found by organisation; its tokens last an hour and are renewed by auth-app. */
 function appCredentials(
@@ -72,8 +83,8 @@ function appCredentials(
   boundedFetch: typeof fetch,
 ): Credentials {
   const names = 'GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY';
-  const installations = new Map<string, number>();
-  const stale = new Set<string>();
+  const installations = new Map<number | string, number>();
+  const stale = new Set<number | string>();
   let client: ReturnType<typeof createAppClient> | undefined;
 
   async function createAppClient() {
@@ -88,28 +99,45 @@ function appCredentials(
     });
   }
 
-  const keyOf = (organisation: string) => organisation.toLowerCase();
+  const keyOf = ({ login, githubId }: OrganisationReference) => githubId ?? login.toLowerCase();
 
-  function forget(organisation: string) {
+  function forget(organisation: OrganisationReference) {
     installations.delete(keyOf(organisation));
     stale.add(keyOf(organisation));
   }
 
-  async function installationOf(organisation: string): Promise<number> {
-    const known = installations.get(keyOf(organisation));
-    if (known !== undefined) return known;
-    client ??= createAppClient();
-    const { data } = await (await client).request('GET /orgs/{org}/installation', { org: organisation });
-    const installation = id(data, 'id');
-    installations.set(keyOf(organisation), installation);
-    return installation;
-  }
-
-  async function authorization(organisation: string): Promise<string> {
+  async function findInstallation({ login, githubId }: OrganisationReference): Promise<unknown> {
     client ??= createAppClient();
     const octokit = await client;
-    const installationId = await installationOf(organisation);
-    const refresh = stale.delete(keyOf(organisation));
+    const isOwn = (installation: unknown) => !githubId || id(installation, 'account.id') === githubId;
+    try {
+      const { data } = await octokit.request('GET /orgs/{org}/installation', { org: login });
+      if (isOwn(data)) return data;
+    } catch (error) {
+      if (!isHttpError(error) || error.response?.status !== 404) throw error;
+    }
+    if (!githubId) return undefined;
+    // It may have been renamed, and its login taken by another one.
+    for (let page = 1; ; page += 1) {
+      const { data } = await octokit.request('GET /app/installations', { per_page: installationsOfPage, page });
+      const listed = list({ data }, 'data');
+      const found = listed.find(isOwn);
+      if (found !== undefined || listed.length < installationsOfPage) return found;
+    }
+  }
+
+  async function authorization(organisation: OrganisationReference): Promise<string> {
+    const key = keyOf(organisation);
+    client ??= createAppClient();
+    const octokit = await client;
+    let installationId = installations.get(key);
+    if (installationId === undefined) {
+      const installation = await findInstallation(organisation);
+      if (installation === undefined) throw notInstalled(organisation, names);
+      installationId = id(installation, 'id');
+      installations.set(key, installationId);
+    }
+    const refresh = stale.delete(key);
     const { token } = (await octokit.auth({ type: 'installation', installationId, refresh })) as { token: unknown };
     if (typeof token !== 'string' || token === '')
       throw new GithubError('github_failed', 'GitHub gave no token to the App: try again later');
@@ -131,20 +159,23 @@ function appCredentials(
       const { token } = (await (await client).auth({ type: 'app' })) as { token: unknown };
       return `bearer ${String(token)}`;
     },
+    findInstallation,
     refused: forget,
   };
 }
 
-function errorOfApp(error: unknown, organisation: string, names: string): Error {
-  if (isHttpError(error) && error.response?.status === 404) {
-    return new GithubError(
-      'github_credentials',
-      `The GitHub App of ${names} is not installed on the organisation ${organisation}: install it there`,
-      { cause: error },
-    );
-  }
+function errorOfApp(error: unknown, organisation: OrganisationReference, names: string): Error {
+  // Of a token: the installation has gone since it was found.
+  if (isHttpError(error) && error.response?.status === 404) return notInstalled(organisation, names, error);
   return errorOfRequest(error, names);
 }
+
+const notInstalled = ({ login }: OrganisationReference, names: string, cause?: unknown) =>
+  new GithubError(
+    'github_credentials',
+    `The GitHub App of ${names} is not installed on the organisation ${login}: install it there`,
+    { cause },
+  );
 
 /** The key as PKCS #8, whichever PEM it came in; line ends may be written `\\n`, as in one-line variables. */
 function readPrivateKey(pem: string): string {

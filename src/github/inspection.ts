@@ -2,6 +2,7 @@ import { createCredentials, type GithubConfig, silentLog } from './credentials.t
 import { withDeadline } from './deadline.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
+import type { OrganisationReference } from './organisation.ts';
 import { count, entries, flag, id, list, Misfit, optionalText, optionalTime, present, text, time } from './reading.ts';
 
 /** What GitHub tells of the credentials. */
@@ -41,8 +42,8 @@ export interface HookDelivery {
 }
 
 /**
- * Questions about GitHub itself and what the credentials may do, by the REST API; each is one request, or two for an
- * App. All throw {@link GithubError} as the GraphQL client does.
+ * Questions about GitHub itself and what the credentials may do, by the REST API; each is one request, or a few for an
+ * App. The organisation's webhooks are asked for by its login, which must be the present one. All throw {@link GithubError} as the GraphQL client does.
  */
 export interface GithubInspection {
   /** The variables that hold the credentials. */
@@ -51,16 +52,16 @@ export interface GithubInspection {
   /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock less ours, in seconds. */
   reach(): Promise<{ milliseconds: number; clockAhead: number | null }>;
   /** An App's are those of its installation on the organisation. */
-  readCredentials(organisation: string): Promise<CredentialFacts>;
+  readCredentials(organisation: OrganisationReference): Promise<CredentialFacts>;
   /** The App's name. */
   readApp(): Promise<string>;
   /** Of the App; undefined where it is not installed on the organisation. */
-  findInstallation(organisation: string): Promise<Installation | undefined>;
+  findInstallation(organisation: OrganisationReference): Promise<Installation | undefined>;
   /** The organisation's; undefined where the credentials may not see them. */
-  findHooks(organisation: string): Promise<GithubHook[] | undefined>;
+  findHooks(organisation: OrganisationReference): Promise<GithubHook[] | undefined>;
   readAppHook(): Promise<GithubHook>;
   /** The latest first. */
-  listDeliveries(organisation: string, hook: GithubHook): Promise<HookDelivery[]>;
+  listDeliveries(organisation: OrganisationReference, hook: GithubHook): Promise<HookDelivery[]>;
 }
 
 const timeout = 8_000;
@@ -88,7 +89,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
     );
   }
 
-  const asOrganisation = async (route: string, organisation: string, parameters: Parameters = {}) =>
+  const asOrganisation = async (route: string, organisation: OrganisationReference, parameters: Parameters = {}) =>
     get(route, parameters, await credentials.authorization(organisation));
 
   const asApp = async (route: string, parameters: Parameters = {}) =>
@@ -164,20 +165,19 @@ export function createInspection(config: GithubConfig): GithubInspection {
 
     findInstallation: organisation =>
       ask('the installation', async () => {
-        try {
-          const { data } = await asApp('/orgs/{org}/installation', { org: organisation });
-          return { permissions: readPermissions(data), isSuspended: optionalTime(data, 'suspended_at') !== null };
-        } catch (error) {
-          if (isHttpError(error) && error.response?.status === 404) return undefined;
-          throw error;
-        }
+        const installation = await credentials.findInstallation(organisation);
+        if (installation === undefined) return undefined;
+        return {
+          permissions: readPermissions(installation),
+          isSuspended: optionalTime(installation, 'suspended_at') !== null,
+        };
       }),
 
     findHooks: organisation =>
       ask('webhooks', async () => {
         try {
           const { data } = await asOrganisation('/orgs/{org}/hooks', organisation, {
-            org: organisation,
+            org: organisation.login,
             per_page: 100,
           });
           return list({ hooks: data }, 'hooks').map(readHook);
@@ -201,7 +201,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
           hookId === null
             ? await asApp('/app/hook/deliveries', { per_page: 30 })
             : await asOrganisation('/orgs/{org}/hooks/{hook_id}/deliveries', organisation, {
-                org: organisation,
+                org: organisation.login,
                 hook_id: hookId,
                 per_page: 30,
               });

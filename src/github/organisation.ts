@@ -13,6 +13,20 @@ export interface GithubRepository {
   pullRequestsUpdatedAt: number | null;
 }
 
+/** An organisation as far as it is known: GitHub is asked by the node id where that is known, else by the login. */
+export interface OrganisationReference {
+  login: string;
+  githubId?: number | null;
+  nodeId?: string | null;
+}
+
+/** The ids stay what they are; the login can be given up and taken by others. */
+export interface GithubIdentity {
+  githubId: number;
+  nodeId: string;
+  login: string;
+}
+
 export interface GithubMember {
   githubId: number;
   login: string;
@@ -21,9 +35,7 @@ export interface GithubMember {
   photoUrl: string;
 }
 
-export interface GithubOrganisation {
-  githubId: number;
-  login: string;
+export interface GithubOrganisation extends GithubIdentity {
   name: string;
   photoUrl: string;
   repositories: number;
@@ -41,54 +53,78 @@ fragment RepositoryFacts on Repository {
   pullRequests(first: 1, orderBy: { field: UPDATED_AT, direction: DESC }) { totalCount nodes { updatedAt } }
 }`;
 
+const identity = 'id databaseId login';
+
 export const repositoriesQuery = `
-query Repositories($login: String!, $after: String) {
+query Repositories($id: ID!, $after: String) {
   ${rateLimit}
-  organization(login: $login) {
-    repositories(first: 100, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
-      totalCount
-      ${pageInfo}
-      nodes { ...RepositoryFacts }
+  node(id: $id) {
+    ... on Organization {
+      ${identity}
+      repositories(first: 100, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
+        totalCount
+        ${pageInfo}
+        nodes { ...RepositoryFacts }
+      }
     }
   }
 }
 ${repositoryFragment}`;
 
 export const repositoryQuery = `
-query Repository($owner: String!, $name: String!) {
+query Repository($id: ID!, $name: String!) {
   ${rateLimit}
-  repository(owner: $owner, name: $name) { ...RepositoryFacts }
+  node(id: $id) { ... on Organization { ${identity} repository(name: $name) { ...RepositoryFacts } } }
 }
 ${repositoryFragment}`;
 
 export const membersQuery = `
-query Members($login: String!, $after: String) {
+query Members($id: ID!, $after: String) {
   ${rateLimit}
-  organization(login: $login) {
-    membersWithRole(first: 100, after: $after) {
-      totalCount
-      ${pageInfo}
-      nodes { databaseId login name avatarUrl }
+  node(id: $id) {
+    ... on Organization {
+      ${identity}
+      membersWithRole(first: 100, after: $after) {
+        totalCount
+        ${pageInfo}
+        nodes { databaseId login name avatarUrl }
+      }
     }
   }
 }`;
 
+const organisationFragment = `
+fragment OrganisationFacts on Organization {
+  ${identity}
+  name
+  avatarUrl
+  repositories { totalCount }
+  membersWithRole { totalCount }
+}`;
+
 export const organisationQuery = `
+query Organisation($id: ID!) {
+  ${rateLimit}
+  node(id: $id) { ...OrganisationFacts }
+}
+${organisationFragment}`;
+
+export const organisationByLoginQuery = `
 query Organisation($login: String!) {
   ${rateLimit}
-  organization(login: $login) {
-    databaseId
-    login
-    name
-    avatarUrl
-    repositories { totalCount }
-    membersWithRole { totalCount }
-  }
-}`;
+  organization(login: $login) { ...OrganisationFacts }
+}
+${organisationFragment}`;
 
 const nameOf = (node: unknown) => optionalText(node, 'name')?.trim() || text(node, 'login');
 
-/** @throws Misfit, as all three do, where anything is not what GitHub documents. */
+/** @throws Misfit, as all four do, where anything is not what GitHub documents. */
+export const readIdentity = (node: unknown): GithubIdentity => ({
+  githubId: id(node, 'databaseId'),
+  nodeId: text(node, 'id'),
+  login: text(node, 'login'),
+});
+
 export function readRepository(node: unknown): GithubRepository {
   const [latest] = list(node, 'pullRequests.nodes');
   return {
@@ -113,7 +149,9 @@ export function readMember(node: unknown): GithubMember {
 
 export function readOrganisation(node: unknown): GithubOrganisation {
   return {
-    ...readMember(node),
+    ...readIdentity(node),
+    name: nameOf(node),
+    photoUrl: link(node, 'avatarUrl'),
     repositories: count(node, 'repositories.totalCount'),
     members: present(node, 'membersWithRole') ? count(node, 'membersWithRole.totalCount') : null,
   };

@@ -1,4 +1,5 @@
 import type { PullRequestRecord, PullRequestState } from '../scoring/facts.ts';
+import type { GithubIdentity } from './organisation.ts';
 import {
   count,
   flag,
@@ -31,7 +32,7 @@ export interface FetchedPullRequest extends PullRequestRecord {
   repositoryGithubId: number;
   repositoryNodeId: string;
   repositoryName: string;
-  repositoryOwner: { githubId: number; login: string };
+  repositoryOwner: GithubIdentity;
   /** Null where the account is gone (a "ghost") or has no numeric id. */
   authorGithubId: number | null;
   /** The login where the account has no name. */
@@ -80,6 +81,7 @@ fragment PullRequestFacts on PullRequest {
     databaseId
     name
     owner {
+      id
       login
       ... on Organization { databaseId }
       ... on User { databaseId }
@@ -204,7 +206,11 @@ export function readPullRequest(node: unknown): FetchedPullRequest {
     repositoryGithubId: id(node, 'repository.databaseId'),
     repositoryNodeId: text(node, 'repository.id'),
     repositoryName,
-    repositoryOwner: { githubId: id(node, 'repository.owner.databaseId'), login: owner },
+    repositoryOwner: {
+      githubId: id(node, 'repository.owner.databaseId'),
+      nodeId: text(node, 'repository.owner.id'),
+      login: owner,
+    },
     repository: `${owner}/${repositoryName}`,
     number: count(node, 'number'),
     title: text(node, 'title'),

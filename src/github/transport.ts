@@ -11,6 +11,7 @@ import {
   rateLimitError,
 } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
+import type { OrganisationReference } from './organisation.ts';
 import { count, present, time } from './reading.ts';
 
 export interface GithubOptions {
@@ -22,6 +23,7 @@ export interface GithubOptions {
 
 /** One GraphQL request that was sent, for metrics. */
 export interface GithubRequest {
+  /** Its login. */
   organisation: string;
   operation: string;
   milliseconds: number;
@@ -54,7 +56,7 @@ export interface Transport {
   graphql(
     query: string,
     variables: Record<string, unknown>,
-    context: { organisation: string; subject: string; signal: AbortSignal | undefined },
+    context: { organisation: OrganisationReference; subject: string; signal: AbortSignal | undefined },
   ): Promise<GraphqlReply>;
 }
 
@@ -87,7 +89,12 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
     return new Octokit({ baseUrl, request: { fetch: guardedFetch, parseSuccessResponseBody: false, log: silentLog } });
   }
 
-  async function send(organisation: string, query: string, variables: Record<string, unknown>, signal: AbortSignal) {
+  async function send(
+    organisation: OrganisationReference,
+    query: string,
+    variables: Record<string, unknown>,
+    signal: AbortSignal,
+  ) {
     client ??= createClient();
     const octokit = await client;
     const authorization = await credentials.authorization(organisation);
@@ -144,7 +151,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
         throw error;
       } finally {
         const request: GithubRequest = {
-          organisation,
+          organisation: organisation.login,
           operation: /^\s*query (\w+)/.exec(query)?.[1] ?? '',
           milliseconds: performance.now() - started,
           rateLimit: reply && readRateLimit(reply.data),

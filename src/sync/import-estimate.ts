@@ -3,7 +3,8 @@ import { findImportPlaces, type ImportPlace } from '../database/repositories.ts'
 import type { Deps } from '../deps.ts';
 import { mostPullRequests } from '../github/client.ts';
 import { pointsOfPage } from '../github/pull-request.ts';
-import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope } from './import-scope.ts';
+import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
+import { identifyOrganisation } from './organisation.ts';
 
 /**
  * Seconds that GitHub takes for fifty pull requests with every fact. It promises nothing; its own limit is ten, and the
@@ -41,9 +42,11 @@ export interface ImportEstimate {
 /** What an import would take. It asks GitHub for the list of repositories, a hundred in a request, and saves nothing. */
 export async function estimateImport(
   deps: Deps,
-  organisation: Organisation,
+  unidentified: Organisation,
   scope: ImportScope = {},
 ): Promise<ImportEstimate> {
+  parseNames(unidentified.login, scope.repositories);
+  const organisation = await identifyOrganisation(deps, unidentified);
   const chosen = await chooseRepositories(deps, organisation, scope, work => work());
   const places =
     scope.since === undefined

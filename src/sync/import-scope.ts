@@ -1,9 +1,11 @@
-import type { Organisation } from '../database/organisations.ts';
+import type { IdentifiedOrganisation } from '../database/organisations.ts';
+import { drawTicket } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
 import { callGithub } from './github-limits.ts';
+import { followOrganisation, pageRepositories } from './organisation.ts';
 
 /** Which pull requests an import is about. */
 export interface ImportScope {
@@ -30,7 +32,7 @@ type Patience = <Result>(work: () => Promise<Result>) => Promise<Result>;
 /** @param patiently runs each request */
 export async function chooseRepositories(
   deps: Deps,
-  organisation: Organisation,
+  organisation: IdentifiedOrganisation,
   scope: ImportScope,
   patiently: Patience,
 ): Promise<ChosenRepositories> {
@@ -57,11 +59,9 @@ export async function chooseRepositories(
   }
 }
 
-async function listRepositories(deps: Deps, organisation: Organisation, patiently: Patience) {
-  const { login } = organisation;
+async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, patiently: Patience) {
   const all: GithubRepository[] = [];
-  const readPage = (after: string | null) =>
-    patiently(() => callGithub(deps, organisation, () => deps.github.pageRepositories(login, after)));
+  const readPage = (after: string | null) => patiently(() => pageRepositories(deps, organisation, after));
   for (let after: string | null = null; ; ) {
     const page = await readPage(after);
     all.push(...page.items);
@@ -90,17 +90,23 @@ export function parseNames(login: string, names: readonly string[] | undefined):
   );
 }
 
-async function findRepositories(deps: Deps, organisation: Organisation, names: Set<string>, patiently: Patience) {
-  const { login } = organisation;
+async function findRepositories(
+  deps: Deps,
+  organisation: IdentifiedOrganisation,
+  names: Set<string>,
+  patiently: Patience,
+) {
   const chosen = new Map<number, GithubRepository>();
   for (const name of names) {
-    const repository = await patiently(() =>
-      callGithub(deps, organisation, () => deps.github.findRepository(login, login, name)),
+    const ticket = await drawTicket(deps.database.executor);
+    const { organisation: present, repository } = await patiently(() =>
+      callGithub(deps, organisation, () => deps.github.findRepository(organisation, name)),
     );
+    const { login } = await followOrganisation(deps, organisation, ticket, present);
     if (repository === undefined) {
       throw new ServiceError('not_found', `GitHub shows no repository ${login}/${name} to the configured credentials.`);
     }
-    if (repository.owner.toLowerCase() !== login.toLowerCase()) {
+    if (repository.owner !== login) {
       throw new ServiceError('bad_request', `The repository ${login}/${name} belongs to ${repository.owner} now.`);
     }
     chosen.set(repository.githubId, repository);

@@ -23,8 +23,9 @@ export function startLoops(deps: Deps): Loops {
     config.reconcileInterval > 0 && github.configured
       ? startLoop(deps, 'reconcile', () => reconcileOrganisation(deps))
       : undefined;
-  const listener = listen(deps, channel => {
-    for (const loop of channel === 'rescore' ? rescore : [sync]) loop.wake();
+  const waiting: Record<string, (Loop | undefined)[]> = { sync: [sync], rescore, reconcile: [reconcile] };
+  const listener = listen(deps, work => {
+    for (const loop of waiting[work] ?? []) loop?.wake();
   });
   const pruning = setInterval(
     () => forgetOldDeliveries(deps.database.executor).catch((error: unknown) => deps.log.warn({ err: error })),

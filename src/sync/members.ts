@@ -4,7 +4,7 @@ import { drawTicket } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import type { GithubMember } from '../github/organisation.ts';
 import { callGithub } from './github-limits.ts';
-import { identifyOrganisation } from './organisation.ts';
+import { followOrganisation, identifyOrganisation } from './organisation.ts';
 
 /**
  * Makes the members those whom GitHub lists now. Nothing changes unless the whole list came, nor where
@@ -17,7 +17,8 @@ export async function syncMembers(deps: Deps, unidentified: Organisation): Promi
   const ticket = await drawTicket(deps.database.executor);
   const listed: GithubMember[] = [];
   for (let after: string | null = null; ; ) {
-    const page = await callGithub(deps, organisation, () => deps.github.pageMembers(organisation.login, after));
+    const page = await callGithub(deps, organisation, () => deps.github.pageMembers(organisation, after));
+    await followOrganisation(deps, organisation, ticket, page.organisation);
     listed.push(...page.items);
     if (!page.hasNextPage) break;
     after = page.endCursor;

@@ -66,7 +66,7 @@ export function createPages(
     const choice: PageChoice = { order, after, pageSize: size };
     return callGithub(deps, organisation, async () => {
       await onRequest();
-      return github.listPullRequests(organisation.login, repository.nodeId, choice);
+      return github.listPullRequests(organisation, repository.nodeId, choice);
     });
   };
 
@@ -84,7 +84,7 @@ export function createPages(
       return syncPullRequests(deps, organisation, async () => {
         await onRequest();
         const choice: PageChoice = { order, after, pageSize: asked };
-        const page = await github.pagePullRequests(organisation.login, repository.nodeId, choice);
+        const page = await github.pagePullRequests(organisation, repository.nodeId, choice);
         return { page, pullRequests: (page?.items ?? []).filter(isWanted) };
       });
     });

@@ -15,6 +15,7 @@ import { ServiceError } from '../errors.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { callGithub } from './github-limits.ts';
+import { followOrganisation } from './organisation.ts';
 import { loadRuleset } from './rulesets.ts';
 
 /** What became of a fetched pull request. */
@@ -48,6 +49,8 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
   // Before the fetch: of two finds of the same second, the one that was begun later counts.
   const ticket = await drawTicket(database.executor);
   const reply = await callGithub(deps, organisation, fetch);
+  const owner = reply.pullRequests.find(({ repositoryOwner: { githubId } }) => githubId === organisation.githubId);
+  if (owner !== undefined) await followOrganisation(deps, organisation, ticket, owner.repositoryOwner);
   const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
   return { reply, outcomes };
 }
@@ -61,7 +64,7 @@ export async function refreshPullRequest(deps: Deps, organisationId: string, id:
   ]);
   if (stored === undefined) throw new ServiceError('not_found', 'There is no pull request with this id.');
   const { reply, outcomes } = await syncPullRequests(deps, organisation, async () => {
-    const result = (await github.fetchPullRequests(organisation.login, [stored.nodeId])).get(stored.nodeId);
+    const result = (await github.fetchPullRequests(organisation, [stored.nodeId])).get(stored.nodeId);
     return { result, pullRequests: result?.status === 'found' ? [result.pullRequest] : [] };
   });
   if (reply.result?.status === 'failed') throw reply.result.error;

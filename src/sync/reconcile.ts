@@ -1,5 +1,4 @@
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
-import { drawTicket } from '../database/pull-requests.ts';
 import {
   type Comparison,
   claimReconciliation,
@@ -13,8 +12,8 @@ import { ServiceError } from '../errors.ts';
 import { mostPullRequests } from '../github/client.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { createPageSize } from '../github/page-size.ts';
-import { callGithub } from './github-limits.ts';
 import { fullName } from './import-scope.ts';
+import { identifyOrganisation, pageRepositories } from './organisation.ts';
 import { createPages } from './pages.ts';
 
 /** Seconds until the next try where GitHub or the database failed. */
@@ -24,7 +23,7 @@ const retrySeconds = 60;
 const mostClockDifference = 86_400;
 
 /**
- * Heals what webhooks missed: compares the repositories of one organisation with GitHub. One request tells of a hundred
+ * Heals what webhooks missed: compares the repositories of one organisation, and its login, with GitHub. One request tells of a hundred
  * repositories when a pull request of theirs last changed; only those that changed since the last comparison are read,
  * latest change first, down to where it stopped.
  *
@@ -38,10 +37,10 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
   // Jitter keeps organisations that were added together from being compared together.
   let seconds = config.reconcileInterval * (0.9 + 0.2 * Math.random());
   try {
+    const identified = await identifyOrganisation(deps, organisation);
     for (let after: string | null = null; ; ) {
-      const ticket = await drawTicket(database.executor);
-      const page = await callGithub(deps, organisation, () => deps.github.pageRepositories(organisation.login, after));
-      await reconcileRepositories(deps, organisation, comparison, page.items, ticket);
+      const page = await pageRepositories(deps, identified, after);
+      await reconcileRepositories(deps, identified, comparison, page.items, page.ticket);
       if (!page.hasNextPage) break;
       after = page.endCursor;
     }

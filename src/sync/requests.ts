@@ -119,7 +119,7 @@ async function fetchBatch(
 
 async function sync(deps: Deps, organisation: Organisation, nodeIds: readonly string[]) {
   const { reply } = await syncPullRequests(deps, organisation, async () => {
-    const results = await deps.github.fetchPullRequests(organisation.login, nodeIds);
+    const results = await deps.github.fetchPullRequests(organisation, nodeIds);
     const pullRequests = [...results.values()].flatMap(result =>
       result.status === 'found' ? [result.pullRequest] : [],
     );

@@ -3,8 +3,9 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
 import { saveMembership } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
-import { findGithubOrganisation, findOrganisation, saveGithubIdentity } from '../database/organisations.ts';
+import { findGithubOrganisation } from '../database/organisations.ts';
 import { drawTicket } from '../database/pull-requests.ts';
+import { requestComparison } from '../database/reconciliation.ts';
 import { saveRepositories } from '../database/repositories.ts';
 import { type DeliveryOutcome, type PullRequestDelivery, takeAppliedDelivery } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
@@ -12,8 +13,9 @@ import { ServiceError } from '../errors.ts';
 
 /*
  * The parts of GitHub's payloads that matter here; see
- * https://docs.github.com/en/webhooks/webhook-events-and-payloads. A pull request's own state is never taken from a
- * payload: deliveries come late, twice and out of order, so that they only say what must be fetched.
+ * https://docs.github.com/en/webhooks/webhook-events-and-payloads. A pull request's own state and an
+ * organisation's login are never taken from a payload: deliveries come late, twice and out of order, so that they only
+ * say what must be fetched.
  */
 
 const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
@@ -115,17 +117,13 @@ export async function receive(
     const organisation = await findGithubOrganisation(executor, origin);
     if (organisation === undefined) return 'unknown_organisation';
     const taken = await takeAppliedDelivery(executor, { guid, event, action }, organisation);
-    if (taken === 'taken') await apply(executor, organisation, origin);
+    if (taken === 'taken') await apply(executor, organisation);
     return taken;
   });
   return receipt(outcome);
 }
 
-type Effect = (
-  executor: Executor,
-  organisation: Organisation,
-  origin: { githubId: number; login: string },
-) => Promise<unknown>;
+type Effect = (executor: Executor, organisation: Organisation) => Promise<unknown>;
 
 const followRepository = (payload: object): Effect => {
   const { id: githubId, node_id: nodeId, full_name: name } = expect(checks.repository, payload).repository;
@@ -139,20 +137,14 @@ const followMember = (payload: object, change: 'came' | 'left'): Effect => {
     saveMembership(executor, id, await drawTicket(executor), { githubId, login, photoUrl }, change);
 };
 
-const followRenaming: Effect = async (executor, { id }, origin) => {
-  const holder = await findOrganisation(executor, origin.login);
-  if (holder !== undefined && holder.id !== id) {
-    throw new ServiceError(
-      'bad_request',
-      `Another organisation here has the login ${origin.login}: redeliver the webhook of its renaming first, then this one.`,
-    );
-  }
-  await saveGithubIdentity(executor, id, origin);
-};
-
 /** What the small events bring about at once, by event and action. */
 const effects = new Map<string, (payload: object) => Effect>([
-  ['organization renamed', () => followRenaming],
+  [
+    'organization renamed',
+    () =>
+      (executor, { id }) =>
+        requestComparison(executor, id),
+  ],
   ['organization member_added', payload => followMember(payload, 'came')],
   ['organization member_removed', payload => followMember(payload, 'left')],
   ['repository renamed', followRepository],

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { requestRescoring } from '../../src/database/rescoring.ts';
+import type { GithubIdentity } from '../../src/github/organisation.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';
@@ -103,9 +104,12 @@ describe('/metrics', () => {
 
 describe('/metrics, of GitHub and of the work that waits,', () => {
   let github: GithubStandIn;
+  let identity: GithubIdentity;
   beforeAll(async () => {
     github = await startGithub();
-    github.organisation('acme').member('ada');
+    const acme = github.organisation('acme');
+    acme.member('ada');
+    identity = { githubId: acme.id, nodeId: acme.nodeId, login: 'acme' };
   });
   afterAll(() => github.close());
   afterEach(() => github.clearFaults());
@@ -125,14 +129,14 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
   test('counts requests by operation and outcome, their time and their points, and knows what is left', async () => {
     const replica = await start();
     expect((await scrape(replica)).pullscore_github_rate_limit_remaining_points).toBeUndefined();
-    await replica.github.findOrganisation('acme');
-    await replica.github.findOrganisation('nobody');
-    await replica.github.pageMembers('acme', null);
+    await replica.github.findOrganisation({ login: 'acme' });
+    await replica.github.findOrganisation({ login: 'nobody' });
+    await replica.github.pageMembers(identity, null);
     github.fault(secondaryLimit('60'));
-    await replica.github.pageMembers('acme', null).catch(() => undefined);
+    await replica.github.pageMembers(identity, null).catch(() => undefined);
     github.fault({ kind: 'reply', status: 500 });
-    await replica.github.pageMembers('acme', null).catch(() => undefined);
-    await replica.github.pageMembers('acme', null, AbortSignal.abort()).catch(() => undefined);
+    await replica.github.pageMembers(identity, null).catch(() => undefined);
+    await replica.github.pageMembers(identity, null, AbortSignal.abort()).catch(() => undefined);
     expect(await scrape(replica)).toMatchObject({
       'pullscore_github_requests_total{operation="Organisation",outcome="ok"}': 2,
       'pullscore_github_requests_total{operation="Members",outcome="ok"}': 1,
@@ -163,7 +167,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
       GITHUB_APP_ID: '4711',
       GITHUB_APP_PRIVATE_KEY: privateKey,
     });
-    await replica.github.findOrganisation('acme');
+    await replica.github.findOrganisation({ login: 'acme' });
     expect(await scrape(replica)).toMatchObject({
       'pullscore_github_rate_limit_remaining_points{organisation="acme"}': other.limit?.remaining,
     });
@@ -223,7 +227,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
       await replica.close();
       await proxy.close();
     });
-    await replica.github.findOrganisation('acme');
+    await replica.github.findOrganisation({ login: 'acme' });
     expect((await scrape(replica)).pullscore_database_up).toBe(1);
     for (const fail of [proxy.refuse, proxy.hold]) {
       fail();

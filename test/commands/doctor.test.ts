@@ -386,7 +386,7 @@ describe('of GitHub it tells', () => {
         },
         { when: request => request.operation === operation },
       );
-    refuse('Members', 'organization');
+    refuse('Members', 'node');
     refuse('PullRequestPage', 'node');
     expect(await complaints()).toEqual([
       expect.stringMatching(

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { Github, PullRequestPage } from '../../src/github/client.ts';
 import type { GithubRequest } from '../../src/github/transport.ts';
-import { errorOf, fetchOne, found, start } from './support.ts';
+import { errorOf, fetchOne, found, identityOf, start } from './support.ts';
 
 async function pages(client: Github, nodeId: string, order: 'created' | 'updated', pageSize: number) {
   const all: PullRequestPage[] = [];
   for (let after: string | null = null; ; ) {
-    const page = await client.pagePullRequests('acme', nodeId, { order, after, pageSize });
+    const page = await client.pagePullRequests({ login: 'acme' }, nodeId, { order, after, pageSize });
     if (!page) throw new Error('The repository is gone');
     all.push(page);
     if (!page.hasNextPage) return all;
@@ -21,7 +21,7 @@ describe('fetching by id', () => {
     client.onRequest(request => seen.push(request));
     const opened = Array.from({ length: 50 }, () => web.openPullRequest());
     const results = await client.fetchPullRequests(
-      'acme',
+      { login: 'acme' },
       opened.map(each => each.nodeId),
     );
     expect(opened.map(each => found(results.get(each.nodeId)).number)).toEqual(opened.map(each => each.number));
@@ -38,9 +38,9 @@ describe('fetching by id', () => {
 
   test('none takes no request, and more than fifty is refused before one', async () => {
     const { github, client } = await start();
-    expect((await client.fetchPullRequests('acme', [])).size).toBe(0);
+    expect((await client.fetchPullRequests({ login: 'acme' }, [])).size).toBe(0);
     const ids = Array.from({ length: 51 }, (_, index) => `PR_${index}`);
-    expect(await errorOf(client.fetchPullRequests('acme', ids))).toBeInstanceOf(RangeError);
+    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, ids))).toBeInstanceOf(RangeError);
     expect(github.requests).toEqual([]);
   });
 
@@ -48,19 +48,22 @@ describe('fetching by id', () => {
     const { web, client } = await start();
     const [gone, there] = [web.openPullRequest(), web.openPullRequest()];
     gone.remove();
-    const results = await client.fetchPullRequests('acme', [gone.nodeId, there.nodeId, 'PR_nonsense']);
+    const results = await client.fetchPullRequests({ login: 'acme' }, [gone.nodeId, there.nodeId, 'PR_nonsense']);
     expect([...results.values()].map(each => each.status)).toEqual(['gone', 'found', 'gone']);
   });
 
   test('a repository that is gone takes its pull requests along', async () => {
-    const { web, client } = await start();
+    const { acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     web.remove();
-    expect((await client.fetchPullRequests('acme', [nodeId])).get(nodeId)).toEqual({ status: 'gone' });
+    expect((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId)).toEqual({ status: 'gone' });
     expect(
-      await client.pagePullRequests('acme', web.nodeId, { order: 'created', after: null, pageSize: 50 }),
+      await client.pagePullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: 50 }),
     ).toBeUndefined();
-    expect(await client.findRepository('acme', 'acme', 'web')).toBeUndefined();
+    expect(await client.findRepository(identityOf(acme), 'web')).toEqual({
+      organisation: identityOf(acme),
+      repository: undefined,
+    });
   });
 
   test('renames and transfers keep the ids and change the names', async () => {
@@ -77,8 +80,9 @@ describe('fetching by id', () => {
     web.transfer(other);
     const moved = await fetchOne(client, nodeId);
     expect(moved).toMatchObject({ githubId: id, repository: 'other/site', repositoryGithubId: web.id });
-    expect(moved.repositoryOwner).toEqual({ githubId: other.id, login: 'other' });
-    expect((await client.findRepository('acme', 'apex', 'site'))?.nodeId).toBe(web.nodeId);
+    expect(moved.repositoryOwner).toEqual(identityOf(other));
+    const { organisation, repository } = await client.findRepository({ ...identityOf(acme), login: 'acme' }, 'site');
+    expect([organisation.login, repository?.nodeId, repository?.owner]).toEqual(['apex', web.nodeId, 'other']);
   });
 
   test.each([undefined, 'files'])('where some fail on GitHub (field %s), the whole part is used', async field => {
@@ -87,7 +91,7 @@ describe('fetching by id', () => {
     const broken = opened.slice(3, 5).map(each => each.nodeId);
     github.fault({ kind: 'broken', nodeIds: broken, ...(field && { field }) });
     const results = await client.fetchPullRequests(
-      'acme',
+      { login: 'acme' },
       opened.map(each => each.nodeId),
     );
     const failed = [...results].filter(([, result]) => result.status === 'failed').map(([nodeId]) => nodeId);
@@ -106,7 +110,7 @@ describe('fetching by id', () => {
         return { data: { nodes: [first, null, { ...second, files: null }] }, errors };
       },
     });
-    const results = [...(await client.fetchPullRequests('acme', ids)).values()];
+    const results = [...(await client.fetchPullRequests({ login: 'acme' }, ids)).values()];
     expect(results).toMatchObject([
       { status: 'found' },
       { status: 'failed', error: { tooMuch: true } },
@@ -118,7 +122,7 @@ describe('fetching by id', () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
-    const result = (await client.fetchPullRequests('acme', [nodeId])).get(nodeId);
+    const result = (await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId);
     expect(result).toMatchObject({ status: 'failed', error: { code: 'github_failed', tooMuch: true } });
   });
 
@@ -126,7 +130,7 @@ describe('fetching by id', () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'FORBIDDEN', message: 'SAML enforcement' });
-    const result = (await client.fetchPullRequests('acme', [nodeId])).get(nodeId);
+    const result = (await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId);
     expect(result).toMatchObject({ status: 'failed', error: { code: 'github_credentials' } });
   });
 });
@@ -162,10 +166,14 @@ describe('paging', () => {
   test('a pull request opened, or changed, between pages shifts nothing', async () => {
     const { web, client } = await start();
     const opened = Array.from({ length: 7 }, () => web.openPullRequest());
-    const first = await client.pagePullRequests('acme', web.nodeId, { order: 'created', after: null, pageSize: 3 });
+    const first = await client.pagePullRequests({ login: 'acme' }, web.nodeId, {
+      order: 'created',
+      after: null,
+      pageSize: 3,
+    });
     opened[0]?.remove();
     const late = web.openPullRequest();
-    const rest = await client.pagePullRequests('acme', web.nodeId, {
+    const rest = await client.pagePullRequests({ login: 'acme' }, web.nodeId, {
       order: 'created',
       after: first?.endCursor ?? null,
       pageSize: 50,
@@ -181,11 +189,11 @@ describe('paging', () => {
     if (!first || !second) throw new Error('none opened');
     github.fault({ kind: 'broken', nodeIds: [second], field: 'files' });
     const options = { order: 'created', after: null, pageSize: 50 } as const;
-    const page = await client.pagePullRequests('acme', web.nodeId, options);
+    const page = await client.pagePullRequests({ login: 'acme' }, web.nodeId, options);
     expect(page?.items).toHaveLength(2);
     expect(page?.failed).toMatchObject([{ nodeId: second, error: { code: 'github_failed' } }]);
     github.fault({ kind: 'broken', nodeIds: [second] });
-    const again = await client.pagePullRequests('acme', web.nodeId, options);
+    const again = await client.pagePullRequests({ login: 'acme' }, web.nodeId, options);
     expect(again?.items).toHaveLength(2);
     expect(again?.failed).toMatchObject([{ nodeId: undefined }]);
   });
@@ -196,9 +204,9 @@ describe('paging', () => {
     const [first, second] = opened;
     if (!first || !second) throw new Error('none opened');
     const options = { order: 'created', after: null, pageSize: 2 } as const;
-    const page = await client.pagePullRequests('acme', web.nodeId, options);
+    const page = await client.pagePullRequests({ login: 'acme' }, web.nodeId, options);
     github.fault({ kind: 'broken', nodeIds: [second.nodeId], field: 'files' });
-    const listed = await client.listPullRequests('acme', web.nodeId, options);
+    const listed = await client.listPullRequests({ login: 'acme' }, web.nodeId, options);
     expect(listed).toEqual({
       items: [first, second].map(({ id, nodeId, updatedAt }) => ({ githubId: id, nodeId, sourceUpdatedAt: updatedAt })),
       endCursor: page?.endCursor,
@@ -206,40 +214,41 @@ describe('paging', () => {
       totalCount: 3,
     });
     github.fault({ kind: 'broken', nodeIds: [second.nodeId], field: 'fullDatabaseId' });
-    const unnamed = await client.listPullRequests('acme', web.nodeId, options);
+    const unnamed = await client.listPullRequests({ login: 'acme' }, web.nodeId, options);
     expect(unnamed?.items.map(({ nodeId }) => nodeId)).toEqual([first.nodeId]);
     expect(unnamed?.endCursor).toBe(page?.endCursor);
     web.remove();
-    expect(await client.listPullRequests('acme', web.nodeId, options)).toBeUndefined();
+    expect(await client.listPullRequests({ login: 'acme' }, web.nodeId, options)).toBeUndefined();
   });
 
   test.each([null, 'cursor'])(
     'a next page that begins at %s again is a failure, not an endless import',
     async endCursor => {
-      const { github, web, client } = await start();
+      const { github, acme, web, client } = await start();
       web.openPullRequest();
       const pageInfo = { hasNextPage: true, endCursor };
       const page = { totalCount: 9, nodes: [], pageInfo };
-      const body = { data: { node: { pullRequests: page }, organization: { membersWithRole: page } } };
+      const { nodeId: id, id: databaseId, login } = acme;
+      const body = { data: { node: { pullRequests: page, id, databaseId, login, membersWithRole: page } } };
       github.fault({ kind: 'reply', status: 200, body }, { times: 2 });
       const options = { order: 'created', after: 'cursor', pageSize: 50 } as const;
-      expect(await errorOf(client.pagePullRequests('acme', web.nodeId, options))).toMatchObject({
+      expect(await errorOf(client.pagePullRequests({ login: 'acme' }, web.nodeId, options))).toMatchObject({
         code: 'github_failed',
       });
-      expect(await errorOf(client.pageMembers('acme', 'cursor'))).toMatchObject({ code: 'github_failed' });
+      expect(await errorOf(client.pageMembers(identityOf(acme), 'cursor'))).toMatchObject({ code: 'github_failed' });
     },
   );
 
   test('a reply without what was asked for does not pass for "gone"', async () => {
-    const { github, web, client } = await start();
+    const { github, acme, web, client } = await start();
     const body = { data: {} };
     github.fault({ kind: 'reply', status: 200, body }, { times: 4 });
     const options = { order: 'created', after: null, pageSize: 50 } as const;
     const calls = [
-      client.pagePullRequests('acme', web.nodeId, options),
-      client.findRepository('acme', 'acme', 'web'),
-      client.findOrganisation('acme'),
-      client.pageMembers('acme', null),
+      client.pagePullRequests({ login: 'acme' }, web.nodeId, options),
+      client.findRepository(identityOf(acme), 'web'),
+      client.findOrganisation({ login: 'acme' }),
+      client.pageMembers(identityOf(acme), null),
     ];
     for (const call of calls) expect(await errorOf(call)).toMatchObject({ code: 'github_failed' });
   });
@@ -249,8 +258,8 @@ describe('paging', () => {
     github.clock.set(1_700_000_000);
     web.openPullRequest().push();
     for (let index = 0; index < 120; index++) acme.repository(`empty-${index}`);
-    const first = await client.pageRepositories('acme', null);
-    const second = await client.pageRepositories('acme', first.endCursor);
+    const first = await client.pageRepositories(identityOf(acme), null);
+    const second = await client.pageRepositories(identityOf(acme), first.endCursor);
     expect([first.items.length, first.hasNextPage, second.items.length, second.hasNextPage]).toEqual([
       100,
       true,
@@ -278,8 +287,8 @@ describe('paging', () => {
     const [dev, leaver] = members;
     if (!dev || !leaver) throw new Error('no members');
     acme.leave(leaver);
-    const first = await client.pageMembers('acme', null);
-    const second = await client.pageMembers('acme', first.endCursor);
+    const first = await client.pageMembers(identityOf(acme), null);
+    const second = await client.pageMembers(identityOf(acme), first.endCursor);
     expect(first.totalCount).toBe(129);
     expect(first.items[0]).toEqual({ githubId: dev.id, login: 'dev-0', name: 'Dev', photoUrl: dev.avatarUrl });
     expect(first.items[1]?.name).toBe('dev-2');
@@ -288,16 +297,19 @@ describe('paging', () => {
 
   test('an organisation that GitHub does not show is not found', async () => {
     const { client } = await start();
-    expect(await client.findOrganisation('nowhere')).toBeUndefined();
-    expect(await errorOf(client.pageMembers('nowhere', null))).toMatchObject({ code: 'not_found' });
-    expect(await errorOf(client.pageRepositories('nowhere', null))).toMatchObject({ code: 'not_found' });
+    const nowhere = { githubId: 1, nodeId: 'O_none', login: 'nowhere' };
+    expect(await client.findOrganisation({ login: 'nowhere' })).toBeUndefined();
+    expect(await client.findOrganisation(nowhere)).toBeUndefined();
+    expect(await errorOf(client.pageMembers(nowhere, null))).toMatchObject({ code: 'not_found' });
+    expect(await errorOf(client.pageRepositories(nowhere, null))).toMatchObject({ code: 'not_found' });
   });
 
   test('an organisation is found whatever the case of its login', async () => {
     const { acme, client } = await start();
     acme.member('alice');
-    expect(await client.findOrganisation('ACME')).toEqual({
+    expect(await client.findOrganisation({ login: 'ACME' })).toEqual({
       githubId: acme.id,
+      nodeId: acme.nodeId,
       login: 'acme',
       name: 'acme',
       photoUrl: acme.avatarUrl,

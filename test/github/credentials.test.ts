@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGithub } from '../../src/github/client.ts';
-import { errorOf, start, startStandIn } from './support.ts';
+import { errorOf, identityOf, start, startStandIn } from './support.ts';
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', {
   modulusLength: 2048,
@@ -27,7 +27,7 @@ describe('without credentials', () => {
     const { github } = await start();
     const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app: undefined });
     expect(client.configured).toBe(false);
-    const error = await errorOf(client.findOrganisation('acme'));
+    const error = await errorOf(client.findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_not_configured', status: 503 });
     expect(error.message).toMatch(/GITHUB_TOKEN.*GITHUB_APP_ID/);
     expect(github.requests).toEqual([]);
@@ -38,21 +38,21 @@ describe('a token', () => {
   test('that is wrong or revoked is named, without its text', async () => {
     const { github, client } = await start();
     expect(client.configured).toBe(true);
-    expect((await client.findOrganisation('acme'))?.login).toBe('acme');
+    expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
     github.revokeCredentials();
-    const error = await errorOf(client.findOrganisation('acme'));
+    const error = await errorOf(client.findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_credentials', status: 502 });
     expect(error.message).toContain('GITHUB_TOKEN');
     expect(inspect(error, { depth: 12 })).not.toContain(github.token);
   });
 
   test('that may not read something is named', async () => {
-    const { github, client } = await start();
+    const { github, acme, client } = await start();
     github.fault({ kind: 'reply', status: 403, body: { message: 'Resource not accessible by personal access token' } });
-    expect(await errorOf(client.findOrganisation('acme'))).toMatchObject({ code: 'github_credentials' });
-    const insufficient = { type: 'INSUFFICIENT_SCOPES', message: 'needs read:org', path: ['organization'] };
-    github.fault({ kind: 'reply', status: 200, body: { data: { organization: null }, errors: [insufficient] } });
-    const error = await errorOf(client.pageMembers('acme', null));
+    expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_credentials' });
+    const insufficient = { type: 'INSUFFICIENT_SCOPES', message: 'needs read:org', path: ['node'] };
+    github.fault({ kind: 'reply', status: 200, body: { data: { node: null }, errors: [insufficient] } });
+    const error = await errorOf(client.pageMembers(identityOf(acme), null));
     expect(error).toMatchObject({ code: 'github_credentials' });
     expect(error.message).toContain('needs read:org');
   });
@@ -62,7 +62,7 @@ describe('a token', () => {
     async token => {
       const { github } = await start();
       const client = createGithub({ apiUrl: github.apiUrl, token, app: undefined });
-      const error = await errorOf(client.findOrganisation('acme'));
+      const error = await errorOf(client.findOrganisation({ login: 'acme' }));
       expect(error).toMatchObject({ code: 'github_credentials' });
       expect(inspect(error, { depth: 12 })).not.toContain(token);
       expect(github.requests).toEqual([]);
@@ -79,7 +79,7 @@ describe('a token', () => {
         return { data: { organization: { ...organization, membersWithRole: null } }, errors: [forbidden] };
       },
     });
-    expect(await client.findOrganisation('acme')).toMatchObject({ login: 'acme', members: null });
+    expect(await client.findOrganisation({ login: 'acme' })).toMatchObject({ login: 'acme', members: null });
   });
 });
 
@@ -106,7 +106,7 @@ describe('redirects', () => {
       const { github, client } = await start();
       const { url, seen } = await listener();
       github.fault({ kind: 'redirect', location: url, status });
-      const error = await errorOf(client.findOrganisation('acme'));
+      const error = await errorOf(client.findOrganisation({ login: 'acme' }));
       expect(error).toMatchObject({ code: 'github_failed' });
       expect(error.message).toContain('GITHUB_API_URL');
       expect(seen).toEqual([]);
@@ -116,7 +116,7 @@ describe('redirects', () => {
   test('one within the same address is followed, as it was asked', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: '/graphql?again' });
-    expect((await client.findOrganisation('acme'))?.login).toBe('acme');
+    expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
     expect(github.requests.map(each => [each.method, each.operation])).toEqual([
       ['POST', 'Organisation'],
       ['POST', 'Organisation'],
@@ -126,14 +126,14 @@ describe('redirects', () => {
   test('a circle ends', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: '/graphql' }, { times: Number.POSITIVE_INFINITY });
-    expect(await errorOf(client.findOrganisation('acme'))).toMatchObject({ code: 'github_failed' });
+    expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_failed' });
     expect(github.count()).toBe(4);
   });
 
   test('to what is no address', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: 'http://[' });
-    expect(await errorOf(client.findOrganisation('acme'))).toMatchObject({ code: 'github_failed' });
+    expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_failed' });
   });
 });
 
@@ -141,9 +141,9 @@ describe('an App', () => {
   test('finds its installation and takes one token for many calls', async () => {
     const { nodeId, client, restPaths, acme, github } = await startApp();
     expect(client.configured).toBe(true);
-    const calls = Array.from({ length: 5 }, () => client.fetchPullRequests('acme', [nodeId]));
+    const calls = Array.from({ length: 5 }, () => client.fetchPullRequests({ login: 'acme' }, [nodeId]));
     for (const results of await Promise.all(calls)) expect(results.get(nodeId)?.status).toBe('found');
-    await client.pageMembers('ACME', null);
+    await client.pageMembers(identityOf(acme), null);
     expect(restPaths().filter(path => path.endsWith('/access_tokens'))).toEqual([
       `/app/installations/${acme.installationId}/access_tokens`,
     ]);
@@ -154,7 +154,7 @@ describe('an App', () => {
   test('is used rather than a token that is there as well', async () => {
     const { github } = await startApp();
     const both = createGithub({ apiUrl: github.apiUrl, token: github.token, app: { id: '4711', privateKey } });
-    await both.findOrganisation('acme');
+    await both.findOrganisation({ login: 'acme' });
     expect(github.requests.at(-1)?.authorization).toMatch(/^token ghs_/);
   });
 
@@ -162,35 +162,66 @@ describe('an App', () => {
     const { github } = await startApp();
     const app = { id: '4711', privateKey: privateKey.replaceAll('\n', '\\n') };
     const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app });
-    expect((await client.findOrganisation('acme'))?.login).toBe('acme');
+    expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
   });
 
   test('reads only the organisation that it is installed on', async () => {
     const { github, client } = await startApp();
     const { nodeId } = github.organisation('other').repository('web').openPullRequest();
-    expect((await client.fetchPullRequests('acme', [nodeId])).get(nodeId)).toEqual({ status: 'gone' });
+    expect((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId)).toEqual({ status: 'gone' });
+  });
+
+  test('finds its installation by the id of an organisation that was renamed, whoever has the login now', async () => {
+    const { github, acme, nodeId, client } = await startApp();
+    const known = { githubId: acme.id, login: 'acme' };
+    const isFound = async (asked: typeof client) =>
+      (await asked.fetchPullRequests(known, [nodeId])).get(nodeId)?.status === 'found';
+    const fresh = () =>
+      createGithub({ apiUrl: github.apiUrl, token: undefined, app: { id: '4711', privateKey } }, { timeout: 2_000 });
+    expect(await isFound(client)).toBe(true);
+    // More than a page of others, before it in the list and after.
+    for (let index = 0; index < 120; index += 1) github.installApp(github.organisation(`customer-${index}`));
+    acme.rename('apex');
+    expect(await isFound(client)).toBe(true);
+    expect(await isFound(fresh())).toBe(true);
+    github.installApp(github.organisation('acme'));
+    expect(await isFound(client)).toBe(true);
+    expect(await isFound(fresh())).toBe(true);
+    expect(github.requests.filter(({ path }) => path === '/app/installations').map(each => each.variables)).toEqual([
+      { per_page: '100', page: '1' },
+      { per_page: '100', page: '2' },
+      { per_page: '100', page: '1' },
+      { per_page: '100', page: '2' },
+    ]);
+    github.uninstallApp(acme);
+    expect(await errorOf(isFound(client))).toMatchObject({ code: 'github_credentials' });
+    expect((await errorOf(isFound(client))).message).toContain('not installed');
   });
 
   test('that is not installed says so, and works once it is', async () => {
     const { github, client } = await startApp();
     const other = github.organisation('other');
-    const error = await errorOf(client.findOrganisation('other'));
+    const error = await errorOf(client.findOrganisation({ login: 'other' }));
     expect(error).toMatchObject({ code: 'github_credentials' });
     expect(error.message).toMatch(/install it/);
     github.installApp(other);
-    expect((await client.findOrganisation('other'))?.login).toBe('other');
+    expect((await client.findOrganisation({ login: 'other' }))?.login).toBe('other');
   });
 
   test('whose token was revoked takes a new one for the next call', async () => {
     const { github, acme, nodeId, client } = await startApp();
-    await client.fetchPullRequests('acme', [nodeId]);
+    await client.fetchPullRequests({ login: 'acme' }, [nodeId]);
     github.uninstallApp(acme);
-    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({ code: 'github_credentials' });
+    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+      code: 'github_credentials',
+    });
     github.installApp(acme);
-    expect((await client.fetchPullRequests('acme', [nodeId])).get(nodeId)?.status).toBe('found');
+    expect((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId)?.status).toBe('found');
     github.revokeCredentials();
-    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({ code: 'github_credentials' });
-    expect((await client.fetchPullRequests('acme', [nodeId])).get(nodeId)?.status).toBe('found');
+    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+      code: 'github_credentials',
+    });
+    expect((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId)?.status).toBe('found');
   });
 
   test('with a key that is none, or of another App, is named', async () => {
@@ -198,11 +229,11 @@ describe('an App', () => {
     const clientWith = (app: { id: string; privateKey: string }) =>
       createGithub({ apiUrl: github.apiUrl, token: undefined, app });
     for (const key of ['nonsense', '-----BEGIN RSA PRIVATE KEY-----', privateKey.slice(0, 400)]) {
-      const error = await errorOf(clientWith({ id: '4711', privateKey: key }).findOrganisation('acme'));
+      const error = await errorOf(clientWith({ id: '4711', privateKey: key }).findOrganisation({ login: 'acme' }));
       expect(error).toMatchObject({ code: 'github_credentials' });
       expect(error.message).toContain('GITHUB_APP_PRIVATE_KEY');
     }
-    const error = await errorOf(clientWith({ id: '9', privateKey }).findOrganisation('acme'));
+    const error = await errorOf(clientWith({ id: '9', privateKey }).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_credentials' });
     expect(error.message).toContain('GITHUB_APP_ID');
   });
@@ -212,7 +243,7 @@ describe('an App', () => {
     async path => {
       const { github, nodeId, client } = await startApp();
       const when = (request: { path: string }) => request.path.endsWith(path);
-      const fetchIt = (signal?: AbortSignal) => client.fetchPullRequests('acme', [nodeId], signal);
+      const fetchIt = (signal?: AbortSignal) => client.fetchPullRequests({ login: 'acme' }, [nodeId], signal);
       github.fault({ kind: 'reply', status: 502, body: '<html>' }, { when });
       expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_failed' });
       for (const body of ['{"id": "x", "token": 5}', 'null', '<html>']) {

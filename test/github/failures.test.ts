@@ -5,7 +5,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { createGithub } from '../../src/github/client.ts';
 import { createPageSize, withPageSize } from '../../src/github/page-size.ts';
 import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
-import { errorOf, fetchOne, start } from './support.ts';
+import { errorOf, fetchOne, identityOf, start } from './support.ts';
 
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 
@@ -13,7 +13,7 @@ async function errorUnder(fault: Fault, options = {}) {
   const { github, web, client } = await start({}, { timeout: 2_000, ...options });
   const { nodeId } = web.openPullRequest();
   github.fault(fault, { times: Number.POSITIVE_INFINITY });
-  const error = await errorOf(client.fetchPullRequests('acme', [nodeId]));
+  const error = await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]));
   expect(error).toBeInstanceOf(ServiceError);
   expect(`${error.message}`).not.toContain(github.token);
   const asked = github.count();
@@ -77,7 +77,7 @@ describe("GitHub's rate limits", () => {
     const { nodeId } = web.openPullRequest();
     if (github.limit) github.limit.remaining = 1;
     await fetchOne(client, nodeId);
-    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({
+    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
       code: 'github_rate_limited',
       retryAfterGuessed: false,
     });
@@ -127,7 +127,9 @@ describe('replies that are none', () => {
     expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
     expect(github.count()).toBe(2);
     github.fault({ kind: 'reset' }, { times: 2 });
-    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({ code: 'github_failed' });
+    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+      code: 'github_failed',
+    });
     expect(github.count()).toBe(4);
   });
 
@@ -138,7 +140,7 @@ describe('replies that are none', () => {
   });
 
   test('nothing that GitHub may reply makes a call end otherwise than with a result or a ServiceError', async () => {
-    const { github, web, client } = await start();
+    const { github, acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     const options = { order: 'created', after: null, pageSize: 50 } as const;
     const entry = fc.anything({ withNullPrototype: false, maxDepth: 3 });
@@ -160,11 +162,11 @@ describe('replies that are none', () => {
         github.clearFaults();
         github.fault({ kind: 'alter', change: () => JSON.parse(JSON.stringify(body)) }, { times: 5 });
         const calls = [
-          client.fetchPullRequests('acme', [nodeId]),
-          client.pagePullRequests('acme', web.nodeId, options),
-          client.pageMembers('acme', null),
-          client.pageRepositories('acme', null),
-          client.findOrganisation('acme'),
+          client.fetchPullRequests({ login: 'acme' }, [nodeId]),
+          client.pagePullRequests({ login: 'acme' }, web.nodeId, options),
+          client.pageMembers(identityOf(acme), null),
+          client.pageRepositories(identityOf(acme), null),
+          client.findOrganisation({ login: 'acme' }),
         ];
         for (const outcome of await Promise.allSettled(calls)) {
           if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(ServiceError);
@@ -189,7 +191,9 @@ describe('time limits', () => {
     github.fault({ kind: 'reset' });
     github.fault({ kind: 'hang' });
     const began = performance.now();
-    expect(await errorOf(client.fetchPullRequests('acme', [nodeId]))).toMatchObject({ code: 'github_timeout' });
+    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+      code: 'github_timeout',
+    });
     expect(performance.now() - began).toBeLessThan(1_000);
   });
 
@@ -197,14 +201,14 @@ describe('time limits', () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'hang' }, { times: 2 });
-    const timed = client.fetchPullRequests('acme', [nodeId], AbortSignal.timeout(100));
+    const timed = client.fetchPullRequests({ login: 'acme' }, [nodeId], AbortSignal.timeout(100));
     expect(await errorOf(timed)).toMatchObject({ code: 'github_timeout' });
     const controller = new AbortController();
-    const aborted = client.fetchPullRequests('acme', [nodeId], controller.signal);
+    const aborted = client.fetchPullRequests({ login: 'acme' }, [nodeId], controller.signal);
     const reason = new Error('the service stops');
     controller.abort(reason);
     expect(await errorOf(aborted)).toBe(reason);
-    expect(await errorOf(client.fetchPullRequests('acme', [nodeId], controller.signal))).toBe(reason);
+    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId], controller.signal))).toBe(reason);
   });
 
   test('a late answer within the limit is taken', async () => {
@@ -221,19 +225,21 @@ describe('connections that never come about', () => {
   test('a port that nobody listens on', async () => {
     const { github } = await start();
     await github.close();
-    const error = await errorOf(clientFor(github.apiUrl).findOrganisation('acme'));
+    const error = await errorOf(clientFor(github.apiUrl).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_failed' });
     expect(error.message).toContain('ECONNREFUSED');
   });
 
   test('a name that does not resolve', async () => {
-    const error = await errorOf(clientFor('http://github.invalid').findOrganisation('acme'));
+    const error = await errorOf(clientFor('http://github.invalid').findOrganisation({ login: 'acme' }));
     expect(['github_failed', 'github_timeout']).toContain(error.code);
   });
 
   test('TLS to what speaks none', async () => {
     const { github } = await start();
-    const error = await errorOf(clientFor(github.apiUrl.replace('http:', 'https:')).findOrganisation('acme'));
+    const error = await errorOf(
+      clientFor(github.apiUrl.replace('http:', 'https:')).findOrganisation({ login: 'acme' }),
+    );
     expect(error).toMatchObject({ code: 'github_failed' });
   });
 
@@ -243,7 +249,7 @@ describe('connections that never come about', () => {
     onTestFinished(() => void server.close());
     const address = server.address();
     if (address === null || typeof address === 'string') throw new Error('no port');
-    const error = await errorOf(clientFor(`http://127.0.0.1:${address.port}`).findOrganisation('acme'));
+    const error = await errorOf(clientFor(`http://127.0.0.1:${address.port}`).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_failed' });
   });
 });
@@ -257,7 +263,7 @@ describe('the page size', () => {
     const pageSize = createPageSize();
     const page = () =>
       withPageSize(pageSize, 50, size =>
-        client.pagePullRequests('acme', web.nodeId, { order: 'created', after: null, pageSize: size }),
+        client.pagePullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: size }),
       );
     expect((await page())?.items).toHaveLength(6);
     expect(github.requests.map(each => each.variables.first)).toEqual([50, 25, 12, 6]);
@@ -271,7 +277,7 @@ describe('the page size', () => {
     github.fault(htmlError(502), { times: 3 });
     const pageSize = createPageSize();
     const fetchSome = () =>
-      withPageSize(pageSize, opened.length, size => client.fetchPullRequests('acme', opened.slice(0, size)));
+      withPageSize(pageSize, opened.length, size => client.fetchPullRequests({ login: 'acme' }, opened.slice(0, size)));
     expect(await errorOf(fetchSome())).toMatchObject({ code: 'github_failed', tooMuch: true });
     expect(github.count()).toBe(2);
     github.clearFaults();

@@ -47,7 +47,7 @@ describe('the facts of a pull request', () => {
       repositoryGithubId: web.id,
       repositoryNodeId: web.nodeId,
       repositoryName: 'web',
-      repositoryOwner: { githubId: acme.id, login: 'acme' },
+      repositoryOwner: { githubId: acme.id, nodeId: acme.nodeId, login: 'acme' },
       repository: 'acme/web',
       number: pullRequest.number,
       title: 'Fix the parser',
@@ -229,7 +229,7 @@ describe('a reply that does not keep to the schema', () => {
         return { ...reply, data: { nodes: [{ ...nodes[0], ...change }, nodes[1]] } };
       },
     });
-    const results = await client.fetchPullRequests('acme', [bad.nodeId, good.nodeId]);
+    const results = await client.fetchPullRequests({ login: 'acme' }, [bad.nodeId, good.nodeId]);
     const failed = results.get(bad.nodeId);
     if (failed?.status !== 'failed') throw new Error(`It is ${failed?.status}`);
     expect(failed.error.code).toBe('github_failed');

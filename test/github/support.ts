@@ -1,8 +1,10 @@
 import { afterEach } from 'vitest';
 import { createGithub, type FetchResult, type Github } from '../../src/github/client.ts';
 import type { GithubError } from '../../src/github/errors.ts';
+import type { GithubIdentity } from '../../src/github/organisation.ts';
 import type { FetchedPullRequest } from '../../src/github/pull-request.ts';
 import type { GithubOptions } from '../../src/github/transport.ts';
+import type { Organisation } from '../support/github/organisation.ts';
 import { type GithubStandIn, type StartOptions, startGithub } from '../support/github/server.ts';
 
 const running: GithubStandIn[] = [];
@@ -32,8 +34,11 @@ export function found(result: FetchResult | undefined): FetchedPullRequest {
 }
 
 export async function fetchOne(client: Github, nodeId: string): Promise<FetchedPullRequest> {
-  return found((await client.fetchPullRequests('acme', [nodeId])).get(nodeId));
+  return found((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId));
 }
+
+/** As the service knows it once GitHub has told. */
+export const identityOf = ({ id, nodeId, login }: Organisation): GithubIdentity => ({ githubId: id, nodeId, login });
 
 /** The error that the promise ends with; it must. */
 export async function errorOf(promise: Promise<unknown>): Promise<GithubError> {

@@ -27,7 +27,7 @@ export async function startScene(environment: Record<string, string> = {}): Prom
   const github = await startGithub();
   const acme = github.organisation('acme', { name: 'Acme' });
   const service = await startService({ GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment });
-  const tenant = await createTenant(service, { login: 'acme', githubId: acme.id });
+  const tenant = await createTenant(service, { login: 'acme', githubId: acme.id, nodeId: acme.nodeId });
   const work = createRequestWorker(service);
   return {
     ...tenant,

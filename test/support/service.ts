@@ -73,12 +73,13 @@ export interface Tenant {
 /** An organisation with a user who holds a token of every scope. */
 export async function createTenant(
   { database }: Pick<Deps, 'database'>,
-  values: { login?: string; githubId?: number; scopes?: string[] } = {},
+  values: { login?: string; githubId?: number; nodeId?: string; scopes?: string[] } = {},
 ): Promise<Tenant> {
   const login = values.login ?? `org-${randomUUID().slice(0, 8)}`;
   const organisation = await addOrganisation(database.executor, {
     login,
     githubId: values.githubId ?? null,
+    nodeId: values.nodeId ?? null,
     name: login,
     photoUrl: `https://photos.example/${login}`,
   });

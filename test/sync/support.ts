@@ -57,14 +57,14 @@ let homes = 0;
 export async function newHome({ github, service }: World): Promise<Home> {
   const acme = github.organisation(`acme-${++homes}`);
   acme.member(`ada-${homes}`, { name: 'Ada' });
-  const tenant = await createTenant(service, { login: acme.login, githubId: acme.id });
+  const tenant = await createTenant(service, { login: acme.login, githubId: acme.id, nodeId: acme.nodeId });
   return { ...tenant, acme };
 }
 
 /** Fetches them from GitHub in one request, as the loop does. */
 export async function fetchOf(deps: Deps, home: Home, wanted: readonly PullRequest[]) {
   const results = await deps.github.fetchPullRequests(
-    home.organisation.login,
+    home.organisation,
     wanted.map(({ nodeId }) => nodeId),
   );
   const found = [...results.values()].flatMap(result => (result.status === 'found' ? [result.pullRequest] : []));

@@ -183,12 +183,12 @@ async function lookAtGithub(
   if (isFailed(credentials)) return [...findings, unseen('there are no credentials that it takes')];
   if (organisations === undefined) return [...findings, unseen('the database does not tell of which organisations')];
   for (const organisation of free) {
-    const rights = await lookAtRights(access, organisation);
+    const rights = await lookAtRights(access, context.program, organisation);
     findings.push(...rights.findings);
     if (!organisation.webhooksEnabled) continue;
     const place = { area: 'webhooks', name: 'hook', organisation: organisation.login } as const;
     const notShown = finding(place, skipped('The webhook on GitHub is not looked at: the organisation is not shown.'));
-    findings.push(...(rights.isShown ? await lookAtHook(context, access, organisation) : [notShown]));
+    findings.push(...(rights.shown ? await lookAtHook(context, access, rights.shown, place) : [notShown]));
   }
   return findings;
 }

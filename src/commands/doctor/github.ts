@@ -1,7 +1,7 @@
 /** Whether GitHub can be reached, and what the credentials may do there. */
 import type { Config } from '../../config.ts';
 import { secondsBlocked } from '../../database/github-limits.ts';
-import type { Organisation } from '../../database/organisations.ts';
+import type { IdentifiedOrganisation, Organisation } from '../../database/organisations.ts';
 import type { Deps } from '../../deps.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Github } from '../../github/client.ts';
@@ -13,7 +13,6 @@ import {
   duration,
   type Finding,
   finding,
-  isFailed,
   list,
   ok,
   problem,
@@ -111,7 +110,7 @@ export async function lookAtCredentials(
     credentialsPlace,
     async () => {
       if (!inspection.usesApp) {
-        const facts = await ask(access, organisation, () => inspection.readCredentials(organisation?.login ?? ''));
+        const facts = await ask(access, organisation, () => inspection.readCredentials(organisation ?? { login: '' }));
         return [ok(`GitHub takes ${inspection.credentialNames}.`), ...expiryVerdicts(facts), ...limitVerdicts(facts)];
       }
       return ok(`GitHub takes the App ${await ask(access, organisation, () => inspection.readApp())}.`);
@@ -179,23 +178,25 @@ export async function lookAtPatience(
   return { findings, free };
 }
 
-/** `isShown` is whether GitHub shows the organisation to the credentials. */
+/** `shown` is the organisation as GitHub shows it to the credentials; undefined where it does not. */
 export async function lookAtRights(
   access: GithubAccess,
+  program: string,
   organisation: Organisation,
-): Promise<{ findings: Finding[]; isShown: boolean }> {
+): Promise<{ findings: Finding[]; shown: IdentifiedOrganisation | undefined }> {
   const { github, inspection } = access;
   const { login } = organisation;
   const about = (name: string) => ({ area: 'github' as const, name, organisation: login });
   const { findings, isInstalled, missing } = inspection.usesApp
     ? await lookAtInstallation(access, organisation)
     : { findings: [], isInstalled: true, missing: [] };
-  if (!isInstalled) return { findings, isShown: false };
+  if (!isInstalled) return { findings, shown: undefined };
 
-  const shown = await check(
+  const seen: { organisation?: IdentifiedOrganisation } = {};
+  const looked = await check(
     about('organisation'),
     async () => {
-      const profile = await ask(access, organisation, () => github.findOrganisation(login));
+      const profile = await ask(access, organisation, () => github.findOrganisation(organisation));
       if (profile === undefined) {
         return problem(
           `GitHub does not show it to ${inspection.credentialNames}.`,
@@ -205,19 +206,27 @@ export async function lookAtRights(
       if (organisation.githubId !== null && profile.githubId !== organisation.githubId) {
         return problem(
           'The login belongs to another organisation on GitHub now.',
-          'Redeliver the webhook of its renaming: with it the new login is taken over.',
+          'Change a pull request of the one that is tracked here: when it is fetched, the new login is learned.',
         );
       }
-      return ok(`GitHub shows it, with ${counted(profile.repositories, 'repository', 'repositories')}.`);
+      const { githubId, nodeId, login: present } = profile;
+      seen.organisation = { ...organisation, githubId, nodeId, login: present };
+      const found = ok(`GitHub shows it, with ${counted(profile.repositories, 'repository', 'repositories')}.`);
+      if (present === login) return found;
+      const renamed = warning(
+        `It was renamed: on GitHub it is ${present}.`,
+        `The next comparison with GitHub takes that over. To do it now: ${program} members sync --organisation ${login}`,
+      );
+      return [found, renamed];
     },
     remedyOf(inspection, [...permissions.keys()]),
   );
-  findings.push(...shown);
-  if (isFailed(shown)) {
+  findings.push(...looked);
+  const { organisation: shown } = seen;
+  if (shown === undefined) {
     findings.push(finding(about('rights'), skipped('Members and pull requests are not looked at.')));
-    return { findings, isShown: false };
+    return { findings, shown };
   }
-
   /** What the App may not read has been told already. */
   const checkReading = async (name: string, needed: readonly string[], look: () => Promise<Verdict>) =>
     needed.some(permission => missing.includes(permission))
@@ -225,14 +234,14 @@ export async function lookAtRights(
       : check(about(name), look, remedyOf(inspection, needed));
   const read = await Promise.all([
     checkReading('members', ['members'], async () => {
-      const { totalCount } = await ask(access, organisation, () => github.pageMembers(login, null));
+      const { totalCount } = await ask(access, organisation, () => github.pageMembers(shown, null));
       return ok(`Its members can be read: ${totalCount}.`);
     }),
     checkReading('pull_requests', ['pull_requests', 'issues', 'contents', 'metadata'], () =>
-      tryPullRequests(access, organisation),
+      tryPullRequests(access, shown),
     ),
   ]);
-  return { findings: [...findings, ...read.flat()], isShown: true };
+  return { findings: [...findings, ...read.flat()], shown };
 }
 
 const remedyOf = ({ usesApp, credentialNames }: GithubInspection, needed: readonly string[]): string => {
@@ -252,7 +261,7 @@ async function lookAtInstallation(access: GithubAccess, organisation: Organisati
   const findings = await check(
     place,
     async () => {
-      const installation = await ask(access, organisation, () => inspection.findInstallation(login));
+      const installation = await ask(access, organisation, () => inspection.findInstallation(organisation));
       if (installation === undefined) {
         return problem(
           'The App is not installed there.',
@@ -273,17 +282,16 @@ async function lookAtInstallation(access: GithubAccess, organisation: Organisati
   if (!isInstalled) return { findings, isInstalled, missing };
   const limits = await check(
     { ...place, name: 'limit' },
-    async () => limitVerdicts(await ask(access, organisation, () => inspection.readCredentials(login))),
+    async () => limitVerdicts(await ask(access, organisation, () => inspection.readCredentials(organisation))),
     remedy,
   );
   return { findings: [...findings, ...limits], isInstalled, missing };
 }
 
 /** Reads one as the service does, with all of its facts. */
-async function tryPullRequests(access: GithubAccess, organisation: Organisation): Promise<Verdict> {
+async function tryPullRequests(access: GithubAccess, organisation: IdentifiedOrganisation): Promise<Verdict> {
   const { github } = access;
-  const { login } = organisation;
-  const { items, totalCount } = await ask(access, organisation, () => github.pageRepositories(login, null));
+  const { items, totalCount } = await ask(access, organisation, () => github.pageRepositories(organisation, null));
   const [latest] = items
     .filter(({ pullRequests }) => pullRequests > 0)
     .sort((a, b) => (b.pullRequestsUpdatedAt ?? 0) - (a.pullRequestsUpdatedAt ?? 0));
@@ -296,7 +304,7 @@ async function tryPullRequests(access: GithubAccess, organisation: Organisation)
       : ok('Its repositories can be read; none has a pull request yet.');
   }
   const page = await ask(access, organisation, () =>
-    github.pagePullRequests(login, latest.nodeId, { order: 'updated', after: null, pageSize: 1 }),
+    github.pagePullRequests(organisation, latest.nodeId, { order: 'updated', after: null, pageSize: 1 }),
   );
   const [failed] = page?.failed ?? [];
   if (failed !== undefined) throw failed.error;

@@ -4,7 +4,18 @@ import type { Organisation } from '../../database/organisations.ts';
 import type { GithubHook, HookDelivery } from '../../github/inspection.ts';
 import type { Context } from '../context.ts';
 import { counted } from '../numbers.ts';
-import { check, duration, type Finding, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
+import {
+  check,
+  duration,
+  type Finding,
+  list,
+  ok,
+  type Place,
+  problem,
+  skipped,
+  type Verdict,
+  warning,
+} from './findings.ts';
 import { ask, type GithubAccess } from './github.ts';
 
 const path = '/webhooks/github';
@@ -19,18 +30,23 @@ const events = new Map([
   ['repository', 'Repositories'],
 ]);
 
-export function lookAtHook(context: Context, access: GithubAccess, organisation: Organisation): Promise<Finding[]> {
+/** @param organisation with its present login */
+export function lookAtHook(
+  context: Context,
+  access: GithubAccess,
+  organisation: Organisation,
+  place: Place,
+): Promise<Finding[]> {
   const { config, inspection } = access;
-  const { login } = organisation;
-  const settings = settingsUrl(config.github.apiUrl, login);
+  const settings = settingsUrl(config.github.apiUrl, organisation.login);
   return check(
-    { area: 'webhooks', name: 'hook', organisation: login },
+    place,
     async () => {
       const ofApp = inspection.usesApp ? await ask(access, organisation, () => inspection.readAppHook()) : undefined;
       const ofOrganisation =
         ofApp !== undefined && comesHere(config, ofApp)
           ? []
-          : await ask(access, organisation, () => inspection.findHooks(login));
+          : await ask(access, organisation, () => inspection.findHooks(organisation));
       if (ofOrganisation === undefined) return unseen(access, settings);
       const hooks = [...(ofApp === undefined ? [] : [ofApp]), ...ofOrganisation];
       const here = hooks.filter(hook => comesHere(config, hook));
@@ -38,7 +54,7 @@ export function lookAtHook(context: Context, access: GithubAccess, organisation:
       if (hook === undefined) return [absent(config, settings, hooks)];
       const page = hook.id === null ? 'the settings of the App' : `${settings}/${hook.id}`;
       const faults = faultsOf(hook, page);
-      const deliveries = await ask(access, organisation, () => inspection.listDeliveries(login, hook));
+      const deliveries = await ask(access, organisation, () => inspection.listDeliveries(organisation, hook));
       const sound = ok(
         `GitHub delivers to ${hook.url}${config.publicUrl === undefined ? ' (PUBLIC_URL is not set: compare it)' : ''}.`,
       );

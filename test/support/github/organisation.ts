@@ -50,11 +50,15 @@ export class Organisation {
     return known ?? new Repository(this, name);
   }
 
+  /** Its repositories are found by their former names until someone who takes the login has some of the same names. */
   rename(login: string): WebhookEvent {
     const from = this.login;
-    this.world.organisations.delete(from.toLowerCase());
+    const { organisations } = this.world;
+    if ((organisations.get(login.toLowerCase()) ?? this) !== this) throw new Error(`The login ${login} is taken`);
+    for (const repository of this.repositories) repository.remember();
+    organisations.delete(from.toLowerCase());
     this.login = login;
-    this.world.organisations.set(login.toLowerCase(), this);
+    organisations.set(login.toLowerCase(), this);
     for (const repository of this.repositories) repository.version++;
     return this.#tell('renamed', { changes: { login: { from } } }, undefined);
   }

@@ -65,7 +65,7 @@ export class Repository {
 
   rename(name: string): WebhookEvent {
     const from = this.name;
-    this.#remember();
+    this.remember();
     this.name = name;
     this.version++;
     return this.#tell('renamed', { changes: { repository: { name: { from } } } });
@@ -73,7 +73,7 @@ export class Repository {
 
   transfer(organisation: Organisation): WebhookEvent {
     const former = this.organisation;
-    this.#remember();
+    this.remember();
     former.repositories.splice(former.repositories.indexOf(this), 1);
     organisation.repositories.push(this);
     this.organisation = organisation;
@@ -91,7 +91,8 @@ export class Repository {
     return this.#tell('deleted', {});
   }
 
-  #remember() {
+  /** It goes on being found by the name that it has now. */
+  remember(): void {
     this.organisation.world.formerNames.set(this.fullName.toLowerCase(), this);
   }
 

@@ -42,7 +42,10 @@ export function answerRest(holdings: Holdings, request: GithubStandInRequest): G
   return { ...answer, headers: { ...answer.headers, 'x-oauth-scopes': scopes.join(', ') } };
 }
 
-function answerRoute(holdings: Holdings, { method, path, authorization }: GithubStandInRequest): GraphqlAnswer {
+function answerRoute(
+  holdings: Holdings,
+  { method, path, authorization, variables }: GithubStandInRequest,
+): GraphqlAnswer {
   const { world, authorities, hooks, grants, limit, base } = holdings;
   const route = `${method} ${path.startsWith(base) ? path.slice(base.length) : path}`;
   const authority = authorities.of(authorization);
@@ -63,6 +66,19 @@ function answerRoute(holdings: Holdings, { method, path, authorization }: Github
     const hook = hooks.all.find(({ ofApp }) => ofApp);
     const config = hook ? configOf(hook) : { content_type: 'form', insecure_ssl: '0' };
     return { status: 200, reply: route.endsWith('/config') ? config : hook ? deliveriesOf(hook) : [] };
+  }
+
+  if (route === 'GET /app/installations') {
+    if (authority.kind !== 'app') return unauthorized;
+    const { page = 1, per_page: size = 30 } = variables;
+    const start = (Number(page) - 1) * Math.min(Number(size), 100);
+    const installed = [...world.organisations.values()].filter(each => each.installationId !== undefined);
+    return {
+      status: 200,
+      reply: installed
+        .slice(start, start + Math.min(Number(size), 100))
+        .map(organisation => installationPayload(organisation, grants, hooks)),
+    };
   }
 
   const hooked = /^GET \/orgs\/([^/]+)\/hooks(?:\/(\d+)\/deliveries)?$/.exec(route);

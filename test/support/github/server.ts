@@ -122,10 +122,13 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
   const holdings = { world, authorities, hooks, grants, limit, base };
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pathname: path } = new URL(request.url ?? '/', apiUrl);
+    const { pathname: path, searchParams } = new URL(request.url ?? '/', apiUrl);
     const text = await readBody(request);
     const body: unknown = text === '' ? {} : JSON.parse(text);
-    const { query = '', variables = {} } = body as { query?: string; variables?: Record<string, unknown> };
+    const { query = '', variables = Object.fromEntries(searchParams) } = body as {
+      query?: string;
+      variables?: Record<string, unknown>;
+    };
     const record: GithubStandInRequest = {
       method: request.method ?? '',
       path,

@@ -84,8 +84,9 @@ function organisationView(organisation: Organisation) {
     avatarUrl,
     url: `${world.webUrl}/${login}`,
     repository: ({ name: wanted }: { name: string }) => {
-      const found = organisation.repositories.find(each => each.name.toLowerCase() === wanted.toLowerCase());
-      return found ? repositoryView(found) : null;
+      const found = findRepository(world, login, wanted);
+      if (found) return repositoryView(found);
+      throw githubError('NOT_FOUND', `Could not resolve to a Repository with the name '${login}/${wanted}'.`);
     },
     repositories: (page: PageArguments) =>
       connection(

@@ -1,0 +1,257 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findOrganisation, getOrganisation } from '../../src/database/organisations.ts';
+import { organisations, repositories } from '../../src/database/schema.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { estimateImport } from '../../src/sync/import-estimate.ts';
+import { startLoops } from '../../src/sync/loops.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import type { WebhookEvent } from '../support/github/events.ts';
+import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
+import { webhookSecret } from '../support/service.ts';
+import { apply, type Home, newHome, rule, startWorld, storedPullRequests, sync, type World } from './support.ts';
+
+let world: World;
+let hookUrl: string;
+beforeAll(async () => {
+  world = await startWorld({ RECONCILE_INTERVAL: '900' });
+  hookUrl = `${await world.service.app.listen({ port: 0, host: '127.0.0.1' })}/webhooks/github`;
+});
+afterAll(() => world.close());
+
+const now = (home: Home) => getOrganisation(world.service.database.executor, home.organisation.id);
+const loginOf = async (home: Home) => (await now(home)).login;
+
+/** Nobody is due but these. */
+async function makeDue(...homes: Home[]) {
+  const { executor } = world.service.database;
+  await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
+  for (const { organisation } of homes) {
+    await executor
+      .update(organisations)
+      .set({ reconcileDueAt: sql`now()` })
+      .where(eq(organisations.id, organisation.id));
+  }
+}
+
+/** Compares whoever is due, until nobody is. @returns how many comparisons there were */
+async function compareDue(): Promise<number> {
+  for (let made = 0; ; made += 1) if (!(await reconcileOrganisation(world.service))) return made;
+}
+
+async function compare(home: Home): Promise<void> {
+  await makeDue(home);
+  await compareDue();
+}
+
+const deliver = async (event: WebhookEvent) => (await world.github.deliver(hookUrl, webhookSecret, event)).status;
+
+const repositoryNames = async ({ organisation }: Home) =>
+  (
+    await world.service.database.executor
+      .select()
+      .from(repositories)
+      .where(eq(repositories.organisationId, organisation.id))
+  )
+    .map(({ name }) => name)
+    .sort();
+
+/** Somebody else, who takes the login that has become free, with a repository of the same name. */
+function takeOver(login: string, author: string): GithubOrganisation {
+  const newcomer = world.github.organisation(login);
+  const member = newcomer.member(author);
+  newcomer.member(`stranger-${login}`);
+  newcomer.repository('web').openPullRequest({ author: member, title: 'Not ours' });
+  newcomer.repository('secrets').openPullRequest({ author: member, title: 'Not ours' });
+  return newcomer;
+}
+
+describe('an organisation that is renamed on GitHub', () => {
+  test('is followed by the next comparison where the webhook was lost, without a request more', async () => {
+    const home = await newHome(world);
+    const login = `${home.acme.login}-now`;
+    const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
+    const opened = [web.openPullRequest(), lib.openPullRequest()];
+    await apply(world.service, home, rule('7', `starts_with(repository, "${login}/")`));
+    await sync(world.service, home, ...opened);
+    for (let again = 0; again < 2; again += 1) await compare(home);
+    home.acme.rename(login);
+    const before = world.github.count();
+    await compare(home);
+    expect(world.github.count() - before).toBe(1);
+    expect(await loginOf(home)).toBe(login);
+    expect(await repositoryNames(home)).toEqual([`${login}/lib`, `${login}/web`]);
+    while ((await rescoreBatch(world.service, home.organisation.id)) > 0);
+    expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual([7, 7]);
+  });
+
+  test('is followed by each of an import, its estimate, a look at members and a fetch of a pull request', async () => {
+    const ways: ((home: Home) => Promise<unknown>)[] = [
+      home => importPullRequests(world.service, home.organisation),
+      home => importPullRequests(world.service, home.organisation, { repositories: ['web'] }),
+      home => estimateImport(world.service, home.organisation),
+      home => syncMembers(world.service, home.organisation),
+      home => sync(world.service, home, ...home.acme.repository('web').pullRequests),
+    ];
+    for (const way of ways) {
+      const home = await newHome(world);
+      home.acme.repository('web').openPullRequest();
+      home.acme.rename(`${home.acme.login}-now`);
+      await way(home);
+      expect(await loginOf(home)).toBe(home.acme.login);
+    }
+  });
+
+  test('stays itself where somebody else has taken its login: nothing of theirs comes in, by no way', async () => {
+    const home = await newHome(world);
+    const { login } = home.acme;
+    const [ada] = [...home.acme.members.values()];
+    const own = home.acme.repository('web').openPullRequest({ title: 'Ours' });
+    await syncMembers(world.service, home.organisation);
+    home.acme.rename(`${login}-now`);
+    takeOver(login, ada?.login ?? '');
+    await importPullRequests(world.service, home.organisation, { repositories: ['web'] });
+    await importPullRequests(world.service, home.organisation);
+    const { repositories: estimated } = await estimateImport(world.service, home.organisation);
+    expect(estimated.map(({ repository }) => repository)).toEqual([`${login}-now/web`]);
+    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 0 });
+    await compare(home);
+    expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual([own.id]);
+    expect(await repositoryNames(home)).toEqual([`${login}-now/web`]);
+    await expect(
+      importPullRequests(world.service, await now(home), { repositories: ['secrets'] }),
+    ).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('has the login that GitHub says, whatever a late, doubled or redelivered webhook does', async () => {
+    const home = await newHome(world);
+    const { login } = home.acme;
+    const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
+    await makeDue();
+    for (const event of [second, first, second, first]) {
+      expect(await deliver(event)).toBe(202);
+      expect(await loginOf(home)).not.toBe(`${login}-b`);
+      expect(await compareDue()).toBe(1);
+      expect(await loginOf(home)).toBe(`${login}-c`);
+    }
+  });
+
+  test('is followed by the loops at once when the webhook comes', async () => {
+    const home = await newHome(world);
+    await makeDue();
+    const loops = startLoops(world.service);
+    try {
+      expect(await deliver(home.acme.rename(`${home.acme.login}-now`))).toBe(202);
+      await expect.poll(() => loginOf(home), { timeout: 5_000 }).toBe(home.acme.login);
+    } finally {
+      await loops.stop();
+    }
+  });
+
+  test('keeps its new login where an answer from before the renaming comes after it', async () => {
+    const home = await newHome(world);
+    const { login } = home.acme;
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    home.acme.rename(`${login}-b`);
+    world.github.fault({ kind: 'late', milliseconds: 200 }, { when: ({ operation }) => operation === 'Members' });
+    const before = world.github.count();
+    const late = syncMembers(world.service, home.organisation);
+    await expect.poll(() => world.github.count(), { interval: 5 }).toBeGreaterThan(before);
+    home.acme.rename(`${login}-c`);
+    await sync(world.service, home, pullRequest);
+    await late;
+    expect(await loginOf(home)).toBe(`${login}-c`);
+    expect(await repositoryNames(home)).toEqual([`${login}-c/web`]);
+  });
+});
+
+describe('two organisations of ours', () => {
+  test.each([
+    ['the first', 0],
+    ['the second', 1],
+  ])('that swap their logins are both followed, also where %s is compared alone at first', async (_, place) => {
+    const homes = [await newHome(world), await newHome(world)] as const;
+    const [one, two] = homes;
+    const logins = homes.map(({ acme }) => acme.login);
+    one.acme.rename(`${logins[0]}-for-a-moment`);
+    two.acme.rename(`${logins[0]}`);
+    one.acme.rename(`${logins[1]}`);
+    await makeDue(homes[place] ?? one);
+    expect(await reconcileOrganisation(world.service)).toBe(true);
+    const other = homes[1 - place] ?? two;
+    expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
+    // It has become due by that.
+    expect(await compareDue()).toBe(1);
+    expect(await Promise.all(homes.map(loginOf))).toEqual([logins[1], logins[0]]);
+  });
+
+  test('can each take the login that the other has given up', async () => {
+    const [one, two] = [await newHome(world), await newHome(world)];
+    const { login } = one.acme;
+    one.acme.rename(`${login}-now`);
+    two.acme.rename(login);
+    await compare(two);
+    expect(await Promise.all([one, two].map(loginOf))).toEqual([`${login}-now`, login]);
+  });
+});
+
+describe('an organisation whose node id is not known yet', () => {
+  async function unidentified(values: { githubId?: null } = {}): Promise<Home> {
+    const home = await newHome(world);
+    const { executor } = world.service.database;
+    await executor
+      .update(organisations)
+      .set({ nodeId: null, ...values })
+      .where(eq(organisations.id, home.organisation.id));
+    return { ...home, organisation: await now(home) };
+  }
+
+  test('is identified by its login, once', async () => {
+    const home = await unidentified({ githubId: null });
+    const before = world.github.count();
+    await compare(home);
+    expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: home.acme.nodeId });
+    await compare(home);
+    expect(world.github.count() - before).toBe(3);
+  });
+
+  test('is not taken for the one that has its login now; a pull request of its own tells the new one', async () => {
+    const home = await unidentified();
+    const { login } = home.acme;
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    home.acme.rename(`${login}-now`);
+    await expect(syncMembers(world.service, home.organisation)).rejects.toThrow(
+      /^GitHub shows no organisation acme-\d+ to the configured credentials: .* change one on GitHub\.$/,
+    );
+    takeOver(login, 'ada');
+    for (const work of [importPullRequests, estimateImport, syncMembers]) {
+      await expect(work(world.service, home.organisation)).rejects.toThrow(
+        `The login ${login} belongs to another organisation on GitHub now, which is not the one tracked here. Where it was renamed, the new login is learned from the next of its pull requests that is fetched: change one on GitHub.`,
+      );
+    }
+    expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: null, login });
+    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await now(home)).toMatchObject({ nodeId: home.acme.nodeId, login: `${login}-now` });
+    expect(await syncMembers(world.service, await now(home))).toMatchObject({ members: 1 });
+  });
+
+  test('is not made a second one of an organisation that is here already', async () => {
+    const known = await newHome(world);
+    const former = known.acme.login;
+    known.acme.rename(`${former}-now`);
+    const twin = await unidentified({ githubId: null });
+    await world.service.database.executor
+      .update(organisations)
+      .set({ login: `${former}-now` })
+      .where(eq(organisations.id, twin.organisation.id));
+    await expect(syncMembers(world.service, await now(twin))).rejects.toThrow(
+      `GitHub's organisation ${former}-now is tracked here already, as ${former}: use that one.`,
+    );
+    await compare(known);
+    expect(await findOrganisation(world.service.database.executor, `${former}-now`)).toMatchObject({
+      id: known.organisation.id,
+    });
+  });
+});
