@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
+import { administer } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase } from '../support/service.ts';
 import { type Environment, requireBuild, run, runJson } from './support.ts';
@@ -77,6 +78,22 @@ test('an organisation is added as GitHub has it, once', async () => {
     stderr: 'pullscore: The organisation ACME is there already.\n',
   });
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'Acme' }]);
+});
+
+test('an organisation can be added under a login that one of ours had, and one of ours is known by its new one', async () => {
+  const ours = github.organisation('former');
+  await runJson(environment, 'organisation', 'add', 'former');
+  ours.rename('latter');
+  const newcomer = github.organisation('former', { name: 'Newcomer' });
+  expect(await runJson(environment, 'organisation', 'add', 'former')).toMatchObject({ name: 'Newcomer' });
+  expect(await run(environment, 'organisation', 'add', 'latter')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`The organisation latter is there already, as renamed_${ours.id} until now.`),
+  });
+  const logins = [{ login: 'Acme' }, { login: 'former' }, { login: 'latter' }];
+  expect(await runJson(environment, 'organisation', 'list')).toMatchObject(logins);
+  const ids = [ours.id, newcomer.id].join();
+  await administer(environment.DATABASE_URL ?? '', `delete from organisations where github_id in (${ids})`);
 });
 
 test('a user is added, listed, and known by the address in any case', async () => {

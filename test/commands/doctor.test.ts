@@ -413,6 +413,20 @@ describe('of GitHub it tells', () => {
     }
   });
 
+  test('an organisation that was renamed, which it finds, and its webhook, under the new login', async () => {
+    acme.rename('apex');
+    const newcomer = github.organisation('acme');
+    onTestFinished(() => {
+      newcomer.rename('newcomer');
+      acme.rename('acme');
+    });
+    await hook();
+    expect(await complaints()).toEqual([
+      'warning organisation: It was renamed: on GitHub it is apex. → The next comparison with GitHub takes that over. ' +
+        'To do it now: pullscore members sync --organisation acme',
+    ]);
+  });
+
   test('everything else, where one answer is nonsense', async () => {
     await hook();
     github.fault(htmlError(500), { when: ({ operation }) => operation === 'Members' });

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vites
 import { connectDatabase, type Database } from '../../src/database/client.ts';
 import { saveMembers } from '../../src/database/members.ts';
 import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
+import { saveGithubIdentity } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { administer } from '../support/database-server.ts';
 import { createDatabase } from '../support/service.ts';
@@ -134,6 +135,31 @@ test('members and repositories from before names had tickets are kept, and follo
     { login: 'albert', left: false, ticket: 1 },
   ]);
   expect(await query(url, repositories)).toEqual([{ name: 'acme/site', cursor: 'a cursor', ticket: 1 }]);
+});
+
+test('organisations from before node ids were known keep their login, and learn the id', async () => {
+  const url = await createEarlierDatabase(2);
+  await administer(
+    url,
+    `insert into organisations (id, github_id, login, name, photo_url) values
+      ('01900000-0000-7000-8000-000000000001', 5, 'acme', 'Acme', ''),
+      ('01900000-0000-7000-8000-000000000002', null, 'beta', 'Beta', '')`,
+  );
+  expect(await migrateDatabase(url)).toBeGreaterThan(0);
+  const organisations =
+    'select github_id::int as id, node_id as node, login, fetch_ticket::int as ticket from organisations order by name';
+  expect(await query(url, organisations)).toEqual([
+    { id: 5, node: null, login: 'acme', ticket: 0 },
+    { id: null, node: null, login: 'beta', ticket: 0 },
+  ]);
+  await connect(url).transaction(async executor => {
+    const identity = { githubId: 5, nodeId: 'O_5', login: 'beta' };
+    await saveGithubIdentity(executor, '01900000-0000-7000-8000-000000000001', 1, identity);
+  });
+  expect(await query(url, organisations)).toEqual([
+    { id: 5, node: 'O_5', login: 'beta', ticket: 1 },
+    { id: null, node: null, login: 'renamed_01900000-0000-7000-8000-000000000002', ticket: 1 },
+  ]);
 });
 
 test('a server that accepts and says nothing is given up soon', async () => {
