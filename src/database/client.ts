@@ -34,8 +34,13 @@ export interface Database {
    * Runs `work` in a transaction. It is run again, in a new one, where PostgreSQL asks for that (serialisation failure,
    * deadlock, a row that appeared meanwhile) and where the connection was lost, even during the commit: `work` must
    * have the same effect when it is repeated.
+   *
+   * @param options.durable false: not awaited to be on the disk, so that a crash of the database may undo the last ones
    */
-  transaction<Result>(work: (executor: Executor) => Promise<Result>): Promise<Result>;
+  transaction<Result>(
+    work: (executor: Executor) => Promise<Result>,
+    options?: { readonly durable?: boolean },
+  ): Promise<Result>;
   close(): Promise<void>;
 }
 
@@ -62,11 +67,11 @@ export function connectDatabase(url: string, log: Logger): Database {
   pool.on('connect', client => client.on('error', () => undefined));
   const reader = createReader({ ...options, pipeline: true, options: '-c default_transaction_read_only=on' }, log);
 
-  const attempt = async <Result>(work: (executor: Executor) => Promise<Result>): Promise<Result> => {
+  const attempt = async <Result>(begin: string, work: (executor: Executor) => Promise<Result>): Promise<Result> => {
     const client = await pool.connect();
     let broken = true;
     try {
-      await client.query('begin');
+      await client.query(begin);
       const result = await work(drizzle({ client }));
       await client.query('commit');
       broken = false;
@@ -103,7 +108,10 @@ export function connectDatabase(url: string, log: Logger): Database {
       const { rows } = await repeatedly(() => pool.query<Row>({ ...statement, values: [...values] }));
       return rows;
     },
-    transaction: work => repeatedly(() => attempt(work)),
+    transaction(work, { durable = true } = {}) {
+      const begin = durable ? 'begin' : 'begin; set local synchronous_commit to off';
+      return repeatedly(() => attempt(begin, work));
+    },
     async close() {
       await Promise.all([reader.close(), pool.end()]);
     },

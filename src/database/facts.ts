@@ -103,6 +103,7 @@ export interface FactsReader {
 /** Reads these facts of pull requests, and nothing else. */
 export function createFactsReader(names: Iterable<FactName>): FactsReader {
   const columns = [...new Set([...names].flatMap(columnsOf))].sort();
+  const record: Record<Column, unknown> = { ...nothing };
   const readers = columns.map((column, index) => ({ column, index, kind: kindOf(column) }));
   return {
     columns: columns.map(expressionOf),
@@ -112,7 +113,6 @@ export function createFactsReader(names: Iterable<FactName>): FactsReader {
       : '',
     isLarge: columns.some(column => column === 'body' || column === 'files'),
     read(row, first) {
-      const record: Record<Column, unknown> = { ...nothing };
       for (const { column, index, kind } of readers) {
         const text = row[first + index];
         record[column] = text === null || text === undefined ? null : readValue(kind, text);

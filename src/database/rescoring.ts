@@ -14,8 +14,11 @@ const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const asText = { getTypeParser: () => (value: string) => value };
 
-/** Pull requests in a range that is worked off in one transaction. */
+/** Pull requests that are read, scored and saved together. */
 const batchSize = 1_000;
+
+/** Batches of one transaction: with more of them, syncs of the same pull requests would wait for long. */
+const takeSize = 4;
 
 /** Batches that are cut off the rest at once. */
 const cutSize = 20;
@@ -46,29 +49,29 @@ export interface RescoreRange {
   untilId: string | null;
 }
 
-/** Takes a batch for the transaction; undefined where none is left that others don't hold. */
-export async function takeRange(executor: Executor, organisationId: string): Promise<RescoreRange | undefined> {
-  const take = async () => {
-    const { rows } = await executor.execute<{ from_id: string; until_id: string | null }>(sql`
-      delete from rescore_ranges where organisation_id = ${organisationId} and from_id = (
-        select from_id from rescore_ranges where organisation_id = ${organisationId} and is_batch
-        limit 1 for update skip locked
+/** Takes some batches for the transaction; none where none is left that others don't hold. */
+export async function takeRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
+  const { rows } = await executor.$client.query<{ from_id: string; until_id: string | null }>({
+    name: 'take ranges',
+    text: `delete from rescore_ranges where organisation_id = $1 and from_id in (
+        select from_id from rescore_ranges where organisation_id = $1 and is_batch
+        limit ${takeSize} for update skip locked
       )
-      returning from_id, until_id`);
-    return rows[0] && { fromId: rows[0].from_id, untilId: rows[0].until_id };
-  };
-  return (await take()) ?? ((await cutRest(executor, organisationId)) ? take() : undefined);
+      returning from_id, until_id`,
+    values: [organisationId],
+  });
+  return rows.map(row => ({ fromId: row.from_id, untilId: row.until_id }));
 }
 
-/** Cuts batches off the rest; false where there is none, or another is about it. */
-async function cutRest(executor: Executor, organisationId: string): Promise<boolean> {
+/** Cuts batches off the rest, if there is one; where another is about it, waits for it. */
+export async function cutRest(executor: Executor, organisationId: string): Promise<void> {
   const [rest] = await executor
     .select()
     .from(rescoreRanges)
     .where(and(eq(rescoreRanges.organisationId, organisationId), eq(rescoreRanges.isBatch, false)))
     .limit(1)
-    .for('update', { skipLocked: true });
-  if (rest === undefined) return false;
+    .for('update');
+  if (rest === undefined) return;
   const { rows } = await executor.execute<{ id: string }>(sql`
     select id from (
       select id, row_number() over (order by id) as number from (
@@ -90,7 +93,6 @@ async function cutRest(executor: Executor, organisationId: string): Promise<bool
       isBatch: !(hasRest && index === cutSize),
     })),
   );
-  return true;
 }
 
 export interface ScoredPullRequest {
@@ -102,13 +104,16 @@ export interface ScoredPullRequest {
   facts: Facts;
 }
 
-/** @param reader of the facts that the ruleset reads */
+/**
+ * @param reader of the facts that the ruleset reads
+ * @returns the pull requests, to be gone through once
+ */
 export async function readRange(
   executor: Executor,
   organisationId: string,
   { fromId, untilId }: RescoreRange,
   reader: FactsReader,
-): Promise<ScoredPullRequest[]> {
+): Promise<{ count: number; pullRequests: Iterable<ScoredPullRequest> }> {
   const columns = ['id', 'score', 'score_breakdown', 'fetch_ticket'].map(column => `pull_requests.${column}`);
   const { rows } = await executor.$client.query<string[]>({
     text: `select ${[...columns, ...reader.columns].join(', ')} from pull_requests ${reader.join}
@@ -118,10 +123,14 @@ export async function readRange(
     rowMode: 'array',
     types: asText,
   });
-  return rows.map(row => {
-    const [id = '', score, breakdown = '', fetchTicket = ''] = row;
-    return { id, score: Number(score), breakdown, fetchTicket, facts: reader.read(row, columns.length) };
-  });
+  // One by one: the facts of a thousand would all be there at once.
+  function* readRows(): Generator<ScoredPullRequest> {
+    for (const row of rows) {
+      const [id = '', score, breakdown = '', fetchTicket = ''] = row;
+      yield { id, score: Number(score), breakdown, fetchTicket, facts: reader.read(row, columns.length) };
+    }
+  }
+  return { count: rows.length, pullRequests: readRows() };
 }
 
 export interface NewScore {
@@ -145,25 +154,31 @@ export async function saveScores(
   if (scores.length === 0) return;
   // As text: arrays of JavaScript numbers cost the driver twice the time of the whole statement.
   const list = (values: (string | number)[]) => `{${values.join(',')}}`;
-  await executor.execute(sql`
-    with scores as (
-      select * from unnest(${list(scores.map(({ id }) => id))}::uuid[],
-        ${list(scores.map(({ fetchTicket }) => fetchTicket))}::bigint[],
-        ${list(scores.map(({ from }) => from))}::int[],
-        ${list(scores.map(({ score }) => score))}::int[],
-        string_to_array(${scores.map(({ breakdown }) => breakdown).join('\n')}, E'\n'))
-        as scores (id, fetch_ticket, from_score, score, breakdown)
-    ), saved as (
-      update pull_requests
-      set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = ${rulesetVersion}
-      from scores
-      where organisation_id = ${organisationId} and pull_requests.id = scores.id
-        and pull_requests.fetch_ticket = scores.fetch_ticket
-      returning pull_requests.id, scores.from_score, scores.score
-    )
-    insert into score_changes (organisation_id, pull_request_id, from_score, to_score, cause, ruleset_version)
-    select ${organisationId}::uuid, id, from_score, score, 'ruleset', ${rulesetVersion}::int
-    from saved where from_score <> score`);
+  await executor.$client.query({
+    name: 'save scores',
+    text: `with scores as (
+        select * from unnest($3::uuid[], $4::bigint[], $5::int[], $6::int[], string_to_array($7, E'\\n'))
+          as scores (id, fetch_ticket, from_score, score, breakdown)
+      ), saved as (
+        update pull_requests
+        set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = $2
+        from scores
+        where organisation_id = $1 and pull_requests.id = scores.id
+          and pull_requests.fetch_ticket = scores.fetch_ticket
+        returning pull_requests.id, scores.from_score, scores.score
+      )
+      insert into score_changes (organisation_id, pull_request_id, from_score, to_score, cause, ruleset_version)
+      select $1, id, from_score, score, 'ruleset', $2 from saved where from_score <> score`,
+    values: [
+      organisationId,
+      rulesetVersion,
+      list(scores.map(({ id }) => id)),
+      list(scores.map(({ fetchTicket }) => fetchTicket)),
+      list(scores.map(({ from }) => from)),
+      list(scores.map(({ score }) => score)),
+      scores.map(({ breakdown }) => breakdown).join('\n'),
+    ],
+  });
 }
 
 /** How many scores are in doubt, of how many. */

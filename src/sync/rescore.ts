@@ -1,13 +1,20 @@
-import { sql } from 'drizzle-orm';
+import type { Executor } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
 import { lockRulesetVersion } from '../database/organisations.ts';
-import { findOutdatedOrganisation, readRange, saveScores, takeRange } from '../database/rescoring.ts';
+import {
+  cutRest,
+  findOutdatedOrganisation,
+  type NewScore,
+  readRange,
+  saveScores,
+  takeRanges,
+} from '../database/rescoring.ts';
 import type { Deps } from '../deps.ts';
 import { loadRuleset } from './rulesets.ts';
 
 /**
- * Scores one batch of pull requests under the ruleset in force. Several replicas share the work: each passes over the
- * ranges that another holds.
+ * Scores some batches of pull requests under the ruleset in force. Several replicas share the work: each passes over
+ * the ranges that another holds.
  *
  * @param organisationId undefined: of any organisation that has some
  * @returns how many were looked at; 0 where none is left, or others are at the last of them
@@ -15,25 +22,31 @@ import { loadRuleset } from './rulesets.ts';
 export async function rescoreBatch({ database, log }: Deps, organisationId?: string): Promise<number> {
   const id = organisationId ?? (await findOutdatedOrganisation(database.executor));
   if (id === undefined) return 0;
-  return database.transaction(async executor => {
-    // A crash may undo the last batches, each together with the word that it was done: they are done again then.
-    await executor.execute(sql`set local synchronous_commit to off`);
-    // Held until the end: all scores of the batch are of the version in force.
-    const version = await lockRulesetVersion(executor, id, 'share');
-    const ruleset = await loadRuleset(log, executor, id, version);
-    const reader = createFactsReader(ruleset.facts);
-    let pullRequests: Awaited<ReturnType<typeof readRange>> = [];
-    while (pullRequests.length === 0) {
-      const range = await takeRange(executor, id);
-      if (range === undefined) return 0;
-      pullRequests = await readRange(executor, id, range, reader);
+  // A crash may undo the last batches, each together with the word that it was done: they are done again then.
+  const rescore = () => database.transaction(executor => rescoreRanges(log, executor, id), { durable: false });
+  const scored = await rescore();
+  if (scored > 0) return scored;
+  // By itself, so that others find batches as soon as they are cut.
+  await database.transaction(executor => cutRest(executor, id));
+  return rescore();
+}
+
+async function rescoreRanges(log: Deps['log'], executor: Executor, organisationId: string): Promise<number> {
+  // Held until the end: all scores of the batches are of the version in force.
+  const version = await lockRulesetVersion(executor, organisationId, 'share');
+  const ruleset = await loadRuleset(log, executor, organisationId, version);
+  const reader = createFactsReader(ruleset.facts);
+  let scored = 0;
+  for (const range of await takeRanges(executor, organisationId)) {
+    const { count, pullRequests } = await readRange(executor, organisationId, range, reader);
+    scored += count;
+    const changed: NewScore[] = [];
+    for (const { id, fetchTicket, facts, ...former } of pullRequests) {
+      const { score, breakdown } = ruleset.score(facts);
+      if (score === former.score && breakdown === former.breakdown) continue;
+      changed.push({ id, fetchTicket, from: former.score, score, breakdown });
     }
-    const changed = pullRequests.flatMap(pullRequest => {
-      const { score, breakdown } = ruleset.score(pullRequest.facts);
-      const same = score === pullRequest.score && breakdown === pullRequest.breakdown;
-      return same ? [] : [{ ...pullRequest, from: pullRequest.score, score, breakdown }];
-    });
-    await saveScores(executor, id, version, changed);
-    return pullRequests.length;
-  });
+    await saveScores(executor, organisationId, version, changed);
+  }
+  return scored;
 }

@@ -122,16 +122,16 @@ describe('re-scoring', () => {
 
   test('brings every score to the ruleset in force, batch by batch', async () => {
     const home = await newHome(world);
-    await newStored(home, 1_201);
+    await newStored(home, 5_001);
     await apply(world.service, home, rule('additions'));
     expect(await countOutdated(world.service.database.executor, home.organisation.id)).toEqual({
-      outdated: 1_201,
-      total: 1_201,
+      outdated: 5_001,
+      total: 5_001,
     });
-    expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(1_201);
+    expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(5_001);
     // Where it stopped another process goes on: what is stored says what is left.
     await rescore(home);
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 1_201 }]);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 5_001 }]);
     expect(await rescoreBatch(world.service, home.organisation.id)).toBe(0);
   });
 
@@ -155,6 +155,15 @@ describe('re-scoring', () => {
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
+  test('begins on two replicas at once: neither goes away while the other cuts the batches', async () => {
+    const home = await newHome(world);
+    const replica = await world.replica();
+    await newStored(home, 8_000);
+    await apply(world.service, home, rule('additions'));
+    const shares = await Promise.all([world.service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
+    expect(shares).toEqual([4_000, 4_000]);
+  });
+
   test('goes on where a worker was killed, again and again, and records each change once', async () => {
     await requireBuild();
     const home = await newHome(world);
@@ -176,7 +185,7 @@ describe('re-scoring', () => {
   test('that goes on for long on three replicas holds up neither a deletion nor other rules', async () => {
     const home = await newHome(world);
     const replicas = [world.service, await world.replica(), await world.replica()];
-    await newStored(home, 10_000);
+    await newStored(home, 30_000);
     const [first] = await storedPullRequests(world.service, home);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
@@ -184,12 +193,12 @@ describe('re-scoring', () => {
     const working = replicas.map(async replica => {
       while ((await rescoreBatch(replica, home.organisation.id)) > 0);
     });
-    while ((await outdated()) === 10_000);
+    while ((await outdated()) === 30_000);
     const ticket = await drawTicket(database.executor);
     await database.transaction(executor => deletePullRequest(executor, home.organisation.id, first?.id ?? '', ticket));
     expect(await outdated()).toBeGreaterThan(0);
     await Promise.all(working);
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 9_999 }]);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 29_999 }]);
   });
 
   test('takes any organisation that has something to do', async () => {
