@@ -13,7 +13,7 @@ import {
 } from '../src/database/schema.ts';
 import { isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import { scoreOf } from './rules.ts';
-import { isMember, isShown } from './versions.ts';
+import { isMember } from './versions.ts';
 
 /**
  * How much must be known: what was acknowledged (`settled`); after a comparison with GitHub, also what no webhook told
@@ -74,6 +74,7 @@ export async function compare(
     ...compareMembers(stored, organisation, stage),
     ...compareRepositories(stored, model, organisation, stage),
     ...compareDeliveries(stored, organisation),
+    ...compareLogin(stored, organisation, stage),
     ...(stored.organisation?.rulesetVersion === organisation.rulesetVersion
       ? []
       : [`ruleset ${stored.organisation?.rulesetVersion} is in force, not ${organisation.rulesetVersion}`]),
@@ -225,24 +226,26 @@ function compareMembers(stored: Stored, { github, members: everybody }: ModelOrg
   return differences;
 }
 
+function compareLogin({ organisation }: Stored, model: ModelOrganisation, stage: Stage): string[] {
+  const { github, isRenamingTold, webhooksEnabled } = model;
+  const isKnown = stage !== 'settled' || (isRenamingTold && webhooksEnabled);
+  return isKnown && organisation?.login !== github.login ? [`it is stored as ${organisation?.login}`] : [];
+}
+
 function compareRepositories(
   stored: Stored,
-  { repositoryNames, pullRequests: all }: Model,
+  { repositoryNames }: Model,
   { github }: ModelOrganisation,
   stage: Stage,
 ): string[] {
   const differences = stored.repositories
     .filter(({ githubId, name }) => !repositoryNames.get(githubId)?.has(name))
     .map(({ name }) => `there never was a repository ${name}`);
-  if (stage !== 'imported') return differences;
+  if (stage === 'settled') return differences;
   for (const { id, fullName } of github.repositories) {
-    // An import passes over a repository without pull requests.
-    if (!all.some(({ source }) => source.repository.id === id && isShown(source))) continue;
     const repository = stored.repositories.find(({ githubId }) => githubId === id);
-    if (
-      repository === undefined ? stored.rows.some(row => row.repositoryGithubId === id) : repository.name !== fullName
-    ) {
-      differences.push(`the repository ${fullName} is stored as ${repository?.name}`);
+    if (repository !== undefined && repository.name !== fullName) {
+      differences.push(`the repository ${fullName} is stored as ${repository.name}`);
     }
   }
   return differences;

@@ -14,7 +14,7 @@ export interface Told {
   pullRequest: ModelPullRequest | undefined;
 }
 
-/** GitHub as one history sees it: two organisations, four accounts, and a clock of its own. */
+/** GitHub as one history sees it: two organisations and a stranger, four accounts, and a clock of its own. */
 export interface GithubSide {
   readonly acme: Organisation;
   readonly other: Organisation;
@@ -27,6 +27,8 @@ export interface GithubSide {
 
 export function createGithubSide(github: GithubStandIn, name: string, startsAt: number): GithubSide {
   let seconds = startsAt;
+  /** Set from the first renaming on: from then on, comparisons are made whenever GitHub tells of a renaming. */
+  let hasRenamed = false;
   const acme = github.organisation(`acme-${name}`);
   const other = github.organisation(`other-${name}`);
   const accounts = {
@@ -36,6 +38,12 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     robot: github.account(`robot-${name}`, { type: 'Bot' }),
   } satisfies Record<Person, Account>;
   other.join(accounts.ada);
+  // What is its own is nobody's whom the service knows, whatever its login is.
+  const stranger = github.organisation(`stranger-${name}`);
+  stranger.join(accounts.ada);
+  stranger.repository('web').openPullRequest({ author: accounts.ada });
+  const owners = [acme, other, stranger];
+  const logins = [...owners.map(({ login }) => login), `free-${name}`];
   const repositories = [acme.repository('web'), acme.repository('lib'), other.repository('ext')];
   let turn = 0;
 
@@ -112,6 +120,11 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     }
   }
 
+  function renameOrganisation(place: number): WebhookEvent | undefined {
+    const free = logins.find(login => owners.every(owner => owner.login !== login));
+    return free === undefined ? undefined : owners[place % owners.length]?.rename(free);
+  }
+
   function changeRepository(kind: GithubStep['kind'], repository: Repository): WebhookEvent | undefined {
     if (kind === 'transfer') return repository.transfer(repository.organisation === acme ? other : acme);
     if (kind === 'remove repository') return repository.remove();
@@ -124,6 +137,9 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     repositories,
     take(step, model) {
       turn += 1;
+      hasRenamed ||= step.kind === 'rename organisation';
+      // Of two comparisons within a second, a change after them in that second would go unnoticed.
+      if (hasRenamed) seconds += 1;
       github.clock.set(seconds);
       if (step.kind === 'open') {
         const repository = repositoryAt(step.repository);
@@ -139,6 +155,11 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
         const event = changePerson(step.kind, step.person);
         model.record([], repositories);
         return event ? { event, pullRequest: undefined } : undefined;
+      }
+      if (step.kind === 'rename organisation') {
+        const event = renameOrganisation(step.organisation);
+        model.record([], repositories);
+        return event && { event, pullRequest: undefined };
       }
       if ('repository' in step) {
         const repository = repositoryAt(step.repository);

@@ -49,6 +49,8 @@ export interface ModelOrganisation {
   readonly id: string;
   readonly token: string;
   webhooksEnabled: boolean;
+  /** Since it was last renamed on GitHub, a webhook that tells of it was acknowledged. */
+  isRenamingTold: boolean;
   ruleset: Ruleset;
   rulesetVersion: number;
   /** Everybody who has ever been a member, by GitHub id. */

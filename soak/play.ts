@@ -12,7 +12,7 @@ import type { Arena } from './arena.ts';
 import { compare, type Stage } from './compare.ts';
 import { createGithubSide, type Told } from './github-side.ts';
 import { createModel, isHere, type ModelOrganisation } from './model.ts';
-import { createServiceSide, type Webhook } from './service-side.ts';
+import { createServiceSide, isRenaming, type Webhook } from './service-side.ts';
 import type { FaultName, GithubStep, History, ServiceStep, Step } from './steps.ts';
 import { count, type Tally } from './tally.ts';
 
@@ -43,8 +43,8 @@ export async function play(
   const background = new Set<Promise<void>>();
   /** An import that was broken off goes on where it was: what it had passed is read by the one after. */
   const interrupted = new Set<ModelOrganisation>();
-  const isOwn = ({ variables: { login, repository, ids } }: GithubStandInRequest) =>
-    login === acme.login ||
+  const isOwn = ({ variables: { id, repository, ids } }: GithubStandInRequest) =>
+    id === acme.nodeId ||
     side.repositories.some(({ nodeId }) => nodeId === repository) ||
     (Array.isArray(ids) && model.pullRequests.some(({ source }) => ids.includes(source.nodeId)));
 
@@ -73,6 +73,7 @@ export async function play(
     const organisation = organisations.find(each => each.github.id === organization?.id);
     const webhook: Webhook = { guid: randomUUID(), event, organisation, pullRequest, tries: 0 };
     webhooks.push(webhook);
+    if (organisation !== undefined && isRenaming(event)) organisation.isRenamingTold = false;
     count(tally, `webhooks ${fate}`);
     if (fate === 'kept') kept.push(webhook);
     if (fate === 'sent') await service.deliver(webhook, via);
@@ -242,8 +243,8 @@ export async function play(
 }
 
 async function addTenant({ database: { executor } }: Arena, github: GithubOrganisation): Promise<ModelOrganisation> {
-  const { login, id: githubId } = github;
-  const organisation = await addOrganisation(executor, { login, githubId, name: login, photoUrl: github.avatarUrl });
+  const { login, id: githubId, nodeId, avatarUrl: photoUrl } = github;
+  const organisation = await addOrganisation(executor, { login, githubId, nodeId, name: login, photoUrl });
   const user =
     organisation &&
     (await addUser(executor, { organisationId: organisation.id, name: 'Ada', email: 'ada@example.com', photoUrl: '' }));
@@ -267,6 +268,7 @@ async function addTenant({ database: { executor } }: Arena, github: GithubOrgani
     id: organisation.id,
     token,
     webhooksEnabled: true,
+    isRenamingTold: false,
     ruleset: [],
     rulesetVersion: 0,
     members: new Map(),

@@ -45,7 +45,7 @@ export interface ServiceSide {
    */
   reconcile(organisation: ModelOrganisation, via: number, again: () => void): Promise<void>;
   makeDue(organisation: ModelOrganisation): Promise<void>;
-  /** Until no pull request waits to be fetched or scored. Leases and waits run out, as if time went by. */
+  /** Until no pull request waits to be fetched or scored, and no organisation to be compared. Leases and waits run out, as if time went by. */
   settle(organisations: readonly ModelOrganisation[]): Promise<void>;
 }
 
@@ -57,7 +57,9 @@ const mostPatience = 15_000;
 
 /** Those that the service acts on. */
 const interesting =
-  /^(pull_request(_review|_review_comment|_review_thread)?\b|organization (member_added|member_removed)$|repository (renamed|transferred)$)/;
+  /^(pull_request(_review|_review_comment|_review_thread)?\b|organization (member_added|member_removed|renamed)$|repository (renamed|transferred)$)/;
+
+export const isRenaming = ({ event, action }: WebhookEvent) => event === 'organization' && action === 'renamed';
 
 export function createServiceSide(arena: Arena, tally: Tally, differences: string[]): ServiceSide {
   const { executor } = arena.database;
@@ -112,7 +114,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
     return reply;
   }
 
-  return {
+  const side: ServiceSide = {
     async deliver(webhook, via) {
       const { event, guid, organisation, pullRequest } = webhook;
       const name = `${event.event} ${event.action}`;
@@ -137,6 +139,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       }
       if (status !== 202 || organisation === undefined) return;
       organisation.acknowledged.add(guid);
+      if (isRenaming(event)) organisation.isRenamingTold = true;
       if (pullRequest !== undefined && isHere(pullRequest, organisation) && isMember(pullRequest.source)) {
         standingOf(pullRequest, organisation).acknowledged = pullRequest.versions.length - 1;
       }
@@ -265,7 +268,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
             max(last_error) as last
           from sync_requests where organisation_id = any(${sql.param(ids)}::uuid[])`);
         const [state] = rows;
-        if (state === undefined || (state.requests === 0 && state.ranges === 0)) return;
+        if (state === undefined || (state.requests === 0 && state.ranges === 0)) break;
         const now = performance.now();
         if (now - begin > mostPatience) {
           differences.push(`nothing settles: ${JSON.stringify(state)}`);
@@ -279,6 +282,11 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
         }
         await delay(12);
       }
+      // One comparison can make another organisation due, whose login it takes away.
+      for (const organisation of [...organisations, ...organisations]) {
+        if (organisation.webhooksEnabled) await side.reconcile(organisation, 0, () => undefined);
+      }
     },
   };
+  return side;
 }

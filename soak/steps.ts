@@ -26,6 +26,8 @@ export type GithubStep =
   | { kind: 'remove'; pullRequest: Place }
   | { kind: 'rename repository' | 'transfer'; repository: Place }
   | { kind: 'remove repository'; repository: Place }
+  /** To the one login that is free, which becomes another's later: so they swap them, and a stranger takes them over. */
+  | { kind: 'rename organisation'; organisation: Place }
   | { kind: 'join' | 'leave' | 'rename account' | 'delete account'; person: Person };
 
 /** What happens to the service and around it. */
@@ -131,6 +133,7 @@ const githubStep = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ kind: kind('remove'), ...ofPullRequest }) },
   { weight: 4, arbitrary: fc.record({ kind: kind('rename repository', 'transfer'), repository: place }) },
+  { weight: 4, arbitrary: fc.record({ kind: kind('rename organisation'), organisation: place }) },
   { weight: 3, arbitrary: fc.record({ kind: kind('join', 'leave', 'rename account'), person }) },
 );
 
