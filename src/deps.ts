@@ -4,6 +4,7 @@ import pino, { type DestinationStream, type Logger } from 'pino';
 import type { Config } from './config.ts';
 import { connectDatabase, type Database } from './database/client.ts';
 import { joinEmbeddedDatabase } from './database/embedded.ts';
+import { driverError, isConnectionFailure } from './database/failures.ts';
 import { migrateDatabase } from './database/migrate.ts';
 import { createGithub, type Github } from './github/client.ts';
 
@@ -37,13 +38,18 @@ export function createLog(
 const longestText = 1_000;
 
 /**
- * A failed query without its parameters, which are people's texts and addresses, and may be megabytes; a lost
- * connection without the client that `pg-pool` hangs on it.
+ * A failed query without its parameters, which are people's texts and addresses, and may be megabytes; a failed
+ * connection without its stack, which says nothing and comes with each request of an outage, and without the client that
+ * `pg-pool` hangs on it.
  */
 function describeError(error: Error): object {
+  if (isConnectionFailure(error)) {
+    const cause = driverError(error);
+    const { name, message } = error instanceof DrizzleQueryError ? (cause ?? error) : error;
+    return { type: name, message: message.slice(0, longestText), code: cause?.code };
+  }
   if (!(error instanceof DrizzleQueryError) || error.cause === undefined) {
-    const { client: _client, ...described } = pino.stdSerializers.errWithCause(error);
-    return described;
+    return pino.stdSerializers.errWithCause(error);
   }
   const { cause, query, stack = '' } = error;
   const { message, code, constraint, table } = cause as DatabaseError;

@@ -52,6 +52,21 @@ test('an idle connection that is lost is logged without the connection, which ho
   expect(JSON.parse(lines[0] ?? '').err).not.toHaveProperty('client');
 });
 
+test('a connection that fails is logged in a line without a stack, as each request of an outage does it', async () => {
+  const { lines, log } = logging();
+  const database = connectDatabase('postgres://nobody@127.0.0.1:1/none', log);
+  onTestFinished(() => database.close());
+  const ways = [
+    () => database.executor.execute(sql`select ${'ada@acme.example'}::text`),
+    () => database.transaction(async executor => executor.execute(sql`select 1`)),
+    () => database.read({ name: 'one', text: 'select 1' }, []),
+  ];
+  for (const way of ways) await way().catch((err: unknown) => log.error({ err }, 'failed'));
+  expect(lines.map(line => JSON.parse(line).err)).toEqual(
+    ways.map(() => ({ type: 'Error', message: 'connect ECONNREFUSED 127.0.0.1:1', code: 'ECONNREFUSED' })),
+  );
+});
+
 test('other errors are logged with their causes, and no authorization', () => {
   const { lines, log } = logging();
   const err = Object.assign(new Error('outer', { cause: new Error('inner') }), {

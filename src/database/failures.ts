@@ -13,7 +13,7 @@ interface DriverError extends Error {
 }
 
 /** The error that PostgreSQL or its driver threw, below drizzle's wrapping. */
-function driverError(error: unknown): DriverError | undefined {
+export function driverError(error: unknown): DriverError | undefined {
   let current = error;
   for (let depth = 0; current instanceof Error && depth < 5; depth += 1) {
     const { cause } = current;
