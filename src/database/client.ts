@@ -118,8 +118,22 @@ export function connectDatabase(url: string, log: Logger): Database {
   };
 }
 
+const asText = { getTypeParser: () => (value: string) => value };
+
+/** The rows as they come over the wire. */
+export async function queryText<Row extends TextRow>(
+  client: pg.Pool | pg.ClientBase,
+  config: pg.QueryConfig,
+): Promise<Row[]> {
+  const result = await client.query({ ...config, rowMode: 'array', types: asText });
+  const rows: unknown[] = result.rows;
+  // The driver's results keep one another alive until the next full collection: with the rows in them, nearly all that
+  // is read would be copied twice and outlive its use, which takes half as much time again as the reading.
+  result.rows = [];
+  return rows as Row[];
+}
+
 function createReader(options: pg.ClientConfig, log: Logger) {
-  const asText = { getTypeParser: () => (value: string) => value };
   let connection: Promise<pg.Client> | undefined;
 
   const connect = (): Promise<pg.Client> => {
@@ -140,9 +154,7 @@ function createReader(options: pg.ClientConfig, log: Logger) {
   const query = async <Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]> => {
     connection ??= connect();
     const client = await connection;
-    const result = await client.query({ ...statement, values: [...values], rowMode: 'array', types: asText });
-    const rows: unknown[] = result.rows;
-    return rows as Row[];
+    return queryText<Row>(client, { ...statement, values: [...values] });
   };
 
   return {

@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { Facts } from '../scoring/facts.ts';
-import type { Executor } from './client.ts';
+import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 import { rescoreRanges } from './schema.ts';
 
@@ -11,8 +11,6 @@ import { rescoreRanges } from './schema.ts';
 
 const beforeAllIds = '00000000-0000-0000-0000-000000000000';
 const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-
-const asText = { getTypeParser: () => (value: string) => value };
 
 /** Pull requests that are read, scored and saved together. */
 const batchSize = 1_000;
@@ -115,18 +113,18 @@ export async function readRange(
   reader: FactsReader,
 ): Promise<{ count: number; pullRequests: Iterable<ScoredPullRequest> }> {
   const columns = ['id', 'score', 'score_breakdown', 'fetch_ticket'].map(column => `pull_requests.${column}`);
-  const { rows } = await executor.$client.query<string[]>({
+  const rows = await queryText<
+    readonly [id: string, score: string, breakdown: string, fetchTicket: string, ...TextRow]
+  >(executor.$client, {
     text: `select ${[...columns, ...reader.columns].join(', ')} from pull_requests ${reader.join}
       where pull_requests.organisation_id = $1 and pull_requests.id >= $2 and pull_requests.id < $3
       order by pull_requests.id`,
     values: [organisationId, fromId, untilId ?? afterAllIds],
-    rowMode: 'array',
-    types: asText,
   });
   // One by one: the facts of a thousand would all be there at once.
   function* readRows(): Generator<ScoredPullRequest> {
     for (const row of rows) {
-      const [id = '', score, breakdown = '', fetchTicket = ''] = row;
+      const [id, score, breakdown, fetchTicket] = row;
       yield { id, score: Number(score), breakdown, fetchTicket, facts: reader.read(row, columns.length) };
     }
   }

@@ -2,7 +2,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Facts } from '../scoring/facts.ts';
-import type { Database, Executor, TextRow } from './client.ts';
+import { type Database, type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 
 /** A pull request as a batch has it. */
@@ -24,8 +24,6 @@ export interface Snapshot {
 /** Milliseconds; each statement reads little, but perhaps from a cold disk. */
 const queryTimeout = 30_000;
 
-const asText = { getTypeParser: () => (value: string) => value };
-
 async function* readFacts(
   client: pg.Client,
   organisationId: string,
@@ -39,11 +37,7 @@ async function* readFacts(
       from pull_requests ${reader.join} where pull_requests.organisation_id = $1`,
     [organisationId],
   );
-  const fetch = async (): Promise<TextRow[]> => {
-    const result = await client.query({ text: `fetch ${limit} from facts`, rowMode: 'array', types: asText });
-    const rows: unknown[] = result.rows;
-    return rows as TextRow[];
-  };
+  const fetch = (): Promise<TextRow[]> => queryText(client, { text: `fetch ${limit} from facts` });
   function* factsOf(rows: readonly TextRow[]): Generator<ScoredFacts> {
     for (const row of rows) yield { id: row[0] ?? '', memberId: row[1] ?? '', facts: reader.read(row, 2) };
   }
