@@ -70,7 +70,7 @@ export const organisations = pgTable(
     githubId: githubId('github_id').unique(),
     /** GitHub's other id, which its GraphQL asks for; unknown as long as no query has told it. */
     nodeId: text('node_id'),
-    /** As GitHub last told; `renamed-…` from when it has told that another one has the login, until it is asked again. */
+    /** As GitHub last told; `renamed_…` from when it has told that another one has the login, until it is asked again. */
     login: text('login').notNull(),
     name: text('name').notNull(),
     photoUrl: text('photo_url').notNull(),
@@ -299,6 +299,8 @@ export const rescoreRanges = pgTable(
     untilId: uuid('until_id'),
     /** Small enough to be worked off as it is; the others are cut up first. */
     isBatch: boolean('is_batch').notNull(),
+    /** Repositories were renamed: addresses of pull requests may have a former name. */
+    urlsInDoubt: boolean('urls_in_doubt').notNull().default(false),
   },
   table => [primaryKey({ columns: [table.organisationId, table.fromId] })],
 );

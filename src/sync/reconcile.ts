@@ -23,9 +23,9 @@ const retrySeconds = 60;
 const mostClockDifference = 86_400;
 
 /**
- * Heals what webhooks missed: compares the repositories of one organisation, and its login, with GitHub. One request tells of a hundred
- * repositories when a pull request of theirs last changed; only those that changed since the last comparison are read,
- * latest change first, down to where it stopped.
+ * Heals what webhooks missed: compares the repositories of one organisation, and its login, with GitHub. One request
+ * tells of a hundred repositories when a pull request of theirs last changed; only those that changed since the last
+ * comparison are read, latest change first, down to where it stopped.
  *
  * @returns whether an organisation was due
  */
@@ -39,6 +39,7 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
   try {
     const identified = await identifyOrganisation(deps, organisation);
     for (let after: string | null = null; ; ) {
+      await postponeReconciliation(database.executor, comparison);
       const page = await pageRepositories(deps, identified, after);
       await reconcileRepositories(deps, identified, comparison, page.items, page.ticket);
       if (!page.hasNextPage) break;
