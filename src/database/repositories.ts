@@ -52,34 +52,39 @@ export async function saveRepositories(
   });
   if (changed.length === 0) return found;
   if (changed.some(({ githubId }) => found.has(githubId))) await beforeRenaming();
-  const saved = await executor
-    .insert(repositories)
-    .values(
-      changed.map(({ githubId, nodeId, name }) => ({
-        organisationId,
-        id: newId(),
-        githubId,
-        nodeId,
-        name,
-        fetchTicket: ticket,
-      })),
-    )
-    .onConflictDoUpdate({
-      target: [repositories.organisationId, repositories.githubId],
-      set: { nodeId: sql`excluded.node_id`, name: sql`excluded.name`, fetchTicket: ticket },
-      setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,
-    })
-    .returning({
-      id: repositories.id,
-      githubId: repositories.githubId,
-      name: repositories.name,
-      // Only a row that this statement inserted has no earlier version that it locked.
-      inserted: sql<boolean>`(repositories.xmax = 0)`,
-    });
+  const rows = changed.map(({ githubId, nodeId, name }) => ({
+    organisationId,
+    id: newId(),
+    githubId,
+    nodeId,
+    name,
+    fetchTicket: ticket,
+  }));
+  const saved: { id: string; githubId: number; name: string; inserted: boolean }[] = [];
+  // A statement takes 65,535 parameters at most.
+  for (let start = 0; start < rows.length; start += 1_000) {
+    saved.push(
+      ...(await executor
+        .insert(repositories)
+        .values(rows.slice(start, start + 1_000))
+        .onConflictDoUpdate({
+          target: [repositories.organisationId, repositories.githubId],
+          set: { nodeId: sql`excluded.node_id`, name: sql`excluded.name`, fetchTicket: ticket },
+          setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,
+        })
+        .returning({
+          id: repositories.id,
+          githubId: repositories.githubId,
+          name: repositories.name,
+          // Only a row that this statement inserted has no earlier version that it locked.
+          inserted: sql<boolean>`(repositories.xmax = 0)`,
+        })),
+    );
+  }
   const expected = saved.filter(({ githubId, inserted }) => inserted !== found.has(githubId));
   // Another replica saw one first, or renamed it, between our two statements: begin again and find it.
   if (expected.length < changed.length) throw new TransactionOvertaken();
-  if (saved.some(({ inserted }) => !inserted)) await requestRescoring(executor, organisationId);
+  if (saved.some(({ inserted }) => !inserted)) await requestRescoring(executor, organisationId, { urlsInDoubt: true });
   for (const { githubId, id, name } of saved) found.set(githubId, { id, name });
   return found;
 }

@@ -21,15 +21,36 @@ const takeSize = 4;
 /** Batches that are cut off the rest at once. */
 const cutSize = 20;
 
-/** Puts every score of the organisation in doubt. Runs in the transaction that gives the reason. */
-export async function requestRescoring(executor: Executor, organisationId: string): Promise<void> {
-  await executor.delete(rescoreRanges).where(eq(rescoreRanges.organisationId, organisationId));
+/**
+ * Puts every score of the organisation in doubt. Runs in the transaction that gives the reason.
+ *
+ * @param reason.urlsInDoubt repositories were renamed: the addresses of their pull requests follow, too
+ */
+export async function requestRescoring(
+  executor: Executor,
+  organisationId: string,
+  { urlsInDoubt = false }: { urlsInDoubt?: boolean } = {},
+): Promise<void> {
+  const replaced = await executor
+    .delete(rescoreRanges)
+    .where(eq(rescoreRanges.organisationId, organisationId))
+    .returning({ urlsInDoubt: rescoreRanges.urlsInDoubt });
   await executor
     .insert(rescoreRanges)
-    .values({ organisationId, fromId: beforeAllIds, untilId: null, isBatch: false })
+    .values({
+      organisationId,
+      fromId: beforeAllIds,
+      untilId: null,
+      isBatch: false,
+      urlsInDoubt: urlsInDoubt || replaced.some(range => range.urlsInDoubt),
+    })
     .onConflictDoUpdate({
       target: [rescoreRanges.organisationId, rescoreRanges.fromId],
-      set: { untilId: null, isBatch: false },
+      set: {
+        untilId: null,
+        isBatch: false,
+        urlsInDoubt: sql`${rescoreRanges.urlsInDoubt} or excluded.urls_in_doubt`,
+      },
     });
   await executor.execute(sql`select pg_notify('pullscore', 'rescore')`);
 }
@@ -45,20 +66,22 @@ export async function findOutdatedOrganisation(executor: Executor): Promise<stri
 export interface RescoreRange {
   fromId: string;
   untilId: string | null;
+  urlsInDoubt: boolean;
 }
 
 /** Takes some batches for the transaction; none where none is left that others don't hold. */
 export async function takeRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
-  const { rows } = await executor.$client.query<{ from_id: string; until_id: string | null }>({
+  const { rows } = await executor.$client.query<{ from_id: string; until_id: string | null; urls: boolean }>({
     name: 'take ranges',
-    text: `delete from rescore_ranges where organisation_id = $1 and from_id in (
+    // An array is made once; of `in` some plans run the subquery for each row, each time with rows not yet taken.
+    text: `delete from rescore_ranges where organisation_id = $1 and from_id = any(array(
         select from_id from rescore_ranges where organisation_id = $1 and is_batch
         limit ${takeSize} for update skip locked
-      )
-      returning from_id, until_id`,
+      ))
+      returning from_id, until_id, urls_in_doubt as urls`,
     values: [organisationId],
   });
-  return rows.map(row => ({ fromId: row.from_id, untilId: row.until_id }));
+  return rows.map(row => ({ fromId: row.from_id, untilId: row.until_id, urlsInDoubt: row.urls }));
 }
 
 /** Cuts batches off the rest, if there is one; where another is about it, waits for it. */
@@ -89,6 +112,7 @@ export async function cutRest(executor: Executor, organisationId: string): Promi
       fromId,
       untilId: ends[index] ?? null,
       isBatch: !(hasRest && index === cutSize),
+      urlsInDoubt: rest.urlsInDoubt,
     })),
   );
 }
@@ -129,6 +153,24 @@ export async function readRange(
     }
   }
   return { count: rows.length, pullRequests: readRows() };
+}
+
+/** Puts the names that the repositories have now into the addresses of the range's pull requests. */
+export async function followRepositoryNames(
+  executor: Executor,
+  organisationId: string,
+  { fromId, untilId }: Pick<RescoreRange, 'fromId' | 'untilId'>,
+): Promise<void> {
+  await executor.execute(sql`
+    update pull_requests set url = present.url from (
+      select pull_requests.id, substring(url from '^(https?://.+/)[^/]+/[^/]+/pull/[0-9]+$')
+        || repositories.name || '/pull/' || number as url
+      from pull_requests join repositories on repositories.organisation_id = pull_requests.organisation_id
+        and repositories.id = pull_requests.repository_id
+      where pull_requests.organisation_id = ${organisationId}
+        and pull_requests.id >= ${fromId} and pull_requests.id < ${untilId ?? afterAllIds}
+    ) as present
+    where organisation_id = ${organisationId} and pull_requests.id = present.id and pull_requests.url <> present.url`);
 }
 
 export interface NewScore {

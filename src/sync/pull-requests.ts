@@ -144,6 +144,7 @@ function save(
       return [
         {
           ...pullRequest,
+          url: urlOf(pullRequest, repository.name),
           repositoryId: repository.id,
           memberId,
           score,
@@ -162,6 +163,12 @@ function save(
     for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
     return outcomes;
   });
+}
+
+/** Its address, in the repository's stored name. */
+function urlOf({ url, repository, number }: FetchedPullRequest, name: string): string {
+  const end = `/${repository}/pull/${number}`;
+  return url.endsWith(end) ? `${url.slice(0, -end.length)}/${name}/pull/${number}` : url;
 }
 
 /** By id where it is known, since a login can be given up and taken by others. */

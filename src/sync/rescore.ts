@@ -4,6 +4,7 @@ import { lockRulesetVersion } from '../database/organisations.ts';
 import {
   cutRest,
   findOutdatedOrganisation,
+  followRepositoryNames,
   type NewScore,
   readRange,
   saveScores,
@@ -47,6 +48,7 @@ async function rescoreRanges(log: Deps['log'], executor: Executor, organisationI
       changed.push({ id, fetchTicket, from: former.score, score, breakdown });
     }
     await saveScores(executor, organisationId, version, changed);
+    if (range.urlsInDoubt) await followRepositoryNames(executor, organisationId, range);
   }
   return scored;
 }

@@ -11,7 +11,17 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { webhookSecret } from '../support/service.ts';
-import { apply, type Home, newHome, rule, startWorld, storedPullRequests, sync, type World } from './support.ts';
+import {
+  apply,
+  fetchedSync,
+  type Home,
+  newHome,
+  rule,
+  startWorld,
+  storedPullRequests,
+  sync,
+  type World,
+} from './support.ts';
 
 let world: World;
 let hookUrl: string;
@@ -48,6 +58,10 @@ async function compare(home: Home): Promise<void> {
 
 const deliver = async (event: WebhookEvent) => (await world.github.deliver(hookUrl, webhookSecret, event)).status;
 
+async function rescore({ organisation }: Home): Promise<void> {
+  while ((await rescoreBatch(world.service, organisation.id)) > 0);
+}
+
 const repositoryNames = async ({ organisation }: Home) =>
   (
     await world.service.database.executor
@@ -83,8 +97,10 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(world.github.count() - before).toBe(1);
     expect(await loginOf(home)).toBe(login);
     expect(await repositoryNames(home)).toEqual([`${login}/lib`, `${login}/web`]);
-    while ((await rescoreBatch(world.service, home.organisation.id)) > 0);
-    expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual([7, 7]);
+    await rescore(home);
+    const stored = await storedPullRequests(world.service, home);
+    expect(stored.map(({ score }) => score)).toEqual([7, 7]);
+    expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
   });
 
   test('is followed by each of an import, its estimate, a look at members and a fetch of a pull request', async () => {
@@ -164,6 +180,38 @@ describe('an organisation that is renamed on GitHub', () => {
     await late;
     expect(await loginOf(home)).toBe(`${login}-c`);
     expect(await repositoryNames(home)).toEqual([`${login}-c/web`]);
+  });
+});
+
+describe('the address of a pull request', () => {
+  test('follows its repository, also where rules are applied before it could, and no other does', async () => {
+    const home = await newHome(world);
+    const [web, lib] = [home.acme.repository('web'), home.acme.repository('web-lib')];
+    const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
+    await sync(world.service, home, ...opened);
+    const { executor } = world.service.database;
+    const odd = `https://github.test/elsewhere/${opened[2]?.id}`;
+    await executor.execute(sql`update pull_requests set url = ${odd} where github_id = ${opened[2]?.id}`);
+    expect(await deliver(web.rename('site'))).toBe(202);
+    await apply(world.service, home, rule('1'));
+    await apply(world.service, home, rule('2'));
+    await rescore(home);
+    const stored = await storedPullRequests(world.service, home);
+    expect(stored.map(({ url }) => url)).toEqual([opened[0]?.url, opened[1]?.url, odd]);
+    expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
+  });
+
+  test('has the new name where a fetch from before the renaming is saved after it', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const [one, other] = [web.openPullRequest(), web.openPullRequest()];
+    await sync(world.service, home, other);
+    const early = await fetchedSync(world.service, home, one);
+    expect(await deliver(web.rename('site'))).toBe(202);
+    await rescore(home);
+    expect(await early.save()).toBe('saved');
+    const stored = await storedPullRequests(world.service, home);
+    expect(stored.map(({ url }) => url)).toEqual([one.url, other.url]);
   });
 });
 

@@ -1,0 +1,1 @@
+ALTER TABLE "rescore_ranges" ADD COLUMN "urls_in_doubt" boolean DEFAULT false NOT NULL;
