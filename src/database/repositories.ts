@@ -45,8 +45,9 @@ export async function saveRepositories(
     .from(repositories)
     .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.githubId, githubIds)));
   const found = new Map<number, StoredRepository>(known.map(({ githubId, id, name }) => [githubId, { id, name }]));
+  const rowOf = new Map(known.map(row => [row.githubId, row]));
   const changed = wanted.filter(value => {
-    const one = known.find(({ githubId }) => githubId === value.githubId);
+    const one = rowOf.get(value.githubId);
     if (one === undefined) return true;
     return one.fetchTicket <= ticket && !(one.name === value.name && one.nodeId === value.nodeId);
   });

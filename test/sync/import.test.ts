@@ -2,6 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
+import { beginImport } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { createPageSize } from '../../src/github/page-size.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
@@ -382,6 +383,18 @@ describe('an estimate', () => {
     expect(total.points).toBe(12_000);
     expect(total.seconds).toBeCloseTo(Math.max(12_000, 600 + 2 * 3_600 + 1_000), 0);
   });
+});
+
+test('an import begins in more repositories than a statement has parameters for', async () => {
+  const home = await newHome(world);
+  const { database } = world.service;
+  const values = Array.from({ length: 11_000 }, (_, index) => ({
+    githubId: index + 1,
+    nodeId: `R_${index + 1}`,
+    name: `${home.acme.login}/repository-${index}`,
+  }));
+  const places = await database.transaction(executor => beginImport(executor, home.organisation.id, 1, values));
+  expect(places.size).toBe(11_000);
 });
 
 describe('an interrupted import', () => {
