@@ -86,7 +86,10 @@ const held = (organisationId: string, requests: readonly ClaimedRequest[]) =>
   sql`(select github_id from sync_requests join ${claimed(requests)} as claimed using (github_id, ticket)
     where organisation_id = ${organisationId} order by github_id for update of sync_requests)`;
 
-/** Those that were asked for again since they were claimed are due already, and stay so. */
+/**
+ * Those that were asked for again since they were claimed are due already, and stay so. So do those that were put off or
+ * parked while this was on its way: no lease goes as far.
+ */
 export async function renewLeases(
   executor: Executor,
   organisationId: string,
@@ -95,7 +98,8 @@ export async function renewLeases(
   await executor.execute(sql`
     update sync_requests set due_at = now() + make_interval(secs => ${leaseSeconds})
     from ${held(organisationId, requests)} as held
-    where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id`);
+    where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
+      and due_at <= now() + make_interval(secs => ${leaseSeconds})`);
 }
 
 /**

@@ -17,6 +17,7 @@ import { ServiceError } from '../errors.ts';
 import { type FetchResult, mostPullRequests } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
 import { createPageSize, type PageSize } from '../github/page-size.ts';
+import { callGithub } from './github-limits.ts';
 import { syncPullRequests } from './pull-requests.ts';
 
 /** Waits after the first, second, … failure in a row, in seconds; the last one from then on. */
@@ -139,7 +140,8 @@ const isEverybodys = (error: unknown): boolean =>
 
 /**
  * Whether other pull requests of the organisation can be synced at this moment, so that what fails is these requests'
- * own: tried once they have failed often enough for it to matter. While GitHub is down, for however long, it is false.
+ * own: tried once they have failed often enough for it to matter. Where there are no others, it is whether GitHub tells
+ * of the organisation itself. While GitHub is down, for however long, it is false.
  */
 async function doOthersSucceed(
   deps: Deps,
@@ -148,11 +150,12 @@ async function doOthersSucceed(
 ): Promise<boolean> {
   if (!requests.some(({ attempts }) => attempts > waits.length)) return false;
   const others = await findSettledPullRequests(deps.database.executor, organisation.id, mostOthers);
-  if (others.length === 0) return false;
   try {
-    return hasFound(await sync(deps, organisation, others));
+    if (others.length > 0) return hasFound(await sync(deps, organisation, others));
+    const profile = await callGithub(deps, organisation, () => deps.github.findOrganisation(organisation));
+    return profile !== undefined;
   } catch (error) {
-    deps.log.debug({ err: error }, 'no other pull request can be synced either');
+    deps.log.debug({ err: error }, 'nothing else can be synced either');
     return false;
   }
 }

@@ -4,8 +4,10 @@ import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import {
   claimSyncRequests,
   countSyncRequests,
+  deferSyncRequests,
   leaseSeconds,
   listFailingRequests,
+  renewLeases,
   retrySyncRequests,
 } from '../../src/database/sync-requests.ts';
 import { createRequestWorker } from '../../src/sync/requests.ts';
@@ -76,6 +78,13 @@ async function deliveryStates({ organisation }: Home): Promise<string[]> {
 
 async function untilIdle(worker = work): Promise<void> {
   while (await worker());
+}
+
+async function fail(times: number): Promise<void> {
+  for (let turn = 0; turn < times; turn += 1) {
+    await makeDue();
+    await untilIdle();
+  }
 }
 
 function open(home: Home, count: number): PullRequest[] {
@@ -283,13 +292,6 @@ describe('a pull request that keeps failing', () => {
     return { home, broken, sound };
   }
 
-  async function fail(times: number): Promise<void> {
-    for (let turn = 0; turn < times; turn += 1) {
-      await makeDue();
-      await untilIdle();
-    }
-  }
-
   const park = async () => {
     const failing = await startFailing();
     await fail(8);
@@ -377,6 +379,18 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toMatchObject([parked]);
   });
 
+  test('is parked too where it is the only one there is, for GitHub tells of its organisation', async () => {
+    const home = await newHome(world);
+    const [only] = open(home, 1);
+    if (only === undefined) throw new Error('nothing opened');
+    await request(home, only);
+    world.github.fault({ kind: 'broken', nodeIds: [only.nodeId] }, { times: Number.POSITIVE_INFINITY });
+    await fail(7);
+    expect(await waiting(home)).toMatchObject([{ attempts: 7, seconds: expect.any(Number) }]);
+    await fail(1);
+    expect(await waiting(home)).toMatchObject([parked]);
+  });
+
   test('because we can not save it is found among the others, which are saved', async () => {
     const home = await newHome(world);
     const opened = open(home, 20);
@@ -412,10 +426,7 @@ describe('is never parked:', () => {
     await untilIdle();
     await request(home, ...others);
     world.github.fault(fault, { times: Number.POSITIVE_INFINITY });
-    for (let hour = 0; hour < 48; hour += 1) {
-      await makeDue();
-      await untilIdle();
-    }
+    await fail(48);
     expect(await waiting(home)).toMatchObject(Array(2).fill({ attempts: 5, seconds: expect.any(Number) }));
     world.github.clearFaults();
     await makeDue();
@@ -424,16 +435,11 @@ describe('is never parked:', () => {
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
   });
 
-  test('the only pull request there is, for nothing tells whose fault it is', async () => {
+  test('the only pull request there is, while GitHub does not even tell of its organisation', async () => {
     const home = await newHome(world);
-    const [only] = open(home, 1);
-    if (only === undefined) throw new Error('nothing opened');
-    await request(home, only);
-    world.github.fault({ kind: 'broken', nodeIds: [only.nodeId] }, { times: Number.POSITIVE_INFINITY });
-    for (let turn = 0; turn < 12; turn += 1) {
-      await makeDue();
-      await untilIdle();
-    }
+    await request(home, ...open(home, 1));
+    world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
+    await fail(12);
     expect(await waiting(home)).toMatchObject([{ attempts: 5, seconds: expect.any(Number) }]);
   });
 });
@@ -548,6 +554,23 @@ describe('a lease', () => {
     await working;
     expect(world.github.count()).toBe(1);
     expect(await waiting(home)).toEqual([]);
+  });
+
+  test('that is renewed late neither brings forward what was put off nor takes up what was parked', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 2));
+    const { executor } = world.service.database;
+    const claimed = await claimSyncRequests(executor, home.organisation.id, 50);
+    const deferrals = claimed.map((each, index) => ({ request: each, seconds: index === 0 ? 600 : null, attempts: 1 }));
+    await deferSyncRequests(executor, home.organisation.id, deferrals, 'It failed.');
+    const before = await waiting(home);
+    await renewLeases(executor, home.organisation.id, claimed);
+    const after = await waiting(home);
+    expect(before.map(({ seconds }) => seconds === null).toSorted()).toEqual([false, true]);
+    for (const [index, { seconds }] of after.entries()) {
+      if (seconds === null) expect(before[index]?.seconds).toBeNull();
+      else expectAbout(seconds, 600);
+    }
   });
 
   test('keeps two replicas at work from fetching anything twice', async () => {
