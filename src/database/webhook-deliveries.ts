@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from 'drizzle-orm';
+import { desc, eq, sql } from 'drizzle-orm';
 import type { Database, Executor, Statement } from './client.ts';
 import type { Organisation } from './organisations.ts';
 import { webhookDeliveries } from './schema.ts';
@@ -125,11 +125,21 @@ export function listDeliveries(executor: Executor, organisationId: string, limit
     .limit(limit);
 }
 
-/** Deliveries are kept for 30 days, longer than GitHub can redeliver them. */
+/** Deliveries that one statement forgets: after a long pause there may be more than its time limit allows. */
+const forgottenAtOnce = 5_000;
+
+/** Deliveries are kept for 30 days, longer than GitHub can redeliver them; those not yet applied for longer. */
 export async function forgetOldDeliveries(executor: Executor): Promise<void> {
-  await executor
-    .delete(webhookDeliveries)
-    .where(
-      and(eq(webhookDeliveries.state, 'applied'), sql`${webhookDeliveries.receivedAt} < now() - interval '30 days'`),
-    );
+  for (let forgotten: number | null = forgottenAtOnce; forgotten === forgottenAtOnce; ) {
+    ({ rowCount: forgotten } = await executor.execute(sql`
+      with old as materialized (
+        select oldest.* from organisations cross join lateral (
+          select organisation_id, guid from webhook_deliveries
+          where organisation_id = organisations.id and state = 'applied' and received_at < now() - interval '30 days'
+          order by received_at limit ${forgottenAtOnce} for update skip locked
+        ) as oldest limit ${forgottenAtOnce}
+      )
+      delete from webhook_deliveries using old
+      where webhook_deliveries.organisation_id = old.organisation_id and webhook_deliveries.guid = old.guid`));
+  }
 }

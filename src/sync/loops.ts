@@ -23,12 +23,17 @@ export function startLoops(deps: Deps): Loops {
     config.reconcileInterval > 0 && github.configured
       ? startLoop(deps, 'reconcile', () => reconcileOrganisation(deps))
       : undefined;
-  const waiting = new Map([['sync', [sync]], ['rescore', rescore], ['reconcile', reconcile ? [reconcile] : []]]);
+  const waiting = new Map([
+    ['sync', [sync]],
+    ['rescore', rescore],
+    ['reconcile', reconcile ? [reconcile] : []],
+  ]);
   const listener = listen(deps, work => {
     for (const loop of waiting.get(work) ?? []) loop.wake();
   });
   const pruning = setInterval(
-    () => forgetOldDeliveries(deps.database.executor).catch((error: unknown) => 
+    () =>
+      forgetOldDeliveries(deps.database.executor).catch((error: unknown) =>
         deps.log.warn({ err: error }, 'old deliveries were not forgotten; tried again in an hour'),
       ),
     3_600_000,

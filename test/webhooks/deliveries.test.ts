@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { organisations } from '../../src/database/schema.ts';
+import { forgetOldDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
@@ -319,4 +320,25 @@ describe('a repository', () => {
       { name: 'Docs', action: 'ADD', effect: 5, expression: 'repository == "acme/handbook"' },
     ]);
   });
+});
+
+test('deliveries are forgotten after a month, however many there are, some at a time; those not yet applied are kept', async () => {
+  const { executor } = scene.service.database;
+  const [organisation] = await executor.select().from(organisations).limit(1);
+  await executor.execute(sql`
+    insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket, received_at)
+    select ${organisation?.id}::uuid, 'guid-' || number_of, 'pull_request', 'edited',
+      case when number_of <= 3 then 'pending' else 'applied' end, 0,
+      now() - case when number_of <= 12003 then interval '31 days' else interval '29 days' end
+    from generate_series(1, 12008) as number_of`);
+  await executor.execute(sql`
+    create function refuse() returns trigger language plpgsql as $$
+      begin if (select count(*) from gone) > 5000 then raise 'too many at once'; end if; return null; end $$;
+    create trigger refuse after delete on webhook_deliveries referencing old table as gone
+      for each statement execute function refuse()`);
+  onTestFinished(async () => {
+    await executor.execute(sql`drop function refuse cascade`);
+  });
+  await forgetOldDeliveries(executor);
+  expect(await states()).toEqual([...Array(3).fill('pending'), ...Array(5).fill('applied')]);
 });
