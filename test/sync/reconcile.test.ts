@@ -175,6 +175,27 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toContain('Missed');
   });
 
+  test('renews its lease with each page of repositories, so that no other replica begins one', async () => {
+    const home = await newHome(world);
+    for (let index = 0; index < 101; index += 1) home.acme.repository(`repository-${index}`);
+    const { executor } = world.service.database;
+    const leasedUntil = async () => {
+      const [organisation] = await executor
+        .select({ dueAt: organisations.reconcileDueAt })
+        .from(organisations)
+        .where(eq(organisations.id, home.organisation.id));
+      return organisation?.dueAt.getTime() ?? 0;
+    };
+    const before = world.github.count();
+    world.github.fault({ kind: 'delay', milliseconds: 150 }, { times: 2 });
+    const underway = reconcile(home);
+    while (world.github.count() === before) await delay(5);
+    const first = await leasedUntil();
+    while (world.github.count() === before + 1) await delay(5);
+    expect(await leasedUntil()).toBeGreaterThan(first);
+    expect(await underway).toBe(2);
+  });
+
   test('is made by one replica at a time', async () => {
     const home = await newHome(world);
     const { executor } = world.service.database;

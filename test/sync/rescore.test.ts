@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
-import { countOutdated } from '../../src/database/rescoring.ts';
+import { countOutdated, cutRest, takeRanges } from '../../src/database/rescoring.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rulesets } from '../../src/database/schema.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
@@ -162,6 +162,22 @@ describe('re-scoring', () => {
     await apply(world.service, home, rule('additions'));
     const shares = await Promise.all([world.service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
     expect(shares).toEqual([4_000, 4_000]);
+  });
+
+  test('takes no more batches at a time than it should, however the planner sees the table', async () => {
+    const home = await newHome(world);
+    await newStored(home, 10_000);
+    await apply(world.service, home, rule('additions'));
+    const { database } = world.service;
+    await database.transaction(transaction => cutRest(transaction, home.organisation.id));
+    for (const setting of ['on', 'off']) {
+      await database.transaction(async transaction => {
+        for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
+          await transaction.execute(sql.raw(`set local ${way} = ${setting}`));
+        }
+        expect(await takeRanges(transaction, home.organisation.id)).toHaveLength(4);
+      });
+    }
   });
 
   test('goes on where a worker was killed, again and again, and records each change once', async () => {
