@@ -168,6 +168,9 @@ function comparePresent(
     differences.push(`its repository never had the name ${row.repository}`);
   }
 
+  const url = `https://github.com/${row.repository}/pull/${row.number}`;
+  if (row.url !== url) differences.push(`has the address ${row.url}, not ${url}`);
+
   const { score, breakdown } = scoreOf(organisation.ruleset, row);
   if (row.score !== score || !isDeepStrictEqual(JSON.parse(row.scoreBreakdown), breakdown)) {
     differences.push(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${JSON.stringify(breakdown)}`);

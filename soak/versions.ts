@@ -2,10 +2,18 @@ import type { StoredPullRequest } from '../src/database/pull-requests.ts';
 import type { PullRequest, Review } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
 
-/** The columns that come from GitHub. */
+/** The columns that come from GitHub and follow nothing else: the address has the repository's stored name. */
 export type Columns = Omit<
   StoredPullRequest,
-  'organisationId' | 'id' | 'repositoryId' | 'memberId' | 'score' | 'scoreBreakdown' | 'rulesetVersion' | 'fetchTicket'
+  | 'organisationId'
+  | 'id'
+  | 'repositoryId'
+  | 'memberId'
+  | 'url'
+  | 'score'
+  | 'scoreBreakdown'
+  | 'rulesetVersion'
+  | 'fetchTicket'
 >;
 
 /** What PostgreSQL can't hold is replaced; all else is kept as it came. */
@@ -20,7 +28,7 @@ export const isShown = ({ repository, nodeId }: PullRequest) => repository.organ
 
 /** The pull request as GitHub shows it at this moment, by the specification's and the rules' words for it. */
 export function columnsOf(pullRequest: PullRequest): Columns {
-  const { author, state, draft, repository } = pullRequest;
+  const { author, state, draft } = pullRequest;
   const submitted = pullRequest.reviews.filter(review => review.state !== 'PENDING');
   // Nobody's are others': an account that is gone shows as nobody.
   const byOthers = submitted.filter(review => !exists(author) || review.author !== author);
@@ -31,7 +39,6 @@ export function columnsOf(pullRequest: PullRequest): Columns {
   return {
     githubId: pullRequest.id,
     nodeId: pullRequest.nodeId,
-    url: `https://github.com/${repository.organisation.login}/${repository.name}/pull/${pullRequest.number}`,
     number: pullRequest.number,
     title: kept(pullRequest.title),
     body: kept(pullRequest.body),
