@@ -3,13 +3,12 @@
  * of its own, the real commands, and changes that come in by signed webhooks. Leaves nothing behind.
  */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { readLocation } from '../src/database/embedded/places.ts';
 import { startGithub } from '../test/support/github/server.ts';
+import { createHome } from '../test/support/home.ts';
 import { type Api, createApi, curlLines, type Member, type PullRequest } from './api.ts';
 import { createLife, printEvent } from './live.ts';
 import { choosePort, createEnvironment, DemoError, requireBuild, runCommand, startService } from './pullscore.ts';
@@ -72,7 +71,7 @@ async function tell({ events, every }: Options): Promise<void> {
   signal.throwIfAborted();
 
   printSection('The service');
-  const home = createHome();
+  const home = openHome();
   const secret = randomBytes(20).toString('hex');
   const environment = createEnvironment({
     PULLSCORE_HOME: home,
@@ -132,10 +131,8 @@ async function tell({ events, every }: Options): Promise<void> {
   }
 }
 
-function createHome(): string {
-  const home = mkdtempSync(join(tmpdir(), 'pullscore-demo-'));
-  // Run by root, PostgreSQL is another user's, who has to pass through.
-  chmodSync(home, 0o755);
+function openHome(): string {
+  const home = createHome('demo');
   endings.push(() => {
     // Where that user can enter no temporary folder, the database lies outside of it.
     const elsewhere = readLocation(home);

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { CommandError, type Context } from '../../src/commands/context.ts';
 import { doctorCommand } from '../../src/commands/doctor/doctor.ts';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
@@ -21,6 +21,7 @@ import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import type { HookSettings } from '../support/github/webhooks.ts';
 import {
   createDatabase,
+  createEmptyDatabase,
   createTenant,
   type Service,
   startReplica,
@@ -228,18 +229,8 @@ describe('of the database it tells', () => {
     expect(await show(gone)).toContain('✓ GitHub takes GITHUB_TOKEN.');
   });
 
-  /** Of the same server, and gone after the test. */
-  async function another(options = ''): Promise<string> {
-    const name = `pullscore_doctor_${process.pid}`;
-    await administer(inject('serverUrl'), `create database ${name} ${options}`);
-    onTestFinished(() => administer(inject('serverUrl'), `drop database ${name} with (force)`));
-    const url = new URL(inject('serverUrl'));
-    url.pathname = `/${name}`;
-    return url.href;
-  }
-
   test('that its schema is not up to date, and leaves it so', async () => {
-    const url = await another();
+    const url = await createEmptyDatabase();
     const look = async () => await complaints({ DATABASE_URL: url });
     const expected = [
       expect.stringMatching(
@@ -254,7 +245,7 @@ describe('of the database it tells', () => {
 
   test('that its encoding is not UTF-8', async () => {
     const [first, second] = await complaints({
-      DATABASE_URL: await another(`encoding 'SQL_ASCII' locale 'C' template template0`),
+      DATABASE_URL: await createEmptyDatabase(`encoding 'SQL_ASCII' locale 'C' template template0`),
     });
     expect(first).toMatch(
       /^problem server: The database \w+ has the encoding SQL_ASCII, and pullscore needs UTF8\. → Create another one/,

@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  chmodSync,
   existsSync,
   mkdtempSync,
   readdirSync,
@@ -13,17 +12,16 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { ServiceError } from '../../src/errors.ts';
+import { createHome } from '../support/home.ts';
 
 /** Every user may pass through it, as through most folders that people work in. */
-const root = realpathSync(mkdtempSync(join(tmpdir(), 'pullscore-embedded-')));
-chmodSync(root, 0o755);
+const root = realpathSync(createHome('embedded'));
 /** One home for the tests that can share one: making a database is the slow part. */
 const shared = join(root, 'shared');
 

@@ -7,26 +7,14 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
 import { saveMembers } from '../../src/database/members.ts';
 import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
 import { saveGithubIdentity } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { administer } from '../support/database-server.ts';
-import { createDatabase } from '../support/service.ts';
-
-let names = 0;
-
-async function createEmptyDatabase(options = ''): Promise<string> {
-  const name = `pullscore_empty_${process.pid}_${++names}`;
-  const serverUrl = inject('serverUrl');
-  await administer(serverUrl, `create database ${name} ${options}`);
-  onTestFinished(() => administer(serverUrl, `drop database ${name} with (force)`));
-  const url = new URL(serverUrl);
-  url.pathname = `/${name}`;
-  return url.href;
-}
+import { createDatabase, createEmptyDatabase } from '../support/service.ts';
 
 function connect(url: string): Database {
   const database = connectDatabase(url, pino({ level: 'silent' }));

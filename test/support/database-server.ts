@@ -1,10 +1,10 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { existsSync, rmSync } from 'node:fs';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { migrateDatabase } from '../../src/database/migrate.ts';
+import { createHome } from './home.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -18,16 +18,13 @@ declare module 'vitest' {
 /** The first that is there: TEST_DATABASE_URL, Docker, the embedded server. Ends with the run. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { url, stop, kind } = await startServer();
-  const templateDatabase = `pullscore_template_${process.pid}`;
-  await administer(url, `create database ${templateDatabase}`);
-  const templateUrl = new URL(url);
-  templateUrl.pathname = `/${templateDatabase}`;
-  await migrateDatabase(templateUrl.href);
+  const template = await addDatabase(url);
+  await migrateDatabase(template.url);
   process.stdout.write(`Tests run against PostgreSQL: ${kind}.\n`);
   project.provide('serverUrl', url);
-  project.provide('templateDatabase', templateDatabase);
+  project.provide('templateDatabase', template.name);
   return async () => {
-    await administer(url, `drop database ${templateDatabase}`);
+    await template.drop();
     await stop();
   };
 }
@@ -41,15 +38,20 @@ async function startServer(): Promise<{ url: string; stop(): Promise<unknown>; k
     const container = await startContainer();
     if (container !== undefined) return container;
   }
-  const home = mkdtempSync(join(tmpdir(), 'pullscore-test-'));
-  // As root the server runs as another user, who can't enter what mkdtemp makes.
-  chmodSync(home, 0o755);
+  return { ...(await startEmbeddedServer('test')), kind: 'embedded' };
+}
+
+/** An embedded server with a folder of its own, which goes with it. */
+export async function startEmbeddedServer(name: string): Promise<{ url: string; stop(): Promise<void> }> {
+  const home = createHome(name);
   const server = await joinEmbeddedDatabase({ home, durable: false });
-  const stop = async () => {
-    await server.leave();
-    rmSync(home, { recursive: true, force: true });
+  return {
+    url: server.url,
+    async stop() {
+      await server.leave();
+      rmSync(home, { recursive: true, force: true });
+    },
   };
-  return { url: server.url, stop, kind: 'embedded' };
 }
 
 /** Undefined where a Docker client is set up, but no engine answers or it can't get the image. */
@@ -68,6 +70,25 @@ async function startContainer() {
     process.stderr.write(`Docker does not supply ${image}: ${error instanceof Error ? error.message : error}\n`);
     return undefined;
   }
+}
+
+export interface AddedDatabase {
+  name: string;
+  url: string;
+  drop(): Promise<void>;
+}
+
+/**
+ * One more database on the server, under a name of its own.
+ *
+ * @param options as `create database` takes them, such as `template other`
+ */
+export async function addDatabase(serverUrl: string, options = ''): Promise<AddedDatabase> {
+  const name = `pullscore_${randomUUID().replaceAll('-', '')}`;
+  await administer(serverUrl, `create database ${name} ${options}`);
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return { name, url: url.href, drop: () => administer(serverUrl, `drop database ${name} with (force)`) };
 }
 
 export async function administer(url: string, statement: string): Promise<void> {

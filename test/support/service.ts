@@ -8,18 +8,23 @@ import { addAccessToken } from '../../src/database/access-tokens.ts';
 import { addOrganisation, type Organisation } from '../../src/database/organisations.ts';
 import { addUser, type User } from '../../src/database/users.ts';
 import { connectDeps, type Deps } from '../../src/deps.ts';
-import { administer } from './database-server.ts';
+import { addDatabase } from './database-server.ts';
 
 export const webhookSecret = 'a secret of the tests';
 
 /** A database of its own, cloned from the migrated template. */
-export async function createDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  const name = `pullscore_${randomUUID().replaceAll('-', '')}`;
-  const serverUrl = inject('serverUrl');
-  await administer(serverUrl, `create database ${name} template ${inject('templateDatabase')}`);
-  const url = new URL(serverUrl);
-  url.pathname = `/${name}`;
-  return { url: url.href, drop: () => administer(serverUrl, `drop database ${name} with (force)`) };
+export const createDatabase = () => addDatabase(inject('serverUrl'), `template ${inject('templateDatabase')}`);
+
+/**
+ * A database without a schema, gone after the test.
+ *
+ * @param options as `create database` takes them
+ * @returns its URL
+ */
+export async function createEmptyDatabase(options = ''): Promise<string> {
+  const { url, drop } = await addDatabase(inject('serverUrl'), options);
+  onTestFinished(drop);
+  return url;
 }
 
 export interface Service extends Deps {
