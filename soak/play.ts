@@ -9,6 +9,7 @@ import { addUser } from '../src/database/users.ts';
 import { type Fault, type GithubStandInRequest, htmlError, secondaryLimit } from '../test/support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
 import type { Arena } from './arena.ts';
+import { createClientSide } from './client-side.ts';
 import { compare, type Stage } from './compare.ts';
 import { createGithubSide, type Told } from './github-side.ts';
 import { createModel, isHere, type ModelOrganisation } from './model.ts';
@@ -37,6 +38,7 @@ export async function play(
   model.record([], side.repositories);
   const differences: string[] = [];
   const service = createServiceSide(arena, tally, differences);
+  const client = createClientSide(arena, tally, differences);
   const webhooks: Webhook[] = [];
   const kept: Webhook[] = [];
   const takeAway: (() => void)[] = [];
@@ -146,9 +148,13 @@ export async function play(
         const pullRequest = model.pullRequests[step.pullRequest % model.pullRequests.length];
         if (pullRequest === undefined) return;
         const organisation = organisations.find(each => isHere(pullRequest, each)) ?? own;
-        if (step.kind === 'delete') return service.remove(pullRequest, organisation, via);
+        if (step.kind === 'delete') {
+          return step.amidFetch
+            ? client.removeAmidFetch(pullRequest, organisation, via)
+            : client.remove(pullRequest, organisation, via);
+        }
         const isQuiet = step.awaited && background.size === 0;
-        const done = service.refresh(pullRequest, organisation, via, isQuiet);
+        const done = client.refresh(pullRequest, organisation, via, isQuiet);
         return step.awaited ? done : inBackground(done);
       }
       case 'apply rules':

@@ -2,10 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
-import { drawTicket } from '../src/database/pull-requests.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { ServiceError } from '../src/errors.ts';
-import { formatId } from '../src/ids.ts';
 import { importPullRequests } from '../src/sync/import.ts';
 import { syncMembers } from '../src/sync/members.ts';
 import { reconcileOrganisation } from '../src/sync/reconcile.ts';
@@ -25,13 +23,9 @@ export interface Webhook {
   tries: number;
 }
 
-/** What clients, operators and GitHub do to the service. What it may not answer is written to `differences`. */
+/** What operators and GitHub do to the service. What it may not answer is written to `differences`. */
 export interface ServiceSide {
   deliver(webhook: Webhook, via: number): Promise<void>;
-  /** Through the API, until there is an answer. */
-  remove(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number): Promise<void>;
-  /** @param isQuiet nothing else happens meanwhile: afterwards what GitHub has is stored */
-  refresh(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number, isQuiet: boolean): Promise<void>;
   applyRules(organisation: ModelOrganisation, ruleset: Ruleset, via: number): Promise<void>;
   setWebhooks(organisation: ModelOrganisation, enabled: boolean, via: number): Promise<void>;
   /** Once; false where GitHub or the replica failed on the way. @param since of GitHub's seconds; undefined is all */
@@ -107,13 +101,6 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
     );
   }
 
-  async function call(method: 'DELETE' | 'GET' | 'PUT', url: string, token: string, via: number) {
-    const { app } = await arena.replica(via);
-    const reply = await app.inject({ method, url, headers: { authorization: `Bearer ${token}` } });
-    if (reply.statusCode === 500) differences.push(`${method} ${url} was answered with 500`);
-    return reply;
-  }
-
   const side: ServiceSide = {
     async deliver(webhook, via) {
       const { event, guid, organisation, pullRequest } = webhook;
@@ -143,61 +130,6 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       if (pullRequest !== undefined && isHere(pullRequest, organisation) && isMember(pullRequest.source)) {
         standingOf(pullRequest, organisation).acknowledged = pullRequest.versions.length - 1;
       }
-    },
-
-    async remove(pullRequest, organisation, via) {
-      const { rows } = await executor.execute<{ id: string; updated_at: string }>(sql`
-        select id, extract(epoch from source_updated_at)::bigint as updated_at from pull_requests
-        where organisation_id = ${organisation.id} and github_id = ${pullRequest.source.id}`);
-      const [row] = rows;
-      if (row === undefined) return;
-      const ticket = await drawTicket(executor);
-      let unheard = false;
-      for (let tried = 0; ; tried += 1) {
-        const { statusCode, body } = await call(
-          'DELETE',
-          `/2025-04/pull-requests/${formatId('pr', row.id)}`,
-          organisation.token,
-          via + tried,
-        );
-        if (statusCode === 200) break;
-        // Deleted by the try whose answer was lost.
-        if (statusCode === 404 && unheard) break;
-        if (statusCode !== 503 || tried === 50) {
-          differences.push(`deleting ${pullRequest.name} was answered ${statusCode} ${body}`);
-          return;
-        }
-        unheard = true;
-        await delay(20);
-      }
-      const standing = standingOf(pullRequest, organisation);
-      standing.formerIds.add(row.id);
-      standing.deleted = { from: Number(row.updated_at), until: pullRequest.source.updatedAt, ticket };
-      standing.seen = undefined;
-      standing.acknowledged = undefined;
-      count(tally, 'pull requests deleted here');
-    },
-
-    async refresh(pullRequest, organisation, via, isQuiet) {
-      const { rows } = await executor.execute<{ id: string }>(sql`
-        select id from pull_requests
-        where organisation_id = ${organisation.id} and github_id = ${pullRequest.source.id}`);
-      const [row] = rows;
-      if (row === undefined) return;
-      const before = pullRequest.versions.length - 1;
-      const url = `/2025-04/pull-requests/${formatId('pr', row.id)}/sync`;
-      const { statusCode, body } = await call('PUT', url, organisation.token, via);
-      count(tally, `refreshes answered ${statusCode}`);
-      if (!isQuiet || statusCode === 502 || statusCode === 503 || statusCode === 504) return;
-      const expected = isHere(pullRequest, organisation) ? 200 : 404;
-      if (statusCode !== expected) {
-        differences.push(`refreshing ${pullRequest.name} was answered ${statusCode} ${body}, not ${expected}`);
-      }
-      if (statusCode !== 200) return;
-      const { title } = JSON.parse(body).data;
-      const now = pullRequest.versions[before]?.columns.title;
-      if (title !== now) differences.push(`refreshing ${pullRequest.name} returned the title ${title}, not ${now}`);
-      standingOf(pullRequest, organisation).seen = { id: row.id, version: before };
     },
 
     async applyRules(organisation, ruleset, via) {

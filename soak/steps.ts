@@ -38,7 +38,7 @@ export type ServiceStep =
   | { kind: 'deliver'; webhook: Place }
   /** Any webhook, sent, kept or lost, is sent again under its GUID, with its payload of then. */
   | { kind: 'redeliver'; webhook: Place }
-  | { kind: 'delete'; pullRequest: Place }
+  | { kind: 'delete'; pullRequest: Place; amidFetch: boolean }
   | { kind: 'refresh'; pullRequest: Place; awaited: boolean }
   | { kind: 'apply rules'; rules: Ruleset }
   | { kind: 'webhooks'; enabled: boolean }
@@ -149,7 +149,7 @@ const serviceStep = fc.oneof(
   { weight: 8, arbitrary: fc.record({ kind: kind('tick'), seconds: fc.integer({ min: 1, max: 3 }), via }) },
   { weight: 5, arbitrary: fc.record({ kind: kind('deliver', 'redeliver'), webhook: place, via }) },
   { weight: 4, arbitrary: fc.record({ kind: kind('settle'), via }) },
-  { weight: 6, arbitrary: fc.record({ kind: kind('delete'), ...ofPullRequest, via }) },
+  { weight: 6, arbitrary: fc.record({ kind: kind('delete'), amidFetch: fc.boolean(), ...ofPullRequest, via }) },
   { weight: 5, arbitrary: fc.record({ kind: kind('refresh'), ...ofPullRequest, awaited, via }) },
   {
     weight: 3,

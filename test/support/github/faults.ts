@@ -39,8 +39,9 @@ export type Fault =
   | { kind: 'delay'; milliseconds: number }
   /** The real answer, once the promise is kept. */
   | { kind: 'hold'; until: Promise<unknown> }
-  /** What was the real answer when it was asked for, sent later. */
+  /** What was the real answer when it was asked for, sent later, or once the promise is kept. */
   | { kind: 'late'; milliseconds: number }
+  | { kind: 'late'; until: Promise<unknown> }
   /** The real answer, changed: for replies that do not keep to the schema. */
   | { kind: 'alter'; change: (reply: { data?: unknown; errors?: unknown }) => unknown }
   /** A reply of 200 in which these pull requests fail, or one field of each, and the others are whole. */

@@ -146,7 +146,9 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     if (fault?.kind === 'delay') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
     if (fault?.kind === 'hold') await fault.until;
     const { status, headers, reply } = answerOf(record, query, fault);
-    if (fault?.kind === 'late') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
+    if (fault?.kind === 'late') {
+      await ('until' in fault ? fault.until : new Promise(resolve => setTimeout(resolve, fault.milliseconds)));
+    }
     for (const [name, value] of Object.entries(headers ?? {})) response.setHeader(name, value);
     sendWithFault(fault, response, status, reply);
   }
