@@ -1,6 +1,5 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -10,6 +9,7 @@ import { migrateDatabase } from '../src/database/migrate.ts';
 import { addOrganisation } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { startGithub } from '../test/support/github/server.ts';
+import { createHome } from '../test/support/home.ts';
 import { findLosses, scoringRules, timeUntilLevel, watchLeases } from './killed-database.ts';
 import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
 import { login, startTraffic, type Traffic } from './traffic.ts';
@@ -33,7 +33,7 @@ interface Scene {
  * acknowledged may be lost. Reconciliation is off, which would heal a loss.
  *
  * @param operands `--kills N --rate N --seed N`
- * @returns whether nothing was lost
+ * @returns whether webhooks were acknowledged, the loops became level and nothing was lost
  */
 export async function soakKills(operands: readonly string[]): Promise<boolean> {
   const { values } = parseArgs({
@@ -48,9 +48,7 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
   }
   tell(`${kills} kills at ${rate} webhooks a second, seed ${seed}`);
   const random = createRandom(seed);
-  const home = mkdtempSync(join(tmpdir(), 'pullscore-kill-'));
-  // As root the server runs as another user, who can't enter what mkdtemp makes.
-  chmodSync(home, 0o755);
+  const home = createHome('kill');
   const server = await startKilledServer(home);
   const github = await startGithub();
   if (github.limit !== null) github.limit.remaining = Number.MAX_SAFE_INTEGER;
@@ -84,7 +82,7 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
     const losses = await findLosses(server.url, traffic);
     const ends = replicas.flatMap(replica => replica.ends);
     report(killed, { seconds, level, losses, ends, traffic, replicas });
-    clean = losses.length === 0 && ends.length === 0;
+    clean = traffic.acknowledged.size > 0 && level !== undefined && losses.length === 0 && ends.length === 0;
     return clean;
   } finally {
     await Promise.all(replicas.map(replica => replica.stop()));

@@ -11,6 +11,8 @@ import { parentOf, serverProcesses } from '../src/database/embedded/processes.ts
 
 /** Milliseconds between looking whether something has come back. */
 const lookAgain = 10;
+/** Milliseconds after which it is given up that it comes back. */
+const patience = 60_000;
 
 export interface KilledServer {
   readonly url: string;
@@ -83,15 +85,16 @@ export async function startKilledServer(home: string): Promise<KilledServer> {
 }
 
 async function untilConnected(url: string): Promise<pg.Client> {
-  for (;;) {
+  for (const begin = performance.now(); ; ) {
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
     client.on('error', () => undefined);
     try {
       await client.connect();
       await client.query('select 1');
       return client;
-    } catch {
+    } catch (error) {
       leave(client);
+      if (performance.now() - begin > patience) throw error;
       await delay(lookAgain);
     }
   }
@@ -120,6 +123,7 @@ export interface KilledReplica {
   readonly ends: string[];
   /** How often it could not start, as while PostgreSQL was away. */
   readonly failedStarts: number;
+  /** @throws where it does not start for a minute */
   ready(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -146,6 +150,8 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
     pause = 200;
     own.stderr.pipe(log, { end: false });
     createInterface(own.stdout).once('line', () => {
+      // What it said may be read only after its end.
+      if (killed || own.exitCode !== null || own.signalCode !== null) return;
       lives += 1;
       life = lives;
     });
@@ -177,7 +183,9 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
       return failedStarts;
     },
     async ready() {
-      while (life === 0) await delay(lookAgain);
+      for (const begin = performance.now(); life === 0; await delay(lookAgain)) {
+        if (performance.now() - begin > patience) throw new Error(`the replica on port ${port} does not start`);
+      }
     },
     async stop() {
       stopped = true;
