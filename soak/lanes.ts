@@ -83,6 +83,8 @@ export async function playHistories(options: HistoriesOptions): Promise<Historie
           if (failed !== undefined && performance.now() > failed.shrinkUntil) return;
           const differences = await playOne(its, one);
           if (differences.length === 0) continue;
+          // Another lane's is being made shorter.
+          if (failed !== undefined && failed.seed !== laneSeed) return;
           const shortest = { seed, steps: describeHistory(one), differences };
           if (failed === undefined) onFailure?.(shortest);
           failed = { shrinkUntil: performance.now() + shrinkingTime, ...failed, seed: laneSeed, shortest };
