@@ -64,7 +64,19 @@ function explain(error: unknown): string | undefined {
   return undefined;
 }
 
+/** A reader that has seen enough, as `head` has, is no failure; an answer that could not be written whole is one. */
+function watchOutput({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>): void {
+  // Nobody is left to be told.
+  stderr.on('error', () => undefined);
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return;
+    process.exitCode = failure;
+    stderr.write(`pullscore: The answer can't be written (${error.code}): see where standard output goes.\n`);
+  });
+}
+
 async function main(): Promise<void> {
+  watchOutput(process);
   let interruption: AbortController | undefined;
   let config: Context['config'] | undefined;
   let log: Context['log'] | undefined;

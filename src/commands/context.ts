@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { grid, plain } from './terminal.ts';
 
 /** What commands are given by `main`, which alone knows the process. */
 export interface Context {
@@ -72,20 +73,12 @@ export function requireGithub(deps: Deps): void {
   );
 }
 
-/** Rows under headings, in columns as wide as they need; a hint where there are none. */
+/** Rows under headings, in columns as wide as they need, whatever their texts hold; a hint where there are none. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[], empty: string): string {
   if (rows.length === 0) return empty;
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map(row => row[column]?.length ?? 0)),
-  );
-  return [headings, ...rows]
-    .map(row =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  const columns = headings.map(heading => ({ heading }));
+  const cells = rows.map(row => row.map(plain));
+  return grid(columns, cells, Number.POSITIVE_INFINITY, '').join('\n');
 }
 
 /** `2026-01-31 12:00` in UTC. */

@@ -26,6 +26,7 @@ import {
   withDeps,
 } from './context.ts';
 import { brief, showExplanation } from './explanation-text.ts';
+import { counted } from './numbers.ts';
 
 /** As many lines of history as one looks at. */
 const shownChanges = 20;
@@ -221,7 +222,7 @@ function show(context: Context, explained: Explained): string {
       ]),
       'The score has not changed yet.',
     ),
-    ...(earlier > 0 ? [`and ${earlier} earlier changes; --json has them all`] : []),
+    ...(earlier > 0 ? [`and ${counted(earlier, 'earlier change')}; --json has them all`] : []),
   ].join('\n');
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { startOfDay } from '../scoring/text.ts';
 import { type ImportProgress, importPullRequests } from '../sync/import.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf } from '../sync/import-estimate.ts';
 import {
@@ -17,9 +18,9 @@ import { showDuration, startProgress } from './progress.ts';
 import { grid } from './terminal.ts';
 
 function parseDay(text: string): number {
-  const moment = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  if (Number.isNaN(moment)) throw new UsageError(`"${text}" is no day: write it as 2026-01-31.`);
-  return moment / 1000;
+  const moment = startOfDay(text);
+  if (moment === undefined) throw new UsageError(`"${text}" is no day: write it as 2026-01-31.`);
+  return moment;
 }
 
 /** Repositories that the table names; the rest share a line. */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { syncMembers } from '../sync/members.ts';
 import { answering, type Context, requireGithub, requireOrganisation, withDeps } from './context.ts';
+import { counted } from './numbers.ts';
 
 export function memberCommands(program: Command, context: Context): void {
   program
@@ -18,7 +19,7 @@ export function memberCommands(program: Command, context: Context): void {
           const { members, left } = await syncMembers(deps, organisation);
           return {
             json: { members, left },
-            text: `${organisation.login} has ${members} members${left === 0 ? '' : `; ${left} have left`}.`,
+            text: `${organisation.login} has ${counted(members, 'member')}${left === 0 ? '' : `; ${counted(left, 'has', 'have')} left`}.`,
           };
         }),
       ),

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { createDeps } from '../deps.ts';
 import { answering, type Context } from './context.ts';
+import { counted } from './numbers.ts';
 
 export function migrateCommand(program: Command, context: Context): void {
   program
@@ -15,7 +16,9 @@ export function migrateCommand(program: Command, context: Context): void {
         return {
           json: { applied },
           text:
-            applied === 0 ? 'The schema is up to date.' : `Applied ${applied} migrations; the schema is up to date.`,
+            applied === 0
+              ? 'The schema is up to date.'
+              : `Applied ${counted(applied, 'migration')}; the schema is up to date.`,
         };
       }),
     );

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { countOutdated } from '../database/rescoring.ts';
 import { rescoreBatch } from '../sync/rescore.ts';
 import { answering, CommandError, type Context, requireOrganisation, withDeps } from './context.ts';
+import { counted, number } from './numbers.ts';
 import { startProgress } from './progress.ts';
 
 export function rescoreCommands(program: Command, context: Context): void {
@@ -43,8 +44,8 @@ export function rescoreCommands(program: Command, context: Context): void {
             json: { rescored: outdated, total },
             text:
               outdated === 0
-                ? `All ${total} scores were up to date.`
-                : `${outdated} of ${total} scores were brought up to date.`,
+                ? `Nothing to do: ${counted(total, 'score is', 'scores are')} up to date.`
+                : `Brought up to date: ${number(outdated)} of ${counted(total, 'score')}.`,
           };
         }),
       ),

@@ -6,6 +6,7 @@ import { runRuleTests } from '../scoring/rule-tests.ts';
 import { formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
 import { answering, CommandError, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
+import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 
@@ -14,6 +15,15 @@ const largestFile = 2_000_000;
 
 /** For files that are not where the program runs: it may be in a container. */
 const standardInput = '-';
+
+/** A container may run as a user whom its system has no name for. */
+function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `user ${process.getuid?.() ?? ''}`.trim();
+  }
+}
 
 const nameOf = (path: string): string => (path === standardInput ? 'standard input' : path);
 
@@ -49,11 +59,14 @@ function findProblems(path: string, file: RulesFile): string[] {
     });
 }
 
-/** @throws CommandError with the first thing that is wrong with the file, and how to see the others */
-async function loadRules({ program }: Context, path: string): Promise<readonly RuleDefinition[]> {
+/**
+ * @returns the rules, and what the file is called
+ * @throws CommandError with the first thing that is wrong with the file, and how to see the others
+ */
+async function loadRules({ program }: Context, path: string): Promise<{ name: string; rules: RuleDefinition[] }> {
   const file = await readRulesFile(path);
   const [first, ...others] = findProblems(path, file);
-  if (first === undefined) return file.rules;
+  if (first === undefined) return { name: nameOf(path), rules: file.rules };
   const more = ` (and ${others.length} more; to see all: ${program} rules check ${path})`;
   throw new CommandError(others.length === 0 ? first : first + more);
 }
@@ -79,7 +92,7 @@ export function ruleCommands(program: Command, context: Context): void {
         const { rules, tests } = file;
         return {
           json: { valid: true, rules: rules.length, tests: tests.length },
-          text: `${nameOf(path)} is valid: ${rules.length} rules; ${tests.length} tests passed.`,
+          text: `${nameOf(path)} is valid: ${counted(rules.length, 'rule')}; ${counted(tests.length, 'test')} passed.`,
         };
       }),
     );
@@ -99,11 +112,11 @@ export function ruleCommands(program: Command, context: Context): void {
     )
     .action(
       answering<{ organisation: string; version?: string; by?: string }>(context, async (options, path) => {
-        const { organisation: login, version: wanted, by = userInfo().username } = options;
+        const { organisation: login, version: wanted, by = systemUser() } = options;
         if ((path === undefined) === (wanted === undefined)) {
           throw new UsageError('Name either a rules file or --version.');
         }
-        const given = path === undefined ? undefined : await loadRules(context, path);
+        const given = path === undefined ? undefined : (await loadRules(context, path)).rules;
         return withDeps(context, async deps => {
           const organisation = await requireOrganisation(context, deps, login);
           const { id, login: name } = organisation;
@@ -114,7 +127,7 @@ export function ruleCommands(program: Command, context: Context): void {
           return {
             json: { organisation: name, version, changed, rules: rules.length },
             text: changed
-              ? `Version ${version} is in force: ${rules.length} rules. The service brings the scores up to date; to watch: ${context.program} rescore --organisation ${name}`
+              ? `Version ${version} is in force: ${counted(rules.length, 'rule')}. The service brings the scores up to date; to watch: ${context.program} rescore --organisation ${name}`
               : `Nothing to do: version ${version} is the same.`,
           };
         });

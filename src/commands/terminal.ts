@@ -68,7 +68,7 @@ export function grid(
   indent = '  ',
 ): string[] {
   const widths = columns.map(({ heading }, index) =>
-    Math.max(displayWidth(heading), ...rows.map(row => displayWidth(row[index] ?? ''))),
+    rows.reduce((widest, row) => Math.max(widest, displayWidth(row[index] ?? '')), displayWidth(heading)),
   );
   const excess = indent.length + widths.reduce((sum, one) => sum + one + gap, -gap) - width;
   const flexible = columns.findIndex(({ shrinks }) => shrinks);

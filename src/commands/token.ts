@@ -2,26 +2,27 @@ import type { Command } from 'commander';
 import { generateAccessToken, hashAccessToken, scopes as knownScopes } from '../access-token.ts';
 import { addAccessToken, listAccessTokens, revokeAccessToken } from '../database/access-tokens.ts';
 import { formatId, parseId } from '../ids.ts';
+import { startOfDay } from '../scoring/text.ts';
 import { answering, CommandError, type Context, seconds, showTime, table, UsageError, withDeps } from './context.ts';
 import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
 
+/** The last second that has a year of four digits, in Unix seconds: PostgreSQL reads no longer ones as they are written. */
+const latestExpiry = 253_402_300_799;
+
 /** @param text `12h`, `90d`, `4w`, `1y`, or a day such as 2027-01-31 */
 function parseExpiry(text: string): Date {
   const [, amount, unit = ''] = /^([1-9]\d{0,4})([hdwy])$/.exec(text) ?? [];
   const hours = unitHours[unit];
-  const moment =
-    amount !== undefined && hours !== undefined
-      ? new Date(Date.now() + Number(amount) * hours * 3_600_000)
-      : /^\d{4}-\d{2}-\d{2}$/.test(text)
-        ? new Date(`${text}T00:00:00Z`)
-        : undefined;
-  if (moment === undefined || Number.isNaN(moment.getTime())) {
+  const now = Date.now() / 1000;
+  const moment = amount !== undefined && hours !== undefined ? now + Number(amount) * hours * 3_600 : startOfDay(text);
+  if (moment === undefined) {
     throw new UsageError(`"${text}" is no time to expire after: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
   }
-  if (moment.getTime() <= Date.now()) throw new UsageError(`${text} is over already: give a later one.`);
-  return moment;
+  if (moment <= now) throw new UsageError(`${text} is over already: give a later one.`);
+  if (moment > latestExpiry) throw new UsageError(`${text} is too far off: without --expires it never expires.`);
+  return new Date(moment * 1000);
 }
 
 function parseScopes(text: string): string[] {

@@ -213,7 +213,7 @@ tests:
       run(broken, 'rules', 'check', path),
     ]);
     expect(json).toEqual({ valid: true, rules: 1, tests: 1 });
-    expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rules; 1 tests passed.\n`, stderr: '' });
+    expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rule; 1 test passed.\n`, stderr: '' });
   });
 
   test('are applied, exported as they were, and applied again without a change', async () => {

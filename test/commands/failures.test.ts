@@ -1,4 +1,6 @@
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
@@ -15,7 +17,7 @@ import { userCommands } from '../../src/commands/user.ts';
 import { webhookCommands } from '../../src/commands/webhooks.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase, createTenant, startReplica } from '../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run } from './support.ts';
+import { complaintOf, type Environment, requireBuild, run, runWith, startForTest } from './support.ts';
 
 let databaseUrl: string;
 let drop: () => Promise<void>;
@@ -23,6 +25,8 @@ let github: GithubStandIn;
 let environment: Environment;
 /** Nothing listens there: what opens the database before it looks at its arguments fails. */
 const nowhere = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
+
+const exampleRules = fileURLToPath(new URL('../../rules.example.yaml', import.meta.url));
 
 beforeAll(async () => {
   await requireBuild();
@@ -119,13 +123,22 @@ test('wrong usage ends with 2 before anything is opened, and says what is right'
     ],
     [['token', 'create', '--user', 'a@b.c', '--expires', 'soon'], '"soon" is no time to expire after: give 12h'],
     [['token', 'create', '--user', 'a@b.c', '--expires', '2020-01-01'], '2020-01-01 is over already'],
+    [['token', 'create', '--user', 'a@b.c', '--expires', '2027-02-30'], '"2027-02-30" is no time to expire after'],
+    [['token', 'create', '--user', 'a@b.c', '--expires', '9000y'], '9000y is too far off: without --expires it never'],
     [['import', '--organisation', 'acme', '--since', '31.1.2026'], '"31.1.2026" is no day: write it as 2026-01-31'],
+    [['import', '--organisation', 'acme', '--since', '2026-02-30'], '"2026-02-30" is no day'],
   ];
   await each(cases, async ([operands, expected]) => {
     const ended = await run(nowhere, ...operands);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain(expected);
   });
+});
+
+test('a reader that goes before the end, as `head` does, is no failure', async () => {
+  const { child, ended } = startForTest({}, 'rules', 'check', exampleRules);
+  child.stdout?.destroy();
+  expect(await ended).toMatchObject({ code: 0, stderr: '' });
 });
 
 describe('a failure ends with 1, one line and nothing on standard output:', () => {
@@ -232,6 +245,14 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
       expect(line).not.toContain('hush');
     });
     expect((await run(environment, 'organisation', 'list', '--json')).stdout.match(/"login"/g)).toHaveLength(1);
+  });
+
+  test.skipIf(!existsSync('/dev/full'))('an answer that can not be written', () => {
+    const full = openSync('/dev/full', 'w');
+    const ended = runWith({ stdio: ['ignore', full, 'pipe'] }, {}, 'rules', 'check', exampleRules);
+    closeSync(full);
+    expect(ended.code).toBe(1);
+    expect(complaintOf(ended)).toBe("pullscore: The answer can't be written (ENOSPC): see where standard output goes.");
   });
 
   test('a rules file that is not there, or is none', async () => {

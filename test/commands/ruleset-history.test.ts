@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase } from '../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
+import { complaintOf, type Environment, requireBuild, run, runJson, runWith } from './support.ts';
 
 let environment: Environment;
 let drop: () => Promise<void>;
@@ -25,6 +25,7 @@ beforeAll(async () => {
     return path;
   };
   await runJson(environment, 'organisation', 'add', 'acme');
+  await runJson(environment, 'organisation', 'add', 'other');
   await runJson(environment, 'rules', 'apply', file('1.yaml', rules(5, 'Merged', 'Old')), ...acme, '--by', 'Ada');
   await runJson(environment, 'rules', 'apply', file('2.yaml', rules(6, 'Merged', 'New')), ...acme, '--by', 'Bert');
 });
@@ -58,6 +59,18 @@ test('the history lists each version with when, by whom, and what it changed', a
   const { stdout } = await run(environment, 'rules', 'history', ...acme);
   expect(stdout).toMatch(/^2 \(in force\) .* Bert/m);
 });
+
+test.skipIf(process.getuid?.() !== 0)(
+  'a user whom the system has no name for, as in some containers, can apply rules',
+  async () => {
+    const input = rules(7, 'Merged', 'New');
+    const applied = runWith({ uid: 54_321, input }, environment, 'rules', 'apply', '-', '--organisation', 'other');
+    expect(applied).toMatchObject({ code: 0, stderr: '' });
+    expect(await runJson(environment, 'rules', 'history', '--organisation', 'other')).toMatchObject([
+      { version: 1, applied_by: 'user 54321' },
+    ]);
+  },
+);
 
 test('a diff shows the lines that two versions differ in', async () => {
   const { code, stdout } = await run(environment, 'rules', 'diff', '1', '2', ...acme);

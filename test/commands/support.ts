@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -63,12 +63,23 @@ export interface Running {
 }
 
 /** Nothing of the environment of whoever runs the tests gets through but the path. */
+const settingsOf = (environment: Environment) => ({
+  cwd: tmpdir(),
+  // Commands that forget to name a database must not start one of their own.
+  env: { PATH: process.env.PATH ?? '', PULLSCORE_HOME: '/nonexistent/pullscore', ...environment },
+});
+
+/** Runs a command with another standard input, standard output or user than usual. */
+export function runWith(options: SpawnSyncOptions, environment: Environment, ...operands: string[]) {
+  const settings = { ...settingsOf(environment), ...options, encoding: 'utf8' } as const;
+  const { status: code, stdout, stderr } = spawnSync(process.execPath, [program, ...operands], settings);
+  return { code, stdout, stderr };
+}
+
 export function start(environment: Environment, ...operands: string[]): Running {
   const begin = performance.now();
   const child = spawn(process.execPath, [program, ...operands], {
-    cwd: tmpdir(),
-    // Commands that forget to name a database must not start one of their own.
-    env: { PATH: process.env.PATH ?? '', PULLSCORE_HOME: '/nonexistent/pullscore', ...environment },
+    ...settingsOf(environment),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

@@ -90,11 +90,11 @@ interface PlanOptions {
   report?: string;
 }
 
-/** @param loadRules reads a rules file that has no problems, or throws what is wrong with it */
+/** @param loadRules reads a rules file that has no problems, and tells what it is called, or throws what is wrong with it */
 export function planCommand(
   group: Command,
   context: Context,
-  loadRules: (context: Context, path: string) => Promise<readonly RuleDefinition[]>,
+  loadRules: (context: Context, path: string) => Promise<{ name: string; rules: readonly RuleDefinition[] }>,
 ): void {
   group
     .command('plan')
@@ -115,10 +115,10 @@ Example:
     .action(async (...args) => {
       let changes = false;
       await answering<PlanOptions>(context, async ({ organisation: login, report }, file = '') => {
-        const rules = await loadRules(context, file);
+        const { name, rules } = await loadRules(context, file);
         if (report !== undefined) await checkReportPath(report, file);
         const plan = await withDeps(context, async deps =>
-          makePlan(context, deps, await requireOrganisation(context, deps, login), file, rules),
+          makePlan(context, deps, await requireOrganisation(context, deps, login), name, rules),
         );
         ({ changes } = plan);
         if (report !== undefined) await writeReport(report, planReport(plan, new Date()));
