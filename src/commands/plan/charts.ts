@@ -28,30 +28,31 @@ function positionOf(score: number, buckets: readonly Bucket[], each: number): nu
   return (index + Math.min(1, inside)) * each;
 }
 
-function medianMarks(before: number, after: number, x: (score: number) => number): Html {
-  const isMoving = before !== after;
+/** @param before null where only what is after is shown */
+function medianMarks(before: number | null, after: number, x: (score: number) => number): Html {
   const mark = (value: number, label: string, side: 'before' | 'after', anchor: 'end' | 'middle' | 'start') => {
     const offset = anchor === 'end' ? -6 : anchor === 'start' ? 6 : 0;
     const line = x(value);
     return html`<line class="median ${side}" x1="${at(line)}" x2="${at(line)}" y1="22" y2="${chart.height - chart.bottom}"/>
 <text class="label ${side}" x="${at(Math.min(Math.max(line + offset, 80), chart.width - 80))}" y="14" text-anchor="${anchor}">${label}</text>`;
   };
-  if (!isMoving) return mark(after, `median ${decimal(after)}`, 'after', 'middle');
+  if (before === null || before === after) return mark(after, `median ${decimal(after)}`, 'after', 'middle');
   const [first, second] = before < after ? (['end', 'start'] as const) : (['start', 'end'] as const);
   return html`${mark(before, `median before ${decimal(before)}`, 'before', first)}
 ${mark(after, `median after ${decimal(after)}`, 'after', second)}`;
 }
 
-/** How many pull requests have which score: columns for after, a stepped line for before. */
-export function distributionChart(
-  buckets: readonly Bucket[],
-  { before, after }: { before: Summary; after: Summary },
-): Html {
+/**
+ * How many pull requests have which score: columns for after, a stepped line for before.
+ *
+ * @param before null where only what is after is shown
+ */
+export function distributionChart(buckets: readonly Bucket[], before: Summary | null, after: Summary): Html {
   const inner = { width: chart.width - chart.left - chart.right, height: chart.height - chart.top - chart.bottom };
   // A few buckets stand in the middle rather than swell.
   const each = Math.min(inner.width / buckets.length, 96);
   const start = chart.left + (inner.width - each * buckets.length) / 2;
-  const levels = ticks(Math.max(...buckets.flatMap(bucket => [bucket.before, bucket.after])));
+  const levels = ticks(Math.max(...buckets.map(bucket => Math.max(bucket.after, before === null ? 0 : bucket.before))));
   const highest = levels.at(-1) ?? 1;
   const x = (index: number) => start + index * each;
   const y = (count: number) => chart.top + inner.height * (1 - count / highest);
@@ -70,7 +71,7 @@ export function distributionChart(
   // Over everything, so that the tooltip shows wherever the pointer is in a column.
   const targets = buckets.map(
     (bucket, index) =>
-      html`<rect class="target" x="${at(x(index))}" y="${chart.top}" width="${at(each)}" height="${inner.height}"><title>Score ${bucketLabel(bucket)}: ${number(bucket.before)} before, ${number(bucket.after)} after</title></rect>`,
+      html`<rect class="target" x="${at(x(index))}" y="${chart.top}" width="${at(each)}" height="${inner.height}"><title>Score ${bucketLabel(bucket)}: ${before === null ? '' : `${number(bucket.before)} before, `}${number(bucket.after)}${before === null ? '' : ' after'}</title></rect>`,
   );
   // As many as there is room for.
   const longest = Math.max(...buckets.map(bucket => bucketLabel(bucket).length));
@@ -84,8 +85,8 @@ export function distributionChart(
   return html`<svg class="distribution" viewBox="0 0 ${chart.width} ${chart.height}" role="img" aria-labelledby="distribution-heading distribution-note">
 ${levelLines}
 ${columns}
-<path class="outline" d="M${at(start)} ${at(ground)}${outline}V${at(ground)}"/>
-${before.median === null || after.median === null ? nothing : medianMarks(before.median, after.median, position)}
+${before === null ? nothing : html`<path class="outline" d="M${at(start)} ${at(ground)}${outline}V${at(ground)}"/>`}
+${after.median === null ? nothing : medianMarks(before === null ? null : before.median, after.median, position)}
 ${labels}
 <text class="tick" x="${at(chart.left + inner.width / 2)}" y="${chart.height - 6}" text-anchor="middle">score</text>
 ${targets}

@@ -84,6 +84,10 @@ export interface PlanDocument {
   movers: { raised: PlannedMove[]; lowered: PlannedMove[] };
 }
 
+/** Whether no rule in force counts, so that every score, total and rank before is the same and tells nothing. */
+export const isFirst = ({ rules }: PlanDocument): boolean =>
+  rules.every(({ before }) => before === null || !before.enabled || !before.valid);
+
 const share = (given: Share | null): PlannedShare | null =>
   given === null ? null : { pull_requests: given.pullRequests, points: given.points };
 

@@ -5,7 +5,15 @@
 import { createHash } from 'node:crypto';
 import { bucketLabel, counted, decimal, number, percent, signed } from '../numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
-import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
+import {
+  isFirst,
+  type PlanDocument,
+  type PlannedEntry,
+  type PlannedMember,
+  type PlannedMove,
+  type PlannedRule,
+  type PlannedShare,
+} from './document.ts';
 import { type Html, html, Html as Markup, nothing, webAddress } from './html.ts';
 import { planStyle } from './style.ts';
 
@@ -22,14 +30,14 @@ const difference = (value: number, write = number) =>
 const fromTo = (before: Html | string, after: Html | string) =>
   html`<span class="was">${before}</span><span class="arrow" aria-label="to">→</span>${after}`;
 
-function headline({ pull_requests: { total, changed } }: PlanDocument): string {
+function headline(plan: PlanDocument): string {
+  const { total, changed } = plan.pull_requests;
   if (total === 0) return 'There are no pull requests yet';
-  if (changed === 0) return 'No score changes';
+  const [one, several] = isFirst(plan) ? ['gets a score', 'get a score'] : ['changes its score', 'change their score'];
+  if (changed === 0) return isFirst(plan) ? 'No pull request gets a score' : 'No score changes';
   if (changed === total)
-    return total === 1
-      ? 'The one pull request changes its score'
-      : `All ${number(total)} pull requests change their score`;
-  return `${number(changed)} of ${number(total)} pull requests ${changed === 1 ? 'changes its' : 'change their'} score`;
+    return total === 1 ? `The one pull request ${one}` : `All ${number(total)} pull requests ${several}`;
+  return `${number(changed)} of ${number(total)} pull requests ${changed === 1 ? one : several}`;
 }
 
 function describeRuleChanges({
@@ -51,16 +59,16 @@ function opening(plan: PlanDocument): Html {
     plan.ruleset_version === 0
       ? 'no rules, since none are in force yet'
       : `version ${plan.ruleset_version}, which is in force`;
+  const first = isFirst(plan);
+  const [up, down, same] = first ? ['above 0', 'below 0', 'at 0'] : ['up', 'down', 'as before'];
+  const from = (before: number, after: number, withShare: boolean) =>
+    before === after
+      ? 'as before'
+      : html`from ${decimal(before)}, ${difference(after - before, decimal)}${withShare && before > 0 ? ` (${signed(Math.round(((after - before) / before) * 1_000) / 10, decimal)}%)` : ''}`;
   const figure = (label: string, before: number | null, after: number | null, withShare = false) => html`<div>
 <dt>${label}</dt>
 <dd class="value">${decimal(after)}</dd>
-<dd class="from">${
-    before === null || after === null
-      ? 'no pull requests'
-      : before === after
-        ? 'as before'
-        : html`from ${decimal(before)}, ${difference(after - before, decimal)}${withShare && before > 0 ? ` (${signed(Math.round(((after - before) / before) * 1_000) / 10, decimal)}%)` : ''}`
-  }</dd>
+${first || before === null || after === null ? nothing : html`<dd class="from">${from(before, after, withShare)}</dd>`}
 </div>`;
   return html`<header>
 <p class="overline">Plan for <bdi>${plan.organisation}</bdi></p>
@@ -76,9 +84,9 @@ ${
     ? nothing
     : html`${shareBar(raised, lowered, total)}
 <ul class="legend">
-<li><span class="key up"></span><b>${number(raised)}</b> up (${percent(raised, total)})</li>
-<li><span class="key down"></span><b>${number(lowered)}</b> down (${percent(lowered, total)})</li>
-<li><span class="key same"></span><b>${number(total - changed)}</b> as before (${percent(total - changed, total)})</li>
+<li><span class="key up"></span><b>${number(raised)}</b> ${up} (${percent(raised, total)})</li>
+<li><span class="key down"></span><b>${number(lowered)}</b> ${down} (${percent(lowered, total)})</li>
+<li><span class="key same"></span><b>${number(total - changed)}</b> ${same} (${percent(total - changed, total)})</li>
 </ul>
 <dl class="figures">
 ${figure('Sum of all scores', plan.scores.before.sum, plan.scores.after.sum, true)}
@@ -91,16 +99,20 @@ ${figure('Lowest score', plan.scores.before.minimum, plan.scores.after.minimum)}
 </header>`;
 }
 
-function distribution({ histogram, scores }: PlanDocument): Html {
+function distribution(plan: PlanDocument): Html {
+  const { histogram, scores } = plan;
   if (histogram.length === 0) return nothing;
+  const first = isFirst(plan);
+  const legend = html`<ul class="legend" aria-hidden="true"><li><span class="key before"></span>before</li><li><span class="key after"></span>after</li></ul>`;
+  const heading = (text: string) => html`<th scope="col" class="n">${text}</th>`;
   return html`<section aria-labelledby="distribution-heading">
 <h2 id="distribution-heading">How scores are spread</h2>
-<p class="note" id="distribution-note">How many pull requests have which score: columns after, the line before.</p>
-<ul class="legend" aria-hidden="true"><li><span class="key before"></span>before</li><li><span class="key after"></span>after</li></ul>
-<div class="scroll" tabindex="0" role="region" aria-label="Chart of scores">${distributionChart(histogram, scores)}</div>
+<p class="note" id="distribution-note">How many pull requests have which score${first ? '' : ': columns after, the line before'}.</p>
+${first ? nothing : legend}
+<div class="scroll" tabindex="0" role="region" aria-label="Chart of scores">${distributionChart(histogram, first ? null : scores.before, scores.after)}</div>
 <details><summary>The same in figures</summary>
-<table><thead><tr><th scope="col" class="n">Score</th><th scope="col" class="n">Before</th><th scope="col" class="n">After</th></tr></thead><tbody>
-${histogram.map(bucket => html`<tr><th scope="row" class="n">${bucketLabel(bucket)}</th><td class="n">${number(bucket.before)}</td><td class="n">${number(bucket.after)}</td></tr>\n`)}
+<table><thead><tr>${heading('Score')}${first ? heading('Pull requests') : [heading('Before'), heading('After')]}</tr></thead><tbody>
+${histogram.map(bucket => html`<tr><th scope="row" class="n">${bucketLabel(bucket)}</th>${first ? nothing : html`<td class="n">${number(bucket.before)}</td>`}<td class="n">${number(bucket.after)}</td></tr>\n`)}
 </tbody></table></details>
 </section>`;
 }
@@ -123,11 +135,11 @@ interface Sides {
   after: PlannedShare | null;
 }
 
-/** Bars, counts and points: cells that rules and entries share. */
+/** Bars, counts and points: cells that rules and entries share. None where there is nothing to count. */
 function shareCells({ before, after }: Sides, total: number): Html {
-  const isCounted = (side: Sides['before']): side is PlannedShare => total > 0 && side !== null;
-  const count = (side: Sides['before']) => (isCounted(side) ? number(side.pull_requests) : '–');
-  const points = (side: Sides['before']) => (isCounted(side) ? signed(side.points) : '–');
+  if (total === 0) return nothing;
+  const count = (side: Sides['before']) => (side === null ? '–' : number(side.pull_requests));
+  const points = (side: Sides['before']) => (side === null ? '–' : signed(side.points));
   const same = (one: string, other: string) => (one === other || before === null ? other : fromTo(one, other));
   return html`<td>${pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total)}</td>
 <td class="n">${same(count(before), count(after))}</td>
@@ -156,13 +168,21 @@ ${shareCells(sides, total)}</tr>
 ${rule.entries.map((entry, index) => entryRow(entry, index === rule.entries.length - 1, total))}`;
 }
 
-function rules({ rules: all, pull_requests: { total } }: PlanDocument): Html {
+function rules(plan: PlanDocument): Html {
+  const { rules: all, pull_requests: pulls } = plan;
+  const { total } = pulls;
   if (all.length === 0) return nothing;
+  const key = isFirst(plan) ? '' : ' The thin bar is before, the thick one after.';
+  const note =
+    total > 0
+      ? `For how many of ${counted(total, 'pull request')}, and what it gives them together.${key}`
+      : 'How often each of them counts stands here once pull requests have been imported.';
+  const shares = html`<th scope="col"><span class="unseen">Share</span></th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Share</th><th scope="col" class="n">Points</th>`;
   return html`<section aria-labelledby="rules-heading">
 <h2 id="rules-heading">${total > 0 ? 'How often each rule counts' : 'The rules'}</h2>
-<p class="note">${total > 0 ? `For how many of ${counted(total, 'pull request')}, and what it gives them together. The thin bar is before, the thick one after.` : 'There is no pull request that they could count for.'}</p>
-<div class="scroll" tabindex="0" role="region" aria-labelledby="rules-heading"><table>
-<thead><tr><th scope="col">Rule and its entries</th><th scope="col"><span class="unseen">Share</span></th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Share</th><th scope="col" class="n">Points</th></tr></thead>
+<p class="note">${note}</p>
+<div${total > 0 ? new Markup(' class="scroll" tabindex="0" role="region" aria-labelledby="rules-heading"') : nothing}><table>
+<thead><tr><th scope="col">Rule and its entries</th>${total > 0 ? shares : nothing}</tr></thead>
 <tbody>
 ${all.map(rule => ruleRows(rule, total))}
 </tbody></table></div>
@@ -177,22 +197,28 @@ function rankMove({ rank_before: before, rank_after: after }: PlannedMember): Ht
     : html`<span class="down-text" aria-label="down ${places}">▼ ${number(places)}</span>`;
 }
 
-function memberRow(member: PlannedMember, largest: number): Html {
+/** @param first whether there is nothing before that anyone could have had or risen from */
+function memberRow(member: PlannedMember, largest: number, first: boolean): Html {
   const { name, login, before, after } = member;
   const isTwice = name === '' || name === login;
-  return html`<tr><td class="n">${number(member.rank_after)}</td><td class="rank">${rankMove(member)}</td>
+  const totals = html`<td class="n was">${number(before)}</td><td class="n">${number(after)}</td>`;
+  return html`<tr><td class="n">${number(member.rank_after)}</td>${first ? nothing : html`<td class="rank">${rankMove(member)}</td>`}
 <th scope="row"><bdi>${name || login}</bdi>${isTwice ? nothing : html` <bdi class="login">${login}</bdi>`}</th>
-<td class="n">${number(member.pull_requests)}</td><td class="n was">${number(before)}</td><td class="n">${number(after)}</td>
-<td>${differenceBar(after - before, largest)}</td><td class="n">${difference(after - before)}</td></tr>
+<td class="n">${number(member.pull_requests)}</td>${first ? nothing : totals}
+<td>${differenceBar(after - before, largest)}</td><td class="n">${first ? number(after) : difference(after - before)}</td></tr>
 `;
 }
 
-function members({ members: all }: PlanDocument): Html {
+function members(plan: PlanDocument): Html {
+  const { members: all } = plan;
   if (all.length === 0) return nothing;
+  const first = isFirst(plan);
   const listed = all.slice(0, shown.members);
   const largest = Math.max(...listed.map(({ before, after }) => Math.abs(after - before)));
   const moved = all.filter(({ rank_before: before, rank_after: after }) => before !== after).length;
   const rankNote = moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`;
+  const column = (heading: string) => html`<th scope="col" class="n">${heading}</th>`;
+  const rankColumn = html`<th scope="col"><span class="unseen">Change of rank</span></th>`;
   const limits =
     all.length > listed.length
       ? html` The table has the ${number(listed.length)} highest of ${number(all.length)}; <code>--json</code> has all.`
@@ -200,17 +226,17 @@ function members({ members: all }: PlanDocument): Html {
   const ranked = all.map(member => ({ ...member, name: member.name || member.login }));
   return html`<section aria-labelledby="members-heading">
 <h2 id="members-heading">Totals by member</h2>
-<p class="note">${rankNote}${limits}</p>
-${moved > 0 ? html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>` : nothing}
+<p class="note">${first ? 'What their pull requests score together.' : rankNote}${limits}</p>
+${moved > 0 && !first ? html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>` : nothing}
 <div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table>
-<thead><tr><th scope="col" class="n">Rank</th><th scope="col"><span class="unseen">Change of rank</span></th><th scope="col">Member</th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Before</th><th scope="col" class="n">After</th><th scope="col" colspan="2" class="n">Difference</th></tr></thead>
+<thead><tr>${column('Rank')}${first ? nothing : rankColumn}<th scope="col">Member</th>${column('Pull requests')}${first ? nothing : [column('Before'), column('After')]}<th scope="col" colspan="2" class="n">${first ? 'Total' : 'Difference'}</th></tr></thead>
 <tbody>
-${listed.map(member => memberRow(member, largest))}
+${listed.map(member => memberRow(member, largest, first))}
 </tbody></table></div>
 </section>`;
 }
 
-function moverList(heading: string, moves: readonly PlannedMove[], count: number): Html {
+function moverList(heading: string, moves: readonly PlannedMove[], count: number, first: boolean): Html {
   if (moves.length === 0) return nothing;
   const listed = moves.slice(0, shown.movers);
   const rest = count - listed.length;
@@ -219,22 +245,29 @@ function moverList(heading: string, moves: readonly PlannedMove[], count: number
 ${listed.map(({ title, url, repository, number: pullNumber, member, from, to }) => {
   const address = webAddress(url);
   const text = title.trim() === '' ? 'without a title' : title;
-  return html`<li><span class="delta ${direction(to - from)}-text">${signed(to - from)}</span>
+  const change = first ? nothing : html`${number(from)} <span aria-label="to">→</span> ${number(to)} · `;
+  return html`<li><span class="delta ${direction(to - from)}-text">${first ? number(to) : signed(to - from)}</span>
 <span class="title"><bdi>${address === undefined ? text : html`<a href="${address}" rel="noopener noreferrer">${text}</a>`}</bdi></span>
-<span class="meta">${number(from)} <span aria-label="to">→</span> ${number(to)} · <bdi>${repository}</bdi>#${String(pullNumber)} · <bdi>${member}</bdi></span></li>
+<span class="meta">${change}<bdi>${repository}</bdi>#${String(pullNumber)} · <bdi>${member}</bdi></span></li>
 `;
 })}</ol>
 ${rest > 0 ? html`<p class="note">and ${number(rest)} more</p>` : nothing}
 </div>`;
 }
 
-function movers({ movers: { raised, lowered }, pull_requests: pulls }: PlanDocument): Html {
+function movers(plan: PlanDocument): Html {
+  const { raised, lowered } = plan.movers;
+  const { pull_requests: pulls } = plan;
   if (raised.length + lowered.length === 0) return nothing;
+  const first = isFirst(plan);
+  const [heading, up, down] = first
+    ? ['Highest and lowest scores', 'Above 0', 'Below 0']
+    : ['Largest changes', 'Up', 'Down'];
   return html`<section aria-labelledby="movers-heading">
-<h2 id="movers-heading">Largest changes</h2>
+<h2 id="movers-heading">${heading}</h2>
 <div class="columns">
-${moverList('Up', raised, pulls.raised)}
-${moverList('Down', lowered, pulls.lowered)}
+${moverList(up, raised, pulls.raised, first)}
+${moverList(down, lowered, pulls.lowered, first)}
 </div>
 </section>`;
 }
@@ -261,7 +294,7 @@ ${rules(plan)}
 ${members(plan)}
 ${movers(plan)}
 </main>
-<footer><p>Made by pullscore on <time datetime="${time}">${time.slice(0, 10)} at ${time.slice(11, 16)} UTC</time>. Nothing was saved: the rules in force are still in force.</p></footer>
+<footer><p>Made by pullscore on <time datetime="${time}">${time.slice(0, 10)} at ${time.slice(11, 16)} UTC</time>. Nothing was saved${plan.ruleset_version === 0 ? '' : ': the rules in force are still in force'}.</p></footer>
 </body>
 </html>
 `.markup;

@@ -71,7 +71,6 @@ summary { cursor: pointer; color: var(--soft); width: fit-content; }
 details table { margin-top: .5rem; width: auto; }
 
 table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
-caption { text-align: left; }
 th, td { padding: .45rem .75rem; text-align: left; vertical-align: middle; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { padding-left: 0; } th:last-child, td:last-child { padding-right: 0; }
 thead th { font-size: .8125rem; font-weight: 500; color: var(--soft); vertical-align: bottom; }

@@ -2,7 +2,14 @@
 
 import { bucketLabel, counted, decimal, number, percent, signed } from '../numbers.ts';
 import { bar, grid, labelled, plain, truncate } from '../terminal.ts';
-import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule } from './document.ts';
+import {
+  isFirst,
+  type PlanDocument,
+  type PlannedEntry,
+  type PlannedMember,
+  type PlannedMove,
+  type PlannedRule,
+} from './document.ts';
 
 /** Where standard output is no terminal. */
 const usualColumns = 80;
@@ -10,6 +17,8 @@ const usualColumns = 80;
 const mostColumns = 120;
 
 const shown = { members: 12, movers: 5 } as const;
+
+const right = { align: 'right' } as const;
 
 const marks = { added: '+', removed: '-', changed: '~', unchanged: ' ' } as const;
 
@@ -22,13 +31,18 @@ function summary(plan: PlanDocument, width: number): string[] {
     changes.reordered ? 'in another order' : '',
     changes.unchanged > 0 ? `${changes.unchanged} as before` : '',
   ].filter(part => part !== '');
-  const share = `${number(pulls.changed)} of ${number(pulls.total)} change their score (${percent(pulls.changed, pulls.total)})`;
+  const [changing, up, down] = isFirst(plan)
+    ? ['get a score', 'above 0', 'below 0']
+    : ['change their score', 'up', 'down'];
+  const share = `${number(pulls.changed)} of ${number(pulls.total)} ${changing} (${percent(pulls.changed, pulls.total)})`;
   const below = ' '.repeat(17);
   const lines = [
     ...labelled('  Rules          ', parts.join(', ') || 'none', width),
     ...labelled(
       '  Pull requests  ',
-      pulls.total === 0 ? 'none are stored yet' : `${share}: ${number(pulls.raised)} up, ${number(pulls.lowered)} down`,
+      pulls.total === 0
+        ? 'none are stored yet'
+        : `${share}: ${number(pulls.raised)} ${up}, ${number(pulls.lowered)} ${down}`,
       width,
     ),
   ];
@@ -44,19 +58,21 @@ function summary(plan: PlanDocument, width: number): string[] {
   return lines;
 }
 
-function scores({ scores: { before, after } }: PlanDocument, width: number): string[] {
+function scores(plan: PlanDocument, width: number): string[] {
+  const { before, after } = plan.scores;
+  const first = isFirst(plan);
   const row = (name: string, from: number | null, to: number | null) => [
     name,
-    decimal(from),
+    ...(first ? [] : [decimal(from)]),
     decimal(to),
-    from === null || to === null ? '' : signed(to - from, decimal),
+    first || from === null || to === null ? '' : signed(to - from, decimal),
   ];
   return grid(
     [
       { heading: 'SCORES' },
-      { heading: 'BEFORE', align: 'right' },
-      { heading: 'AFTER', align: 'right' },
-      { heading: '', align: 'right' },
+      ...(first ? [] : [{ heading: 'BEFORE', ...right }]),
+      { heading: first ? '' : 'AFTER', ...right },
+      { heading: '', ...right },
     ],
     [
       row('sum', before.sum, after.sum),
@@ -69,26 +85,23 @@ function scores({ scores: { before, after } }: PlanDocument, width: number): str
   );
 }
 
-function histogram({ histogram: buckets }: PlanDocument, width: number): string[] {
-  const counts = buckets.flatMap(({ before, after }) => [before, after]);
+function histogram(plan: PlanDocument, width: number): string[] {
+  const { histogram: buckets } = plan;
+  const sides = isFirst(plan) ? (['after'] as const) : (['before', 'after'] as const);
+  const counts = buckets.flatMap(bucket => sides.map(side => bucket[side]));
   const largest = Math.max(...counts);
   const labels = Math.max(...buckets.map(bucket => bucketLabel(bucket).length), 'SCORE'.length);
   const figures = Math.max(...counts.map(count => number(count).length), 'BEFORE'.length);
   const room = Math.max(4, Math.floor((width - labels - 2 * figures - 10) / 2));
+  const headings = { before: 'BEFORE', after: sides.length === 1 ? 'PULL REQUESTS' : 'AFTER' };
   return grid(
     [
-      { heading: 'SCORE', align: 'right' },
-      { heading: 'BEFORE', align: 'right' },
-      { heading: '' },
-      { heading: 'AFTER', align: 'right' },
-      { heading: '' },
+      { heading: 'SCORE', ...right },
+      ...sides.flatMap(side => [{ heading: headings[side], ...right }, { heading: '' }]),
     ],
     buckets.map(bucket => [
       bucketLabel(bucket),
-      number(bucket.before),
-      bar(bucket.before, largest, room).padEnd(room),
-      number(bucket.after),
-      bar(bucket.after, largest, room),
+      ...sides.flatMap(side => [number(bucket[side]), bar(bucket[side], largest, room).padEnd(room)]),
     ]),
     width,
   );
@@ -103,86 +116,88 @@ function ruleNote({ after, before, changes }: PlannedRule, total: number): strin
   return changes.length === 1 && changes[0] === 'description' ? 'description' : '';
 }
 
-function rules({ rules: all, pull_requests: { total } }: PlanDocument, width: number): string[] {
+function rules(plan: PlanDocument, width: number): string[] {
+  const { total } = plan.pull_requests;
+  const first = isFirst(plan);
   // A narrow terminal has no room for the shares.
   const isWide = width >= usualColumns;
   const cells = (count: string, share: string, points: string) => (isWide ? [count, share, points] : [count, points]);
   const counts = (side: { pull_requests: number; points: number } | null, isOn = true) =>
-    side === null || !isOn || total === 0
+    side === null || !isOn
       ? cells('', '', '')
       : cells(number(side.pull_requests), percent(side.pull_requests, total), signed(side.points));
+  const sides = (before: string[], after: string[]) => (total === 0 ? [] : first ? after : [...before, ...after]);
   const entryRow = ({ expression, action, value, before, after }: PlannedEntry) => [
     `  ${before === null ? '+' : after === null ? '-' : ' '} ${action === 'ADD' ? 'adds' : 'takes'} ${plain(value)} if ${plain(expression)}`,
-    ...counts(before),
-    ...counts(after),
+    ...sides(counts(before), counts(after)),
   ];
-  const rows = all.flatMap(rule => {
+  const rows = plan.rules.flatMap(rule => {
     const note = ruleNote(rule, total);
     const head = [
       `${marks[rule.status]} ${plain(rule.name)}${note === '' ? '' : ` (${note})`}`,
-      ...counts(rule.before, rule.before?.enabled),
-      ...counts(rule.after, rule.after?.enabled),
+      ...sides(counts(rule.before, rule.before?.enabled), counts(rule.after, rule.after?.enabled)),
     ];
     // A single entry that stays as it is says no more than its rule.
     const isTelling = rule.entries.length > 1 || rule.entries.some(({ before, after }) => !before !== !after);
     return isTelling ? [head, ...rule.entries.map(entryRow)] : [head];
   });
-  const headings = [...cells('BEFORE', '', 'POINTS'), ...cells('AFTER', '', 'POINTS')];
-  return grid(
-    [{ heading: 'RULE', shrinks: true }, ...headings.map(heading => ({ heading, align: 'right' as const }))],
-    rows,
-    width,
-  );
+  const headings = sides(cells('BEFORE', '', 'POINTS'), cells(first ? 'COUNTS' : 'AFTER', '', 'POINTS'));
+  return grid([{ heading: 'RULE', shrinks: true }, ...headings.map(heading => ({ heading, ...right }))], rows, width);
 }
 
 const rankMove = ({ rank_before: before, rank_after: after }: PlannedMember): string =>
   before === after ? '' : before > after ? `▲ ${number(before - after)}` : `▼ ${number(after - before)}`;
 
-function members({ members: all }: PlanDocument, width: number): string[] {
-  const right = { align: 'right' } as const;
+function members(plan: PlanDocument, width: number): string[] {
+  const { members: all } = plan;
+  const first = isFirst(plan);
   const isWide = width >= usualColumns;
   const lines = grid(
     [
       { heading: 'RANK', ...right },
-      { heading: '' },
+      ...(first ? [] : [{ heading: '' }]),
       { heading: 'MEMBER', shrinks: true },
       ...(isWide ? [{ heading: 'PULL REQUESTS', ...right }] : []),
-      { heading: 'BEFORE', ...right },
-      { heading: 'AFTER', ...right },
-      { heading: '', ...right },
+      ...(first ? [] : [{ heading: 'BEFORE', ...right }]),
+      { heading: first ? 'TOTAL' : 'AFTER', ...right },
+      ...(first ? [] : [{ heading: '', ...right }]),
     ],
     all
       .slice(0, shown.members)
       .map(member => [
         number(member.rank_after),
-        rankMove(member),
+        ...(first ? [] : [rankMove(member)]),
         plain(member.name || member.login),
         ...(isWide ? [number(member.pull_requests)] : []),
-        number(member.before),
+        ...(first ? [] : [number(member.before)]),
         number(member.after),
-        signed(member.after - member.before),
+        ...(first ? [] : [signed(member.after - member.before)]),
       ]),
     width,
   );
   const moved = all.filter(({ rank_before: before, rank_after: after }) => before !== after).length;
+  const rankNote = moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`;
   const rest = all.length - shown.members;
-  lines.push(
-    `  ${rest > 0 ? `… and ${number(rest)} more. ` : ''}${moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`}`,
-  );
-  return lines;
+  const notes = [...(rest > 0 ? [`… and ${number(rest)} more.`] : []), ...(first ? [] : [rankNote])];
+  return notes.length === 0 ? lines : [...lines, `  ${notes.join(' ')}`];
 }
 
-function movers(title: string, moves: readonly PlannedMove[], count: number, width: number): string[] {
+/** @param first whether they moved from nowhere, so that only where they are is shown */
+function movers(
+  title: string,
+  moves: readonly PlannedMove[],
+  count: number,
+  { first, width }: { first: boolean; width: number },
+): string[] {
   if (moves.length === 0) return [];
+  const change = ({ from, to }: PlannedMove) =>
+    first ? [number(to)] : [signed(to - from), `${number(from)} → ${number(to)}`];
+  const none = first ? [''] : ['', ''];
   const lines = grid(
-    [{ heading: title, align: 'right' }, { heading: '' }, { heading: '' }],
+    [{ heading: title, ...right }, ...none.map(heading => ({ heading }))],
     moves.slice(0, shown.movers).flatMap(move => [
-      [
-        signed(move.to - move.from),
-        `${number(move.from)} → ${number(move.to)}`,
-        truncate(`${plain(move.title)} (${plain(move.member)})`, Math.max(20, width - 30)),
-      ],
-      ['', '', plain(move.url)],
+      [...change(move), truncate(`${plain(move.title)} (${plain(move.member)})`, Math.max(20, width - 30))],
+      [...none, plain(move.url)],
     ]),
     Number.POSITIVE_INFINITY,
   );
@@ -207,9 +222,10 @@ export function planText(plan: PlanDocument, columns: number | undefined, apply:
   if (plan.rules.length > 0) lines.push(...rules(plan, width), '');
   if (plan.members.length > 0) lines.push(...members(plan, width), '');
   const { raised, lowered } = plan.pull_requests;
+  const first = isFirst(plan);
   lines.push(
-    ...movers('UP', plan.movers.raised, raised, width),
-    ...movers('DOWN', plan.movers.lowered, lowered, width),
+    ...movers(first ? 'ABOVE 0' : 'UP', plan.movers.raised, raised, { first, width }),
+    ...movers(first ? 'BELOW 0' : 'DOWN', plan.movers.lowered, lowered, { first, width }),
   );
   lines.push(plan.changes ? `Nothing was saved. To put it in force: ${apply}` : 'Nothing would change.');
   return lines.join('\n');

@@ -10,7 +10,7 @@ import { displayWidth } from '../../../src/commands/terminal.ts';
 import { newId } from '../../../src/ids.ts';
 import { insertPullRequests } from '../../support/factories.ts';
 import { createTenant, type Service, startService, type Tenant } from '../../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runJson } from '../support.ts';
+import { complaintOf, type Environment, requireBuild, run, runJson, runWith } from '../support.ts';
 
 let service: Service;
 let environment: Environment;
@@ -171,6 +171,38 @@ describe('a plan', () => {
   });
 });
 
+describe('a plan where no rule counts yet', () => {
+  test('compares with nothing: nobody changes rank, and no score is shown from before', async () => {
+    const { login } = await newOrganisation(6);
+    const first = rulesFile('first.yaml', ['Even', 'number % 2 == 0', '2'], ['Odd', 'number % 2 == 1', '0 - number']);
+    const path = join(folder, 'first.html');
+    const { stdout } = await plan(login, first, '--report', path);
+    expect(stdout).toContain('6 of 6 get a score (100%): 3 above 0, 3 below 0');
+    expect(stdout).toMatch(/^ +1 {2}Ada Lovelace +3 +6$/m);
+    const page = readFileSync(path, 'utf8');
+    const text = page.replace(/<style>[^<]*|<[^>]*>/g, '');
+    for (const shown of [stdout, text]) expect(shown).not.toMatch(/▲|▼|→|change rank|before/i);
+    expect(page).not.toMatch(/class="(ranks|outline)"/);
+
+    const off = join(folder, 'off.yaml');
+    writeFileSync(off, readFileSync(first, 'utf8').replaceAll('"logic"', '"enabled":"false","logic"'));
+    await run(environment, 'rules', 'apply', off, '--organisation', login);
+    expect((await plan(login, first)).stdout).not.toMatch(/▲|▼|→|change rank|BEFORE/);
+  });
+
+  test('of a file that comes by standard input calls it that', async () => {
+    const { login } = await newOrganisation(0);
+    const input = 'rules: [{ name: One, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }]';
+    const path = join(folder, 'input.html');
+    const operands = ['rules', 'plan', '-', '--organisation', login, '--report', path];
+    const { code, stdout } = runWith({ input }, environment, ...operands);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${login}: standard input, compared with no rules`);
+    expect(stdout).toContain(`pullscore rules apply - --organisation ${login}`);
+    expect(readFileSync(path, 'utf8')).toContain('<bdi>standard input</bdi>');
+  });
+});
+
 describe('--detailed-exitcode', () => {
   test('is 2 where something would change, 0 where nothing, 1 for a failure', async () => {
     const { login } = await newOrganisation(2);
@@ -210,7 +242,7 @@ describe('--report', () => {
     expect(stdout).toContain(`The report is in ${path}.`);
     const page = readFileSync(path, 'utf8');
     expect(page).toMatch(/^<!doctype html>/);
-    expect(page).toContain('All 3 pull requests change their score');
+    expect(page).toContain('All 3 pull requests get a score');
   });
 
   test('fails before the work where it could not be written, or would overwrite the rules', async () => {
@@ -230,7 +262,8 @@ test('titles can neither steer the terminal nor break its lines', async () => {
     update pull_requests set title = ${'\u001b[31mred\u001b]0;owned\u0007 \u202etxt.exe\r\n\u009b2J 漢字🙂'.repeat(9)}
     where organisation_id = ${tenant.organisation.id}`);
   const file = rulesFile('hostile.yaml', [`${'A long name '.repeat(9)}漢字`, `title != "${'x'.repeat(200)}"`, '1']);
-  const { stdout } = await plan(tenant.login, file);
+  const { stdout, stderr } = await plan(tenant.login, file);
+  expect(stderr).toBe('');
   expect(stdout).toContain('red');
   expect(stdout).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e]/u);
   const lines = stdout.split('\n').filter(line => !line.includes('To put it in force') && !line.includes(file));
