@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import type { GithubConfig } from './credentials.ts';
-import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
+import { errorOfFailures, type GithubError, type GraphqlFailure } from './errors.ts';
 import {
   type GithubIdentity,
   type GithubMember,
@@ -19,26 +19,26 @@ import {
 } from './organisation.ts';
 import {
   type FetchedPullRequest,
-  isComplete,
   type ListedPullRequest,
   pullRequestListQuery,
   pullRequestPageQuery,
   pullRequestsQuery,
-  readListedPullRequest,
-  readPullRequest,
 } from './pull-request.ts';
-import { count, entries, flag, list, Misfit, optionalText, present, text } from './reading.ts';
+import { entries, list, Misfit, present } from './reading.ts';
+import {
+  answerAt,
+  type FetchResult,
+  misfitError,
+  nodeIdOf,
+  read,
+  readEntry,
+  readListed,
+  readPageInfo,
+} from './replies.ts';
 import { createTransport, type GithubOptions, type GithubRequest } from './transport.ts';
 
 /** GitHub takes up to 100; with every fact of each, 50 is what it answers in time. */
 export const mostPullRequests = 50;
-
-export type FetchResult =
-  | { status: 'found'; pullRequest: FetchedPullRequest }
-  /** GitHub does not show it to these credentials: deleted, or out of reach. */
-  | { status: 'gone' }
-  /** It is there, but did not come whole; the others of the same request did. */
-  | { status: 'failed'; error: ServiceError };
 
 export interface Page<Item> {
   items: Item[];
@@ -128,26 +128,6 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       `GitHub shows no organisation ${login} to ${names}: check their rights, and that it is still there`,
     );
 
-  /** What GitHub returned for the entry at `path` of a list, or why it did not. */
-  function readEntry(node: unknown, failures: GraphqlFailure[], path: Path, subject: string): FetchResult {
-    const own = failures.filter(failure => failure.path.length >= path.length && startsWith(failure.path, path));
-    if (own.length > 0) {
-      const gone = node === null && own.every(failure => failure.type === 'NOT_FOUND');
-      return gone ? { status: 'gone' } : { status: 'failed', error: errorOfFailures(own, subject, names) };
-    }
-    // What failed around it may have kept back any part of it.
-    const around = failures.filter(failure => failure.path.length < path.length && startsWith(path, failure.path));
-    if (around.length > 0 && !isComplete(node)) {
-      return { status: 'failed', error: errorOfFailures(around, subject, names) };
-    }
-    if (node === null || node === undefined) return { status: 'gone' };
-    try {
-      return { status: 'found', pullRequest: readPullRequest(node) };
-    } catch (error) {
-      return { status: 'failed', error: misfitError(error, subject) };
-    }
-  }
-
   return {
     configured: config.app !== undefined || Boolean(config.token),
     onRequest: transport.onRequest,
@@ -171,7 +151,10 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       return new Map(
         nodeIds.map((nodeId, index) => [
           nodeId,
-          readEntry(nodes[index], failures, ['nodes', index], `the pull request ${nodeId}`),
+          readEntry(nodes[index], ['nodes', index], failures, {
+            subject: `the pull request ${nodeId}`,
+            credentials: names,
+          }),
         ]),
       );
     },
@@ -187,7 +170,10 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
           ...readPageInfo(repository, 'pullRequests', choice.after),
         };
         entries(repository, 'pullRequests.nodes').forEach((node, index) => {
-          const result = readEntry(node, failures, ['node', 'pullRequests', 'nodes', index], subject);
+          const result = readEntry(node, ['node', 'pullRequests', 'nodes', index], failures, {
+            subject,
+            credentials: names,
+          });
           if (result.status === 'found') page.items.push(result.pullRequest);
           if (result.status === 'failed') page.failed.push({ nodeId: nodeIdOf(node), error: result.error });
         });
@@ -298,54 +284,5 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
   function requireWhole(failures: GraphqlFailure[], subject: string): void {
     const others = failures.filter(failure => failure.type !== 'NOT_FOUND');
     if (others.length > 0) throw errorOfFailures(others, subject, names);
-  }
-}
-
-type Path = (string | number)[];
-
-const startsWith = (path: Path, start: Path) => start.every((step, depth) => step === path[depth]);
-
-/** What a query's one root field answered: null where GitHub does not show it. */
-function answerAt(data: object, name: string, subject: string): unknown {
-  if (!Object.hasOwn(data, name)) throw misfitError(new Misfit(`${name} is missing`), subject);
-  return (data as Record<string, unknown>)[name];
-}
-
-function readPageInfo(holder: unknown, connection: string, after: string | null) {
-  const totalCount = count(holder, `${connection}.totalCount`);
-  const hasNextPage = flag(holder, `${connection}.pageInfo.hasNextPage`);
-  const endCursor = optionalText(holder, `${connection}.pageInfo.endCursor`);
-  if (hasNextPage && (endCursor === null || endCursor === after)) throw new Misfit('endCursor leads nowhere');
-  return { totalCount, hasNextPage, endCursor };
-}
-
-function readListed(node: unknown): ListedPullRequest[] {
-  try {
-    return [readListedPullRequest(node)];
-  } catch (error) {
-    if (error instanceof Misfit) return [];
-    throw error;
-  }
-}
-
-function nodeIdOf(node: unknown): string | undefined {
-  try {
-    return text(node, 'id');
-  } catch {
-    return undefined;
-  }
-}
-
-function misfitError(error: unknown, subject: string): ServiceError {
-  if (!(error instanceof Misfit)) throw error;
-  const message = `GitHub's reply about ${subject} makes no sense: ${error.message}; try again later`;
-  return new GithubError('github_failed', message, { cause: error });
-}
-
-function read<Result>(subject: string, reading: () => Result): Result {
-  try {
-    return reading();
-  } catch (error) {
-    throw misfitError(error, subject);
   }
 }

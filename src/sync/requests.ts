@@ -14,9 +14,10 @@ import {
 } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { type FetchResult, mostPullRequests } from '../github/client.ts';
+import { mostPullRequests } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
 import { createPageSize, type PageSize } from '../github/page-size.ts';
+import type { FetchResult } from '../github/replies.ts';
 import { callGithub } from './github-limits.ts';
 import { syncPullRequests } from './pull-requests.ts';
 

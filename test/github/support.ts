@@ -1,8 +1,9 @@
 import { afterEach } from 'vitest';
-import { createGithub, type FetchResult, type Github } from '../../src/github/client.ts';
+import { createGithub, type Github } from '../../src/github/client.ts';
 import type { GithubError } from '../../src/github/errors.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
 import type { FetchedPullRequest } from '../../src/github/pull-request.ts';
+import type { FetchResult } from '../../src/github/replies.ts';
 import type { GithubOptions } from '../../src/github/transport.ts';
 import type { Organisation } from '../support/github/organisation.ts';
 import { type GithubStandIn, type StartOptions, startGithub } from '../support/github/server.ts';
