@@ -53,8 +53,8 @@ export async function findPullRequestsOfPage(
   const hasNumber = eq(pullRequests.number, number);
   const named = await selectPullRequests(executor, and(isNamed, hasNumber));
   if (named.length > 0) return named;
-  // A repository that was renamed has the old name in the pull requests that have not been fetched since. One at a time:
-  // there is no index on addresses, and a statement over all repositories could take too long.
+  // The addresses of a repository that was renamed follow its name only after a while. One at a time: there is no index
+  // on addresses, and a statement over all repositories could take too long.
   const found: ExplainablePullRequest[] = [];
   for (const { organisationId, id } of await executor
     .select({ organisationId: repositories.organisationId, id: repositories.id })
