@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { rmSync } from 'node:fs';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { createHome } from '../test/support/home.ts';
+import { startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
 
 const rounds = 5;
@@ -30,27 +29,25 @@ export async function measureColdStart(): Promise<Row[]> {
 }
 
 async function timeInHome(work: (home: string) => Promise<() => Promise<unknown>>): Promise<number> {
-  const home = mkdtempSync(join(tmpdir(), 'pullscore-bench-'));
-  chmodSync(home, 0o755);
-  const begin = performance.now();
-  const stop = await work(home);
-  const milliseconds = performance.now() - begin;
-  await stop();
-  rmSync(home, { recursive: true });
-  return milliseconds;
+  const home = createHome('bench');
+  try {
+    const begin = performance.now();
+    const stop = await work(home);
+    const milliseconds = performance.now() - begin;
+    await stop();
+    return milliseconds;
+  } finally {
+    rmSync(home, { recursive: true });
+  }
 }
 
 async function startService(home: string): Promise<() => Promise<unknown>> {
-  const child = spawn(process.execPath, ['dist/main.js', 'serve'], {
-    env: { PATH: process.env.PATH, PULLSCORE_HOME: home, PORT: '0', LOG_LEVEL: 'warn' },
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const { stop } = await startProcess(['dist/main.js', 'serve'], {
+    PULLSCORE_HOME: home,
+    PORT: '0',
+    LOG_LEVEL: 'warn',
   });
-  await once(createInterface(child.stdout), 'line');
-  return () => {
-    const exited = once(child, 'exit');
-    child.kill('SIGINT');
-    return exited;
-  };
+  return stop;
 }
 
 async function startBare(home: string): Promise<() => Promise<unknown>> {

@@ -1,17 +1,13 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import pg from 'pg';
-import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
-import { migrateDatabase } from '../src/database/migrate.ts';
-import { newId } from '../src/ids.ts';
 import type { Organisation } from '../test/support/github/organisation.ts';
 import { pullRequestPayload, simplePullRequestPayload } from '../test/support/github/payloads.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
+import { joinEmptied, withClient } from './database.ts';
+import { startProcess } from './processes.ts';
 import type { Row } from './report.ts';
 
 const pullRequests = 2_000;
@@ -23,12 +19,9 @@ const secret = 'a secret of the benchmark';
 export async function measureGithubRequests(): Promise<Row[]> {
   const github = await startGithub();
   const organisation = fillOrganisation(github);
-  const server = await joinEmbeddedDatabase({ home: 'bench/.data/github' });
+  const server = await joinEmptied('github', organisation);
   try {
-    await migrateDatabase(server.url);
-    await prepare(server.url, organisation);
     const environment = {
-      PATH: process.env.PATH ?? '',
       DATABASE_URL: server.url,
       GITHUB_API_URL: github.apiUrl,
       GITHUB_TOKEN: github.token,
@@ -38,7 +31,7 @@ export async function measureGithubRequests(): Promise<Row[]> {
       LOG_LEVEL: 'warn',
     };
     await promisify(execFile)(process.execPath, ['dist/main.js', 'import', '--organisation', organisation.login], {
-      env: environment,
+      env: { PATH: process.env.PATH, ...environment },
     });
     const imported = github.requests.length;
     await requireStored(server.url, 'Pull request %');
@@ -91,26 +84,6 @@ function fillOrganisation(github: GithubStandIn): Organisation {
   return organisation;
 }
 
-async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
-}
-
-async function prepare(url: string, { login, id }: Organisation): Promise<void> {
-  await withClient(url, async client => {
-    await client.query('truncate organisations cascade');
-    await client.query(
-      `insert into organisations (id, github_id, login, name, photo_url) values ($1, $2, $3, 'Bench', '')`,
-      [newId(), id, login],
-    );
-  });
-}
-
 async function requireStored(url: string, title: string): Promise<void> {
   const { rows } = await withClient(url, client =>
     client.query<{ count: number }>('select count(*)::int from pull_requests where title like $1', [title]),
@@ -120,45 +93,36 @@ async function requireStored(url: string, title: string): Promise<void> {
 
 type Environment = Record<string, string>;
 
-async function start(environment: Environment, command: string): Promise<{ child: ChildProcess; line: string }> {
-  const child = spawn(process.execPath, ['dist/main.js', command], {
-    env: environment,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
-  return { child, line };
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  const exited = once(child, 'exit');
-  child.kill('SIGINT');
-  await exited;
-}
-
 /** A webhook of each pull request, taken by a service that only answers. */
 async function deliverChanges(environment: Environment, github: GithubStandIn, { repositories }: Organisation) {
-  const { child, line } = await start({ ...environment, WORKER: 'false' }, 'serve');
-  const url = `http://127.0.0.1:${/127\.0\.0\.1:(\d+)/.exec(line)?.[1]}/webhooks/github`;
+  const service = await startProcess(['dist/main.js', 'serve'], { ...environment, WORKER: 'false' });
+  const url = `http://127.0.0.1:${service.port}/webhooks/github`;
   const all = repositories.flatMap(repository => repository.pullRequests);
-  while (all.length > 0) {
-    const events = all.splice(0, 50).map(pullRequest => pullRequest.edit({ title: `Changed ${pullRequest.number}` }));
-    const deliveries = await Promise.all(events.map(event => github.deliver(url, secret, event)));
-    const refused = deliveries.find(({ status }) => status !== 202);
-    if (refused !== undefined) throw new Error(`a webhook was not taken: ${refused.status} ${refused.answer}`);
+  try {
+    while (all.length > 0) {
+      const events = all.splice(0, 50).map(pullRequest => pullRequest.edit({ title: `Changed ${pullRequest.number}` }));
+      const deliveries = await Promise.all(events.map(event => github.deliver(url, secret, event)));
+      const refused = deliveries.find(({ status }) => status !== 202);
+      if (refused !== undefined) throw new Error(`a webhook was not taken: ${refused.status} ${refused.answer}`);
+    }
+  } finally {
+    await service.stop();
   }
-  await stop(child);
 }
 
 async function workOff(environment: Environment, url: string): Promise<void> {
-  const { child } = await start(environment, 'worker');
-  await withClient(url, async client => {
-    for (;;) {
-      const { rows } = await client.query<{ count: number }>('select count(*)::int from sync_requests');
-      if (rows[0]?.count === 0) return;
-      await delay(100);
-    }
-  });
-  await stop(child);
+  const worker = await startProcess(['dist/main.js', 'worker'], environment);
+  try {
+    await withClient(url, async client => {
+      for (;;) {
+        const { rows } = await client.query<{ count: number }>('select count(*)::int from sync_requests');
+        if (rows[0]?.count === 0) return;
+        await delay(100);
+      }
+    });
+  } finally {
+    await worker.stop();
+  }
 }
 
 /** What a plain client does: reads the repositories and lists, and then each pull request, which alone has its counts. */

@@ -1,14 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import autocannon from 'autocannon';
-import pg from 'pg';
-import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
-import { migrateDatabase } from '../src/database/migrate.ts';
-import { newId } from '../src/ids.ts';
 import { startGithub } from '../test/support/github/server.ts';
 import { signature } from '../test/support/github/webhooks.ts';
+import { joinEmptied, withClient } from './database.ts';
+import { type Running, startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
 
 const rounds = 5;
@@ -26,26 +21,19 @@ const pullRequests = 4_000;
  */
 export async function measureIngest(): Promise<Row[]> {
   const { organisation, deliveries } = await makeDeliveries(pullRequests);
-  const server = await joinEmbeddedDatabase({ home: 'bench/.data/ingest' });
-  const processes: ChildProcess[] = [];
+  const server = await joinEmptied('ingest', organisation);
+  const processes: Running[] = [];
   try {
-    await migrateDatabase(server.url);
-    await prepare(server.url, organisation);
     const start = async (...command: string[]) => {
-      const child = spawn(process.execPath, command, {
-        env: {
-          PATH: process.env.PATH,
-          DATABASE_URL: server.url,
-          GITHUB_WEBHOOK_SECRET: secret,
-          PORT: '0',
-          WORKER: 'false',
-          LOG_LEVEL: 'warn',
-        },
-        stdio: ['ignore', 'pipe', 'inherit'],
+      const running = await startProcess(command, {
+        DATABASE_URL: server.url,
+        GITHUB_WEBHOOK_SECRET: secret,
+        PORT: '0',
+        WORKER: 'false',
+        LOG_LEVEL: 'warn',
       });
-      processes.push(child);
-      const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
-      return `http://127.0.0.1:${/(\d+)(?=\D*$)/.exec(line.split(' (')[0] ?? '')?.[0]}/webhooks/github`;
+      processes.push(running);
+      return `http://127.0.0.1:${running.port}/webhooks/github`;
     };
     const targets = {
       own: await start('dist/main.js', 'serve'),
@@ -53,11 +41,12 @@ export async function measureIngest(): Promise<Row[]> {
     };
 
     const measured = { own: [] as autocannon.Result[], bare: [] as autocannon.Result[] };
-    for (const url of Object.values(targets)) await load(url, deliveries, 2);
+    const warm = [await load(targets.own, deliveries, 2)];
+    await load(targets.bare, deliveries, 2);
     for (let round = 0; round < rounds; round += 1) {
       for (const name of ['own', 'bare'] as const) measured[name].push(await load(targets[name], deliveries, seconds));
     }
-    await requireStored(server.url, measured.own);
+    await requireStored(server.url, [...warm, ...measured.own]);
     const middle = (name: 'own' | 'bare', pick: (result: autocannon.Result) => number) =>
       median(measured[name].map(pick));
     const show = (name: 'own' | 'bare') =>
@@ -73,10 +62,7 @@ export async function measureIngest(): Promise<Row[]> {
       },
     ];
   } finally {
-    for (const child of processes) {
-      child.kill();
-      if (child.exitCode === null) await once(child, 'exit');
-    }
+    for (const running of processes) await running.stop();
     await server.leave();
   }
 }
@@ -104,18 +90,7 @@ export async function makeDeliveries(count: number) {
     deliveries.push({ body, signature: signature(secret, body) });
   }
   await github.close();
-  return { organisation: { login: organisation.login, githubId: organisation.id }, deliveries };
-}
-
-async function prepare(url: string, { login, githubId }: { login: string; githubId: number }): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query('truncate organisations cascade');
-  await client.query(
-    `insert into organisations (id, github_id, login, name, photo_url) values ($1, $2, $3, 'Bench', '')`,
-    [newId(), githubId, login],
-  );
-  await client.end();
+  return { organisation, deliveries };
 }
 
 async function load(url: string, deliveries: readonly SignedDelivery[], duration: number): Promise<autocannon.Result> {
@@ -150,10 +125,9 @@ export function deliveryRequest(deliveries: readonly SignedDelivery[]): autocann
 /** Durable, not only answered. */
 async function requireStored(url: string, results: readonly autocannon.Result[]): Promise<void> {
   const answered = results.reduce((sum, result) => sum + result['2xx'], 0);
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query<{ count: number }>('select count(*)::int from webhook_deliveries');
-  await client.end();
+  const { rows } = await withClient(url, client =>
+    client.query<{ count: number }>('select count(*)::int from webhook_deliveries'),
+  );
   if ((rows[0]?.count ?? 0) < answered)
     throw new Error(`of ${answered} acknowledged only ${rows[0]?.count} are stored`);
 }

@@ -3,12 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import { pino } from 'pino';
 import { connectDatabase } from '../src/database/client.ts';
 import { createFactsReader } from '../src/database/facts.ts';
 import { type RescoreRange, readRange } from '../src/database/rescoring.ts';
 import type { FactName } from '../src/scoring/facts.ts';
+import { withClient } from './database.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -97,13 +97,12 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 
 /** The batches in which a re-scoring reads. */
 async function cutRanges(url: string, organisationId: string): Promise<RescoreRange[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query<{ id: string }>(
-    `select id from (select id, row_number() over (order by id) as number from pull_requests
-      where organisation_id = $1) as numbered where number % 1000 = 1 order by id`,
-    [organisationId],
+  const { rows } = await withClient(url, client =>
+    client.query<{ id: string }>(
+      `select id from (select id, row_number() over (order by id) as number from pull_requests
+        where organisation_id = $1) as numbered where number % 1000 = 1 order by id`,
+      [organisationId],
+    ),
   );
-  await client.end();
-  return rows.map(({ id }, index) => ({ fromId: id, untilId: rows[index + 1]?.id ?? null }));
+  return rows.map(({ id }, index) => ({ fromId: id, untilId: rows[index + 1]?.id ?? null, urlsInDoubt: false }));
 }

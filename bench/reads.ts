@@ -1,9 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import autocannon from 'autocannon';
-import pg from 'pg';
 import { formatId } from '../src/ids.ts';
+import { withClient } from './database.ts';
+import { type Running, startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -14,16 +12,12 @@ const seconds = 5;
 export async function measureReads(): Promise<Row[]> {
   const server = await joinStored();
   const { organisationId, token } = server;
-  const processes: ChildProcess[] = [];
+  const processes: Running[] = [];
   try {
-    const start = async (command: string[], env: Record<string, string> = {}) => {
-      const child = spawn(process.execPath, command, {
-        env: { ...process.env, ...env },
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
-      processes.push(child);
-      const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
-      return /(\d+)(?=\D*$)/.exec(line.split(' (')[0] ?? '')?.[0] ?? '';
+    const start = async (...given: Parameters<typeof startProcess>) => {
+      const running = await startProcess(...given);
+      processes.push(running);
+      return running.port;
     };
     // As npm start and the image have it.
     const own = await start(['--max-semi-space-size=64', 'dist/main.js', 'serve'], {
@@ -36,7 +30,8 @@ export async function measureReads(): Promise<Row[]> {
     const bare = await start(['--import', 'tsx', 'bench/servers.ts', 'bare', server.url, organisationId]);
     const fixed = await start(['--import', 'tsx', 'bench/servers.ts', 'static', server.url, organisationId]);
     const address = (port: string, query = '') => `http://127.0.0.1:${port}/2025-04/pull-requests${query}`;
-    const deep = `?cursor=${await cursorOf(server.url, organisationId, Math.min(750_000, pullRequests - 100))}`;
+    const passed = Math.min(750_000, pullRequests - 100);
+    const deep = `?cursor=${await cursorOf(server.url, organisationId, passed)}`;
 
     const measured = { own: [], bare: [], fixed: [], deep: [] } as Record<string, autocannon.Result[]>;
     const targets: [string, string][] = [
@@ -71,7 +66,7 @@ export async function measureReads(): Promise<Row[]> {
         detail: `${show('own')} to ${show('fixed')}`,
       },
       {
-        what: 'page 50,000',
+        what: `the page after ${passed.toLocaleString('en')} pull requests`,
         against: 'page 1, in time',
         ratio: rate('own') / rate('deep'),
         target: 1.2,
@@ -80,10 +75,7 @@ export async function measureReads(): Promise<Row[]> {
       },
     ];
   } finally {
-    for (const child of processes) {
-      child.kill();
-      if (child.exitCode === null) await once(child, 'exit');
-    }
+    for (const running of processes) await running.stop();
     await server.leave();
   }
 }
@@ -95,14 +87,13 @@ async function load(url: string, token: string, duration: number): Promise<autoc
 }
 
 async function cursorOf(url: string, organisationId: string, offset: number): Promise<string> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query<{ id: string; created_at: number }>(
-    `select id, extract(epoch from created_at)::int as created_at from pull_requests where organisation_id = $1
-      order by created_at desc, id desc offset $2 limit 1`,
-    [organisationId, offset],
+  const { rows } = await withClient(url, client =>
+    client.query<{ id: string; created_at: number }>(
+      `select id, extract(epoch from created_at)::int as created_at from pull_requests where organisation_id = $1
+        order by created_at desc, id desc offset $2 limit 1`,
+      [organisationId, offset],
+    ),
   );
-  await client.end();
   const row = rows[0];
   return Buffer.from(
     JSON.stringify({ created_at: row?.created_at, id: formatId('pr', row?.id ?? ''), _pointsToNextItems: true }),

@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import autocannon from 'autocannon';
 import { deliveryRequest, makeDeliveries, secret } from './ingest.ts';
+import { startProcess } from './processes.ts';
 
 const seconds = 10;
 
@@ -20,22 +18,22 @@ export async function measureLatency(
   begin: () => Promise<unknown>,
 ): Promise<string[]> {
   const { deliveries } = await makeDeliveries(500);
-  const child = spawn(process.execPath, ['dist/main.js', 'serve', '--json'], {
-    env: {
-      PATH: process.env.PATH,
-      DATABASE_URL: url,
-      GITHUB_WEBHOOK_SECRET: secret,
-      PORT: '0',
-      RATE_LIMIT: '0',
-      LOG_LEVEL: 'error',
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const service = await startProcess(['dist/main.js', 'serve'], {
+    DATABASE_URL: url,
+    GITHUB_WEBHOOK_SECRET: secret,
+    PORT: '0',
+    RATE_LIMIT: '0',
+    LOG_LEVEL: 'error',
   });
   try {
-    const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
-    const { url: base } = JSON.parse(line) as { url: string };
     const steadily = (path: string, options: Partial<autocannon.Options>, duration: number) =>
-      autocannon({ url: `${base}${path}`, connections: 4, overallRate: rate, duration, ...options });
+      autocannon({
+        url: `http://127.0.0.1:${service.port}${path}`,
+        connections: 4,
+        overallRate: rate,
+        duration,
+        ...options,
+      });
     const measure = (duration: number) =>
       Promise.all([
         steadily('/2025-04/pull-requests', { headers: { authorization: `Bearer ${token}` } }, duration),
@@ -51,7 +49,6 @@ export async function measureLatency(
       return `${what} at ${rate}/s: ${show(atRest[index])} at rest; ${show(meanwhile[index])} while the same process re-scores`;
     });
   } finally {
-    child.kill();
-    if (child.exitCode === null) await once(child, 'exit');
+    await service.stop();
   }
 }

@@ -1,13 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
 import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import type { RuleDefinition } from '../src/scoring/ruleset.ts';
+import { withClient } from './database.ts';
+import { startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
 import { measureLatency } from './rescore-latency.ts';
 import { joinStored, pullRequests } from './stored.ts';
@@ -38,6 +36,7 @@ export async function measureRescoring(): Promise<Row[]> {
         ];
         await settle(server.url);
         own.push(await rescore(database, server.url, organisationId, worth(2 * round)));
+        await requireScores(server.url, organisationId, scoreBySql(share, 2 * round));
         await settle(server.url);
         plain.push(await updateBySql(server.url, organisationId, share, 2 * round + 1));
         const [ours, theirs] = [own.at(-1)?.seconds ?? 0, plain.at(-1) ?? 0];
@@ -62,6 +61,7 @@ export async function measureRescoring(): Promise<Row[]> {
         applyRuleset(executor, organisationId, [rule('Meanwhile', 'true', '1')], 'bench'),
       );
     for (const line of await measureLatency(server, begin)) process.stdout.write(`  ${line}\n`);
+    if (await isRescored(database)) process.stdout.write('  The re-scoring was over before the measurement was.\n');
     return rows;
   } finally {
     await database.close();
@@ -76,6 +76,9 @@ const rule = (name: string, expression: string, value: string): RuleDefinition =
   logic: [{ expression, effect: { action: 'ADD', value } }],
 });
 
+const isRescored = async (database: Database) =>
+  (await database.read({ name: 'left', text: 'select 1 from rescore_ranges limit 1' }, [])).length === 0;
+
 interface Measured {
   seconds: number;
   peakMegabytes: number;
@@ -88,38 +91,40 @@ async function rescore(
   organisationId: string,
   rules: RuleDefinition[],
 ): Promise<Measured> {
-  const worker = spawn(process.execPath, ['dist/main.js', 'worker'], {
-    env: { PATH: process.env.PATH, DATABASE_URL: url, LOG_LEVEL: 'warn' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  await once(createInterface(worker.stdout), 'line');
-  const begin = performance.now();
-  await database.transaction(executor => applyRuleset(executor, organisationId, rules, 'bench'));
-  for (;;) {
-    const left = await database.read({ name: 'left', text: 'select 1 from rescore_ranges limit 1' }, []);
-    if (left.length === 0) break;
-    await delay(20);
+  const worker = await startProcess(['dist/main.js', 'worker'], { DATABASE_URL: url, LOG_LEVEL: 'warn' });
+  try {
+    const begin = performance.now();
+    await database.transaction(executor => applyRuleset(executor, organisationId, rules, 'bench'));
+    while (!(await isRescored(database))) await delay(20);
+    const seconds = (performance.now() - begin) / 1000;
+    const kilobytes = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${worker.id}/status`, 'utf8'))?.[1];
+    return { seconds, peakMegabytes: Math.round(Number(kilobytes) / 1024) };
+  } finally {
+    await worker.stop();
   }
-  const seconds = (performance.now() - begin) / 1000;
-  const kilobytes = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${worker.pid}/status`, 'utf8'))?.[1];
-  const ended = once(worker, 'exit');
-  worker.kill();
-  await ended;
-  return { seconds, peakMegabytes: Math.round(Number(kilobytes) / 1024) };
+}
+
+/** What the three rules come to. */
+const scoreBySql = (share: string, bonus: number) =>
+  `additions / 20 + case when state = 'merged' then 10 else 0 end
+    + case when ${share.replace('==', '=')} then ${bonus} else 0 end`;
+
+async function requireScores(url: string, organisationId: string, score: string): Promise<void> {
+  const { rows } = await withClient(url, client =>
+    client.query<{ count: number }>(
+      `select count(*)::int from pull_requests where organisation_id = $1 and score <> ${score}`,
+      [organisationId],
+    ),
+  );
+  if (rows[0]?.count !== 0) throw new Error(`${rows[0]?.count} pull requests have another score than by SQL`);
 }
 
 async function updateBySql(url: string, organisationId: string, share: string, bonus: number): Promise<number> {
   const condition = share.replace('==', '=');
   const entry = (name: string, effect: string, expression: string) =>
     `'{"name":"${name}","action":"ADD","effect":' || ${effect} || ',"expression":"${expression}"}'`;
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const begin = performance.now();
-  await client.query(
-    `with scores as materialized (
-        select id, score as before,
-          additions / 20 + case when state = 'merged' then 10 else 0 end + case when ${condition} then ${bonus} else 0 end
-            as score,
+  const statement = `with scores as materialized (
+        select id, score as before, ${scoreBySql(share, bonus)} as score,
           '[' || concat_ws(',',
             case when additions >= 20 then ${entry('Size', '(additions / 20)', 'additions > 0')} end,
             case when state = 'merged' then ${entry('Merged', '10', 'merged')} end,
@@ -134,21 +139,21 @@ async function updateBySql(url: string, organisationId: string, share: string, b
       )
       insert into score_changes (organisation_id, pull_request_id, from_score, to_score, cause, ruleset_version)
       select $1, id, before, score, 'ruleset', 0 from saved where before <> score`.replace(
-      /\$1/g,
-      `'${organisationId}'`,
-    ),
+    /\$1/g,
+    `'${organisationId}'`,
   );
-  const seconds = (performance.now() - begin) / 1000;
-  await client.end();
-  return seconds;
+  return withClient(url, async client => {
+    const begin = performance.now();
+    await client.query(statement);
+    return (performance.now() - begin) / 1000;
+  });
 }
 
 /** Each measurement begins on a table of the same state. */
 async function settle(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query('truncate score_changes, sync_requests, webhook_deliveries');
-  await client.query('vacuum analyze pull_requests');
-  await client.query('checkpoint');
-  await client.end();
+  await withClient(url, async client => {
+    await client.query('truncate score_changes, sync_requests, webhook_deliveries');
+    await client.query('vacuum analyze pull_requests');
+    await client.query('checkpoint');
+  });
 }

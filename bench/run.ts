@@ -24,12 +24,15 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
 
 const { positionals } = parseArgs({ allowPositionals: true });
 const names = positionals.length === 0 ? Object.keys(benchmarks) : positionals;
-for (const name of names) {
+const chosen = names.map(name => {
   const measure = benchmarks[name];
   if (measure === undefined) {
     process.stderr.write(`There is no benchmark ${name}; there are ${Object.keys(benchmarks).join(', ')}.\n`);
     process.exit(2);
   }
+  return { name, measure };
+});
+for (const { name, measure } of chosen) {
   process.stdout.write(`\n${name}\n`);
   printRows(await measure());
 }

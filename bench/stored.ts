@@ -1,9 +1,9 @@
 /** A database with a million pull requests, or as many as ROWS says, kept for the next run. */
-import pg from 'pg';
 import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { migrateDatabase } from '../src/database/migrate.ts';
 import { newId } from '../src/ids.ts';
+import { withClient } from './database.ts';
 
 export const pullRequests = Number(process.env.ROWS ?? 1_000_000);
 
@@ -15,9 +15,7 @@ export async function joinStored() {
 
 /** Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are; a token is made anew for each run. */
 async function fill(url: string): Promise<{ organisationId: string; token: string }> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
+  return withClient(url, async client => {
     const known = await client.query<{ id: string }>(`select id from organisations where login = 'bench'`);
     const organisationId = known.rows[0]?.id ?? newId();
     const token = generateAccessToken();
@@ -70,7 +68,5 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
       [organisationId, newId(), hashAccessToken(token)],
     );
     return { organisationId, token };
-  } finally {
-    await client.end();
-  }
+  });
 }

@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+
+/** A Node process that has said that it is ready. */
+export interface Running {
+  readonly id: number | undefined;
+  /** Where it listens on loopback, by the first line that it printed. */
+  readonly port: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts one and waits until it has printed a line.
+ *
+ * @param environment all that it gets, but for the path
+ * @throws where it ends before
+ */
+export async function startProcess(
+  operands: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<Running> {
+  const child = spawn(process.execPath, operands, {
+    env: { PATH: process.env.PATH, ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  const failed = ended.then(([code, signal]) => {
+    throw new Error(`${operands.join(' ')} has ended (${signal ?? `exit code ${code}`})`);
+  });
+  failed.catch(() => undefined);
+  const ready = once(createInterface(child.stdout), 'line') as Promise<[string]>;
+  const [line] = await Promise.race([ready, failed]);
+  return {
+    id: child.pid,
+    port: /(\d+)(?=\D*$)/.exec(line.split(' (')[0] ?? '')?.[0] ?? '',
+    async stop() {
+      child.kill('SIGINT');
+      await ended;
+    },
+  };
+}
