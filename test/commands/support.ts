@@ -134,7 +134,7 @@ export async function runJson<Answer = Record<string, unknown>>(
 }
 
 /** What a failed command says: one line, after what it logged. */
-export function complaintOf({ stderr }: Ended): string {
+export function complaintOf({ stderr }: Pick<Ended, 'stderr'>): string {
   const lines = stderr.split('\n').filter(line => line !== '' && !line.startsWith('{'));
   if (lines.length !== 1) throw new Error(`not one line: ${stderr}`);
   return lines[0] ?? '';
