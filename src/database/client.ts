@@ -47,6 +47,12 @@ export interface Database {
 /** How often a transaction, or a statement that writes, is tried in all. */
 const mostAttempts = 4;
 
+/**
+ * Milliseconds of silence after which a connection is probed: else it takes hours to find that one is dead of which
+ * nothing is asked.
+ */
+export const keepAliveDelay = 10_000;
+
 /** Milliseconds after which a hung server or a half-open connection is given up. */
 const queryTimeout = 5_000;
 
@@ -56,6 +62,7 @@ export function connectDatabase(url: string, log: Logger): Database {
     application_name: 'pullscore',
     connectionTimeoutMillis: 2_000,
     keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveDelay,
     query_timeout: queryTimeout,
     statement_timeout: queryTimeout - 500,
     idle_in_transaction_session_timeout: 10_000,

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { forgetOldDeliveries } from '../database/webhook-deliveries.ts';
+import { keepAliveDelay } from '../database/client.ts';
 import type { Deps } from '../deps.ts';
 import { reconcileOrganisation } from './reconcile.ts';
 import { createRequestWorker } from './requests.ts';
@@ -110,6 +111,7 @@ function listen({ database, log }: Deps, wake: (payload: string) => void) {
       application_name: 'pullscore listener',
       connectionTimeoutMillis: 2_000,
       keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveDelay,
     });
     client = fresh;
     let lost = false;
