@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { forgetOldDeliveries } from '../database/webhook-deliveries.ts';
 import { keepAliveDelay } from '../database/client.ts';
+import { forgetOldDeliveries } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
 import { reconcileOrganisation } from './reconcile.ts';
 import { createRequestWorker } from './requests.ts';
