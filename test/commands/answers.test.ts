@@ -330,7 +330,7 @@ test('scores are brought up to date, and then are so', async () => {
   expect(await runJson(environment, 'rules', 'apply', path, ...acme())).toMatchObject({ version: 2, changed: true });
   expect(await runJson(environment, 'rescore', ...acme())).toEqual({ rescored: 60, total: 60 });
   const again = await run(environment, 'rescore', ...acme());
-  expect(again).toMatchObject({ code: 0, stdout: 'All 60 scores were up to date.\n' });
+  expect(again).toMatchObject({ code: 0, stdout: 'Nothing to do: 60 scores are up to date.\n' });
 });
 
 test('webhooks are disabled, enabled and looked at', async () => {

@@ -1,20 +1,10 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
-import { doctorCommand } from '../../src/commands/doctor/doctor.ts';
-import { importCommands } from '../../src/commands/import.ts';
-import { memberCommands } from '../../src/commands/members.ts';
-import { migrateCommand } from '../../src/commands/migrate.ts';
-import { organisationCommands } from '../../src/commands/organisation.ts';
-import { rescoreCommands } from '../../src/commands/rescore.ts';
-import { ruleCommands } from '../../src/commands/rules.ts';
-import { serveCommands } from '../../src/commands/serve.ts';
-import { tokenCommands } from '../../src/commands/token.ts';
-import { userCommands } from '../../src/commands/user.ts';
-import { webhookCommands } from '../../src/commands/webhooks.ts';
+import { buildProgram } from '../../src/commands/program.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase, createTenant, startReplica } from '../support/service.ts';
 import { complaintOf, type Environment, requireBuild, run, runWith, startForTest } from './support.ts';
@@ -57,23 +47,6 @@ async function each<Case>(cases: readonly Case[], check: (one: Case) => Promise<
 /** Of every command, as `--help` shows it. */
 function helpTexts(): Map<string, string> {
   const texts = new Map<string, string>();
-  const program = new Command('pullscore');
-  const context = { program: 'pullscore' } as Context;
-  for (const add of [
-    doctorCommand,
-    importCommands,
-    memberCommands,
-    migrateCommand,
-    organisationCommands,
-    rescoreCommands,
-    ruleCommands,
-    serveCommands,
-    tokenCommands,
-    userCommands,
-    webhookCommands,
-  ]) {
-    add(program, context);
-  }
   const walk = (command: Command, path: string[]): void => {
     if (command.commands.length > 0) {
       for (const one of command.commands) walk(one, [...path, one.name()]);
@@ -83,7 +56,7 @@ function helpTexts(): Map<string, string> {
     command.configureOutput({ writeOut: part => (text += part) }).outputHelp();
     texts.set(path.join(' '), text);
   };
-  walk(program, []);
+  walk(buildProgram({ program: 'pullscore' } as Context), []);
   return texts;
 }
 

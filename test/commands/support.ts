@@ -3,9 +3,15 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import type { Context } from '../../src/commands/context.ts';
+import { runProgram } from '../../src/commands/program.ts';
+import { loadConfig } from '../../src/config.ts';
+import { createLog } from '../../src/deps.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const program = join(root, 'dist/main.js');
@@ -123,14 +129,27 @@ export function startForTest(environment: Environment, ...operands: string[]): R
 export const run = (environment: Environment, ...operands: string[]): Promise<Ended> =>
   start(environment, ...operands).ended;
 
-/** Runs a command that must succeed, and reads its one JSON document. */
+/** Runs a command that must succeed, in this process, and reads its one JSON document. */
 export async function runJson<Answer = Record<string, unknown>>(
   environment: Environment,
   ...operands: string[]
 ): Promise<Answer> {
-  const { code, stdout, stderr } = await run(environment, ...operands, '--json');
-  if (code !== 0) throw new Error(`${operands.join(' ')} ended with ${code}: ${stderr}`);
-  return JSON.parse(stdout);
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const context: Context = {
+    get config() {
+      return loadConfig(settingsOf(environment).env);
+    },
+    get log() {
+      return createLog(this.config, stderr);
+    },
+    program: 'pullscore',
+    interrupted: new AbortController().signal,
+    stdout,
+    stderr,
+  };
+  const code = await runProgram(context, [...operands, '--json']);
+  if (code !== 0) throw new Error(`${operands.join(' ')} ended with ${code}: ${await text(stderr.end())}`);
+  return JSON.parse(await text(stdout.end()));
 }
 
 /** What a failed command says: one line, after what it logged. */

@@ -1,0 +1,84 @@
+import { createRequire } from 'node:module';
+import { Command, CommanderError } from 'commander';
+import { ConfigError } from '../config.ts';
+import { isDatabaseUnavailable } from '../database/failures.ts';
+import { ServiceError } from '../errors.ts';
+import { CommandError, type Context, UsageError } from './context.ts';
+import { doctorCommand } from './doctor/doctor.ts';
+import { explainCommand } from './explain.ts';
+import { importCommands } from './import.ts';
+import { memberCommands } from './members.ts';
+import { migrateCommand } from './migrate.ts';
+import { organisationCommands } from './organisation.ts';
+import { rescoreCommands } from './rescore.ts';
+import { ruleCommands } from './rules.ts';
+import { serveCommands } from './serve.ts';
+import { tokenCommands } from './token.ts';
+import { userCommands } from './user.ts';
+import { webhookCommands } from './webhooks.ts';
+
+/** The exit code of whatever goes wrong but wrong usage. */
+export const failure = 1;
+const wrongUsage = 2;
+
+const { version } = createRequire(import.meta.url)('../../package.json') as { version: string };
+
+/** Wrong usage ends before anything is opened; `--help` works also where the configuration is wrong. */
+export function buildProgram(context: Context): Command {
+  const program = new Command('pullscore')
+    .description("Scores an organisation's pull requests by its own rules and serves the scores over HTTP.")
+    .version(version)
+    .exitOverride()
+    .configureOutput({ writeOut: text => context.stdout.write(text), writeErr: text => context.stderr.write(text) })
+    // `rules apply` has a --version of its own.
+    .enablePositionalOptions()
+    .showHelpAfterError(`(${context.program} --help tells what there is)`);
+  serveCommands(program, context);
+  migrateCommand(program, context);
+  organisationCommands(program, context);
+  userCommands(program, context);
+  tokenCommands(program, context);
+  ruleCommands(program, context);
+  memberCommands(program, context);
+  importCommands(program, context);
+  rescoreCommands(program, context);
+  webhookCommands(program, context);
+  explainCommand(program, context);
+  doctorCommand(program, context);
+  for (const command of leaves(program)) command.option('--json', 'answer as one JSON document');
+  return program;
+}
+
+const leaves = (command: Command): Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
+
+/** The message of a failure that is somebody's to mend, in one line; undefined for a defect. */
+function explain(error: unknown): string | undefined {
+  if (error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError) {
+    return error.message;
+  }
+  if (isDatabaseUnavailable(error)) {
+    const reason = error instanceof Error ? (error.cause instanceof Error ? error.cause : error).message : '';
+    return `The database can't be used: ${reason || 'no connection'}. Check DATABASE_URL and that the server runs.`;
+  }
+  return undefined;
+}
+
+/**
+ * Does what the operands say, such as `rules apply FILE`. What there is to say of a failure is on the context's
+ * standard error by then.
+ *
+ * @returns the exit code
+ */
+export async function runProgram(context: Context, operands: readonly string[]): Promise<number> {
+  try {
+    await buildProgram(context).parseAsync(operands, { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
+    const message = explain(error);
+    if (message === undefined) context.log.fatal({ err: error }, 'an unexpected error');
+    context.stderr.write(`pullscore: ${(message ?? 'an unexpected error; see above').replace(/\s*\n\s*/g, ' ')}\n`);
+    return error instanceof UsageError ? wrongUsage : failure;
+  }
+}
