@@ -228,7 +228,7 @@ function members(plan: PlanDocument): Html {
 <h2 id="members-heading">Totals by member</h2>
 <p class="note">${first ? 'What their pull requests score together.' : rankNote}${limits}</p>
 ${moved > 0 && !first ? html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>` : nothing}
-<div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table${first ? new Markup(' class="totals"') : nothing}>
 <thead><tr>${column('Rank')}${first ? nothing : rankColumn}<th scope="col">Member</th>${column('Pull requests')}${first ? nothing : [column('Before'), column('After')]}<th scope="col" colspan="2" class="n">${first ? 'Total' : 'Difference'}</th></tr></thead>
 <tbody>
 ${listed.map(member => memberRow(member, largest, first))}

@@ -45,7 +45,7 @@ svg text { font-family: inherit; }
 .key.after { background: var(--after); }
 .key.before { height: 0; border-top: 2.5px solid var(--before); border-radius: 0; vertical-align: .22rem; width: 1.1rem; }
 
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 1.5rem 2rem; margin: 2.5rem 0 0; padding: 1.5rem 0 0; border-top: 1px solid var(--line); }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 1.5rem 2rem; margin: 2.5rem 0 0; padding: 1.5rem 0 0; border-top: 1px solid var(--line); }
 .figures div { display: flex; flex-direction: column; }
 .figures dt { color: var(--soft); font-size: .875rem; }
 .figures dd { margin: 0; }
@@ -53,7 +53,7 @@ svg text { font-family: inherit; }
 .figures .from { color: var(--soft); font-size: .875rem; }
 
 .scroll { overflow-x: auto; }
-.scroll table { min-width: 46rem; }
+.scroll table { min-width: 46rem; } .scroll .totals { min-width: 0; }
 .distribution { width: 100%; min-width: 40rem; height: auto; margin-top: .5rem; }
 .distribution .after { fill: var(--after); }
 .distribution .outline { fill: none; stroke: var(--before); stroke-width: 2.25; stroke-linejoin: round; }
@@ -75,7 +75,7 @@ th, td { padding: .45rem .75rem; text-align: left; vertical-align: middle; borde
 th:first-child, td:first-child { padding-left: 0; } th:last-child, td:last-child { padding-right: 0; }
 thead th { font-size: .8125rem; font-weight: 500; color: var(--soft); vertical-align: bottom; }
 tbody th { font-weight: 600; }
-.scroll tbody th { min-width: 14rem; }
+.scroll tbody th { min-width: 14rem; } .scroll .totals th { min-width: 0; }
 .n { text-align: right; white-space: nowrap; }
 .was { color: var(--soft); }
 .arrow { color: var(--soft); padding: 0 .3em; font-weight: 400; }
@@ -133,5 +133,7 @@ footer p { border-top: 1px solid var(--line); padding-top: 1.25rem; max-width: n
 @media (max-width: 40rem) {
   main { padding-top: 2rem; }
   table { font-size: .875rem; }
+  .totals .difference { width: 4rem; } .totals .login { display: block; margin-left: 0; }
+  .totals thead th { white-space: normal; overflow-wrap: normal; } .totals tr > * + * { padding-left: 0; }
 }
 `;
