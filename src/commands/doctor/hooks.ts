@@ -156,19 +156,16 @@ function deliveryVerdict({ program }: Context, deliveries: readonly HookDelivery
   return [problem(`GitHub's latest delivery failed (${answer}).`, remedy.replace('PROGRAM', program))];
 }
 
+const unreached =
+  'Let GitHub reach PUBLIC_URL: names, firewall, certificate, proxy; and see that the service runs: PROGRAM serve.';
+
 /** By what the service, or what is in front of it, answered. */
 const remedies = new Map([
   [401, 'Give the webhook on GitHub and GITHUB_WEBHOOK_SECRET, where the service runs, the same secret.'],
   [404, 'The address is not answered by pullscore: check the proxy in front of it.'],
   [413, 'Let the proxy in front of pullscore take bodies of up to 25 MB.'],
   [415, 'Choose the content type application/json for the webhook.'],
-  [
-    502,
-    'Let GitHub reach PUBLIC_URL: names, firewall, certificate, proxy; and see that the service runs: PROGRAM serve.',
-  ],
+  [502, unreached],
   [503, 'See that GITHUB_WEBHOOK_SECRET is set where the service runs, and what its log says.'],
-  [
-    504,
-    'Let GitHub reach PUBLIC_URL: names, firewall, certificate, proxy; and see that the service runs: PROGRAM serve.',
-  ],
+  [504, unreached],
 ]);
