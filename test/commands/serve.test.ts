@@ -131,7 +131,7 @@ describe('serve', () => {
     const [, url = ''] = await shows(ready);
     const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
     if (pullRequest === undefined) throw new Error('none');
-    github.fault({ kind: 'delay', milliseconds: 2_500 }, { when: ({ operation }) => operation === 'PullRequests' });
+    github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: ({ operation }) => operation === 'PullRequests' });
     const before = github.count('PullRequests');
     const event = pullRequest.edit({ title: 'saved at the last moment' });
     expect(await github.deliver(`${url}/webhooks/github`, webhookSecret, event)).toMatchObject({ status: 202 });
