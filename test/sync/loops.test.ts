@@ -19,6 +19,7 @@ import {
   stored,
   storedPullRequests,
   sync,
+  until,
   type World,
 } from './support.ts';
 
@@ -37,16 +38,6 @@ function start(service: Service = world.service): Loops {
 afterEach(async () => {
   await Promise.all(running.splice(0).map(loops => loops.stop()));
 });
-
-/** Waits as long as it must for what is asked about, and no longer. */
-async function until(condition: () => Promise<boolean>, milliseconds = 10_000): Promise<number> {
-  const begin = performance.now();
-  while (!(await condition())) {
-    if (performance.now() - begin > milliseconds) throw new Error(`not within ${milliseconds} ms`);
-    await delay(10);
-  }
-  return performance.now() - begin;
-}
 
 let guids = 0;
 async function deliver(service: Service, event: { event: string; payload: object }): Promise<number> {

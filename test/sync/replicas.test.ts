@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -7,7 +6,7 @@ import { type Running, requireBuild, start } from '../commands/support.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { deliver } from '../support/github/webhooks.ts';
 import { webhookSecret } from '../support/service.ts';
-import { type Home, newHome, startWorld, stored, storedPullRequests, sync, type World } from './support.ts';
+import { type Home, newHome, startWorld, stored, storedPullRequests, sync, until, type World } from './support.ts';
 
 const hour = 3_600;
 
@@ -48,16 +47,6 @@ afterAll(async () => {
   await Promise.all((workers ?? []).map(({ ended }) => ended));
   await world?.close();
 });
-
-/** Waits as long as it must for what is asked about, and no longer. */
-async function until(condition: () => Promise<boolean>, milliseconds: number): Promise<number> {
-  const begin = performance.now();
-  while (!(await condition())) {
-    if (performance.now() - begin > milliseconds) throw new Error(`not within ${milliseconds} ms`);
-    await delay(10);
-  }
-  return performance.now() - begin;
-}
 
 async function requestsOf(home: Home): Promise<{ leased: boolean }[]> {
   const { rows } = await world.service.database.executor.execute<{ leased: boolean }>(sql`

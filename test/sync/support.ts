@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq } from 'drizzle-orm';
 import { onTestFinished } from 'vitest';
 import { applyRuleset } from '../../src/database/rules.ts';
@@ -92,6 +93,16 @@ export async function waitingSyncs({ database }: Deps, { organisation }: Home) {
     .from(syncRequests)
     .where(eq(syncRequests.organisationId, organisation.id))
     .orderBy(asc(syncRequests.githubId));
+}
+
+/** Waits as long as it must for what is asked about, and no longer. @returns milliseconds */
+export async function until(condition: () => Promise<boolean>, milliseconds = 10_000): Promise<number> {
+  const begin = performance.now();
+  while (!(await condition())) {
+    if (performance.now() - begin > milliseconds) throw new Error(`not within ${milliseconds} ms`);
+    await delay(10);
+  }
+  return performance.now() - begin;
 }
 
 /** Takes them the one way in. */
