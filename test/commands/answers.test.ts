@@ -353,7 +353,7 @@ test('webhooks are disabled, enabled and looked at', async () => {
     retried: 0,
     parked: 0,
   });
-  await run(environment, 'webhooks', 'enable', ...acme());
+  await runJson(environment, 'webhooks', 'enable', ...acme());
   const status = await run({ ...environment, GITHUB_WEBHOOK_SECRET: 'x' }, 'webhooks', 'status', ...acme());
   expect(status.stdout).toContain('Webhooks are enabled for Acme.');
   expect(status.stdout).toContain('No delivery has arrived yet.');

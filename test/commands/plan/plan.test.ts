@@ -92,8 +92,8 @@ describe('a plan', () => {
     const tenant = await newOrganisation(20);
     const before = rulesFile('before.yaml', ['Size', 'size > 10', '5'], ['Even', 'number % 2 == 0', '1']);
     const after = rulesFile('after.yaml', ['Size', 'size > 15', 'size'], ['Odd', 'number % 2 == 1', '2']);
-    await run(environment, 'rules', 'apply', before, '--organisation', tenant.login);
-    await run(environment, 'rescore', '--organisation', tenant.login);
+    await runJson(environment, 'rules', 'apply', before, '--organisation', tenant.login);
+    await runJson(environment, 'rescore', '--organisation', tenant.login);
     const document = await planJson(tenant.login, after);
     expect(document).toMatchObject({
       organisation: tenant.login,
@@ -121,8 +121,8 @@ describe('a plan', () => {
     });
     expect(document.histogram.reduce((sum, bucket) => sum + bucket.after, 0)).toBe(20);
 
-    await run(environment, 'rules', 'apply', after, '--organisation', tenant.login);
-    await run(environment, 'rescore', '--organisation', tenant.login);
+    await runJson(environment, 'rules', 'apply', after, '--organisation', tenant.login);
+    await runJson(environment, 'rescore', '--organisation', tenant.login);
     expect(document.members.map(({ login, after: total }) => ({ login, total, pull_requests: 10 }))).toEqual(
       await stored(tenant),
     );
@@ -149,7 +149,7 @@ describe('a plan', () => {
   test('compares with the rules in force also where stored scores are still older', async () => {
     const { login } = await newOrganisation(4);
     const one = rulesFile('one.yaml', ['One', 'true', '1']);
-    await run(environment, 'rules', 'apply', one, '--organisation', login);
+    await runJson(environment, 'rules', 'apply', one, '--organisation', login);
     const same = await planJson(login, one);
     expect(same.changes).toBe(false);
     expect(same.pull_requests).toMatchObject({ total: 4, changed: 0, outdated: 4 });
@@ -186,7 +186,7 @@ describe('a plan where no rule counts yet', () => {
 
     const off = join(folder, 'off.yaml');
     writeFileSync(off, readFileSync(first, 'utf8').replaceAll('"logic"', '"enabled":"false","logic"'));
-    await run(environment, 'rules', 'apply', off, '--organisation', login);
+    await runJson(environment, 'rules', 'apply', off, '--organisation', login);
     expect((await plan(login, first)).stdout).not.toMatch(/▲|▼|→|change rank|BEFORE/);
   });
 
@@ -209,7 +209,7 @@ describe('--detailed-exitcode', () => {
     const one = rulesFile('code.yaml', ['One', 'true', '1']);
     expect((await plan(login, one, '--detailed-exitcode')).code).toBe(2);
     expect((await plan(login, one)).code).toBe(0);
-    await run(environment, 'rules', 'apply', one, '--organisation', login);
+    await runJson(environment, 'rules', 'apply', one, '--organisation', login);
     const nothing = await plan(login, one, '--detailed-exitcode');
     expect(nothing).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing would change.') });
     // The score stays; what GET /rules answers does not.
