@@ -39,7 +39,10 @@ export interface ServiceSide {
    */
   reconcile(organisation: ModelOrganisation, via: number, again: () => void): Promise<void>;
   makeDue(organisation: ModelOrganisation): Promise<void>;
-  /** Until no pull request waits to be fetched or scored, and no organisation to be compared. Leases and waits run out, as if time went by. */
+  /**
+   * Until no pull request waits to be fetched or scored, and no organisation to be compared. Leases and waits run out,
+   * as if time went by.
+   */
   settle(organisations: readonly ModelOrganisation[]): Promise<void>;
 }
 
@@ -190,35 +193,49 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
 
     async settle(organisations) {
       const ids = organisations.map(({ id }) => id);
-      const begin = performance.now();
-      let progressed = begin;
-      for (let before = ''; ; ) {
-        const { rows } = await executor.execute<{ requests: number; failed: number; ranges: number; last: string }>(sql`
-          select count(*)::int as requests,
-            count(*) filter (where last_error is not null and due_at > now())::int as failed,
-            (select count(*)::int from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[])) as ranges,
-            max(last_error) as last
-          from sync_requests where organisation_id = any(${sql.param(ids)}::uuid[])`);
-        const [state] = rows;
-        if (state === undefined || (state.requests === 0 && state.ranges === 0)) break;
-        const now = performance.now();
-        if (now - begin > mostPatience) {
-          differences.push(`nothing settles: ${JSON.stringify(state)}`);
-          return;
+      // A comparison makes work where it finds a renaming, and another organisation due where it takes its login away.
+      for (let isAtRest = false; !isAtRest; ) {
+        if (!(await rest(ids)) || differences.length > 0) return;
+        for (const organisation of organisations) {
+          if (organisation.webhooksEnabled) await side.reconcile(organisation, 0, () => undefined);
         }
-        if (JSON.stringify(state) !== before) progressed = now;
-        before = JSON.stringify(state);
-        if (state.failed > 0 || now - progressed > patience) {
-          await passTime(ids);
-          progressed = now;
-        }
-        await delay(12);
-      }
-      // One comparison can make another organisation due, whose login it takes away.
-      for (const organisation of [...organisations, ...organisations]) {
-        if (organisation.webhooksEnabled) await side.reconcile(organisation, 0, () => undefined);
+        const { rows } = await executor.execute<{ at_rest: boolean }>(sql`
+          select not exists (select from sync_requests where organisation_id = any(${sql.param(ids)}::uuid[]))
+            and not exists (select from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[]))
+            and not exists (select from organisations where id = any(${sql.param(ids)}::uuid[]) and webhooks_enabled
+              and reconcile_due_at < now() + interval '1 hour') as at_rest`);
+        isAtRest = rows[0]?.at_rest ?? true;
       }
     },
   };
+
+  /** Until no pull request waits to be fetched or scored; false where that does not come. */
+  async function rest(ids: readonly string[]): Promise<boolean> {
+    const begin = performance.now();
+    let progressed = begin;
+    for (let before = ''; ; ) {
+      const { rows } = await executor.execute<{ requests: number; failed: number; ranges: number; last: string }>(sql`
+        select count(*)::int as requests,
+          count(*) filter (where last_error is not null and due_at > now())::int as failed,
+          (select count(*)::int from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[])) as ranges,
+          max(last_error) as last
+        from sync_requests where organisation_id = any(${sql.param(ids)}::uuid[])`);
+      const [state] = rows;
+      if (state === undefined || (state.requests === 0 && state.ranges === 0)) return true;
+      const now = performance.now();
+      if (now - begin > mostPatience) {
+        differences.push(`nothing settles: ${JSON.stringify(state)}`);
+        return false;
+      }
+      if (JSON.stringify(state) !== before) progressed = now;
+      before = JSON.stringify(state);
+      if (state.failed > 0 || now - progressed > patience) {
+        await passTime(ids);
+        progressed = now;
+      }
+      await delay(12);
+    }
+  }
+
   return side;
 }
