@@ -160,7 +160,7 @@ describe.concurrent('the demo', { timeout: patience }, () => {
     const traces = tracesOf(demo);
     demo.child.kill('SIGKILL');
     await expectNothingRunning(traces);
-    await vi.waitFor(() => expect(existsSync(traces.folder)).toBe(false), { timeout: 10_000 });
+    await vi.waitFor(() => expect(existsSync(traces.folder)).toBe(false), { timeout: 20_000 });
   });
 
   it('says how it is used', async () => {

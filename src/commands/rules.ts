@@ -16,10 +16,14 @@ const largestFile = 2_000_000;
 /** For files that are not where the program runs: it may be in a container. */
 const standardInput = '-';
 
-/** A container may run as a user whom its system has no name for. */
-function systemUser(): string {
+/**
+ * Who runs the program; in a container it may be a user whom its system has no name for.
+ *
+ * @param read throws where there is no name
+ */
+export function systemUser(read: () => { username: string } = userInfo): string {
   try {
-    return userInfo().username;
+    return read().username;
   } catch {
     return `user ${process.getuid?.() ?? ''}`.trim();
   }
