@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { GithubConfig } from './credentials.ts';
+import type { GithubConfig, OrganisationReference } from './credentials.ts';
 import { errorOfFailures, type GithubError, type GraphqlFailure } from './errors.ts';
 import {
   type GithubIdentity,
@@ -7,7 +7,6 @@ import {
   type GithubOrganisation,
   type GithubRepository,
   membersQuery,
-  type OrganisationReference,
   organisationByLoginQuery,
   organisationQuery,
   readIdentity,

@@ -1,7 +1,6 @@
 import { createPrivateKey } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
-import type { OrganisationReference } from './organisation.ts';
 import { id, list } from './reading.ts';
 
 export interface GithubConfig {
@@ -10,6 +9,13 @@ export interface GithubConfig {
   token: string | undefined;
   /** Where both are there the App is used: a token is often in the environment by chance. */
   app: { id: string; privateKey: string } | undefined;
+}
+
+/** An organisation as far as it is known: GitHub is asked by the node id where that is known, else by the login. */
+export interface OrganisationReference {
+  login: string;
+  githubId?: number | null;
+  nodeId?: string | null;
 }
 
 const silent = () => {};

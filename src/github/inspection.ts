@@ -1,8 +1,7 @@
-import { createCredentials, type GithubConfig, silentLog } from './credentials.ts';
+import { createCredentials, type GithubConfig, type OrganisationReference, silentLog } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
-import type { OrganisationReference } from './organisation.ts';
 import { count, entries, flag, id, list, Misfit, optionalText, optionalTime, present, text, time } from './reading.ts';
 
 /** What GitHub tells of the credentials. */

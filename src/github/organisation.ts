@@ -13,13 +13,6 @@ export interface GithubRepository {
   pullRequestsUpdatedAt: number | null;
 }
 
-/** An organisation as far as it is known: GitHub is asked by the node id where that is known, else by the login. */
-export interface OrganisationReference {
-  login: string;
-  githubId?: number | null;
-  nodeId?: string | null;
-}
-
 /** The ids stay what they are; the login can be given up and taken by others. */
 export interface GithubIdentity {
   githubId: number;

@@ -1,5 +1,11 @@
 import { text } from 'node:stream/consumers';
-import { type Credentials, createCredentials, type GithubConfig, silentLog } from './credentials.ts';
+import {
+  type Credentials,
+  createCredentials,
+  type GithubConfig,
+  type OrganisationReference,
+  silentLog,
+} from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import {
   errorOfFailures,
@@ -11,7 +17,6 @@ import {
   rateLimitError,
 } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
-import type { OrganisationReference } from './organisation.ts';
 import { count, present, time } from './reading.ts';
 
 export interface GithubOptions {
