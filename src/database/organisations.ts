@@ -83,11 +83,11 @@ export async function saveGithubIdentity(
   const own = concerned.find(each => each.id === id);
   const isOutdated = concerned.some(({ fetchTicket }) => fetchTicket > ticket);
   const isRenamed = !isOutdated && own?.login !== login;
-  if (!isRenamed && own?.githubId === githubId && own.nodeId === nodeId) return false;
   if (isRenamed && others.length > 0) await releaseLogin(executor, ticket, login);
+  // Also of the login that it has already: an earlier answer may be on its way, from when it had another for a while.
   await executor
     .update(organisations)
-    .set({ githubId, nodeId, ...(isRenamed ? { login, fetchTicket: ticket } : {}) })
+    .set({ githubId, nodeId, ...(isOutdated ? {} : { login, fetchTicket: ticket }) })
     .where(and(eq(organisations.id, id), or(isNull(organisations.githubId), eq(organisations.githubId, githubId))));
   return isRenamed;
 }

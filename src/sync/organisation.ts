@@ -48,8 +48,6 @@ export async function followOrganisation(
   { githubId, nodeId, login }: GithubIdentity,
 ): Promise<IdentifiedOrganisation> {
   const present = { ...organisation, githubId, nodeId, login };
-  const isKnown = organisation.githubId === githubId && organisation.nodeId === nodeId && organisation.login === login;
-  if (isKnown) return present;
   const isRenamed = await database.transaction(executor =>
     saveGithubIdentity(executor, organisation.id, ticket, present),
   );

@@ -49,8 +49,14 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
   // Before the fetch: of two finds of the same second, the one that was begun later counts.
   const ticket = await drawTicket(database.executor);
   const reply = await callGithub(deps, organisation, fetch);
-  const owner = reply.pullRequests.find(({ repositoryOwner: { githubId } }) => githubId === organisation.githubId);
-  if (owner !== undefined) await followOrganisation(deps, organisation, ticket, owner.repositoryOwner);
+  const owner = reply.pullRequests
+    .map(({ repositoryOwner }) => repositoryOwner)
+    .find(({ githubId }) => githubId === organisation.githubId);
+  const { login, nodeId } = organisation;
+  // What is known already is left to comparisons, without a write for each fetch.
+  if (owner !== undefined && (owner.login !== login || owner.nodeId !== nodeId)) {
+    await followOrganisation(deps, organisation, ticket, owner);
+  }
   const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
   return { reply, outcomes };
 }

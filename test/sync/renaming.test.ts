@@ -103,6 +103,19 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
   });
 
+  test('is not set back by an answer of before it had its login again', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    const { login } = home.acme;
+    home.acme.rename(`${login}-for-a-while`);
+    const early = await fetchedSync(world.service, home, pullRequest);
+    home.acme.rename(login);
+    await compare(home);
+    await early.save();
+    expect(await loginOf(home)).toBe(login);
+  });
+
   test('is followed by each of an import, its estimate, a look at members and a fetch of a pull request', async () => {
     const ways: ((home: Home) => Promise<unknown>)[] = [
       home => importPullRequests(world.service, home.organisation),
