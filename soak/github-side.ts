@@ -3,7 +3,7 @@ import type { Organisation } from '../test/support/github/organisation.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { Repository } from '../test/support/github/repository.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
-import type { Account } from '../test/support/github/world.ts';
+import { type Account, createClock } from '../test/support/github/world.ts';
 import type { Model, ModelPullRequest } from './model.ts';
 import { type GithubStep, type Person, people } from './steps.ts';
 import { isShown } from './versions.ts';
@@ -26,9 +26,8 @@ export interface GithubSide {
 }
 
 export function createGithubSide(github: GithubStandIn, name: string, startsAt: number): GithubSide {
-  let seconds = startsAt;
-  /** Set from the first renaming on: from then on, comparisons are made whenever GitHub tells of a renaming. */
-  let hasRenamed = false;
+  const clock = createClock();
+  clock.set(startsAt);
   const acme = github.organisation(`acme-${name}`);
   const other = github.organisation(`other-${name}`);
   const accounts = {
@@ -43,6 +42,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
   stranger.join(accounts.ada);
   stranger.repository('web').openPullRequest({ author: accounts.ada });
   const owners = [acme, other, stranger];
+  for (const owner of owners) owner.clock = clock;
   const logins = [...owners.map(({ login }) => login), `free-${name}`];
   const repositories = [acme.repository('web'), acme.repository('lib'), other.repository('ext')];
   let turn = 0;
@@ -137,10 +137,6 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     repositories,
     take(step, model) {
       turn += 1;
-      hasRenamed ||= step.kind === 'rename organisation';
-      // Of two comparisons within a second, a change after them in that second would go unnoticed.
-      if (hasRenamed) seconds += 1;
-      github.clock.set(seconds);
       if (step.kind === 'open') {
         const repository = repositoryAt(step.repository);
         const author = accounts[step.author];
@@ -182,9 +178,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
       model.record(isUnseen ? [] : [pullRequest], repositories);
       return event ? { event, pullRequest } : undefined;
     },
-    now: () => seconds,
-    tick(by) {
-      seconds += by;
-    },
+    now: clock.now,
+    tick: clock.advance,
   };
 }

@@ -92,20 +92,12 @@ export async function play(
     return done;
   };
 
-  /** One after the other, a second apart: GitHub's times are whole seconds, and the next comparison is minutes away. */
+  /** One after the other: where one is due, another is only made sooner. */
   let reconciling = Promise.resolve();
-  let reconciledAt = 0;
-  const aSecondLater = () => {
-    if (side.now() <= reconciledAt) side.tick(1);
-    reconciledAt = side.now();
-  };
   /** @param begin makes it due */
   const reconcile = async (organisation: ModelOrganisation, via: number, begin: () => Promise<void>) => {
-    aSecondLater();
     await begin();
-    reconciling = service.reconcile(organisation, via, aSecondLater).then(() => {
-      reconciledAt = side.now();
-    });
+    reconciling = service.reconcile(organisation, via);
   };
   const compareNow = (organisation: ModelOrganisation, via: number) =>
     reconcile(organisation, via, () => service.makeDue(organisation));

@@ -32,12 +32,8 @@ export interface ServiceSide {
   importAll(organisation: ModelOrganisation, via: number, since?: number): Promise<boolean>;
   /** Once; false where GitHub or the replica failed on the way. */
   syncMembers(organisation: ModelOrganisation, via: number): Promise<boolean>;
-  /**
-   * Sees a comparison of the organisation through, which is due.
-   *
-   * @param again is told before it is made due again where it failed
-   */
-  reconcile(organisation: ModelOrganisation, via: number, again: () => void): Promise<void>;
+  /** Sees a comparison of the organisation through, which is due. */
+  reconcile(organisation: ModelOrganisation, via: number): Promise<void>;
   makeDue(organisation: ModelOrganisation): Promise<void>;
   /**
    * Until no pull request waits to be fetched or scored, and no organisation to be compared. Leases and waits run out,
@@ -166,7 +162,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
 
     makeDue,
 
-    async reconcile(organisation, via, again) {
+    async reconcile(organisation, via) {
       const { id, github } = organisation;
       let waited = performance.now();
       for (const begin = waited; ; ) {
@@ -184,7 +180,6 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
         }
         // Longer than a lease: it failed, and waits. Else another is at it, or was killed at it.
         if (seconds > 11 || (seconds > 0 && now - waited > patience)) {
-          again();
           await makeDue(organisation);
           waited = now;
         } else if (seconds > 0) await delay(8);
@@ -197,7 +192,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       for (let isAtRest = false; !isAtRest; ) {
         if (!(await rest(ids)) || differences.length > 0) return;
         for (const organisation of organisations) {
-          if (organisation.webhooksEnabled) await side.reconcile(organisation, 0, () => undefined);
+          if (organisation.webhooksEnabled) await side.reconcile(organisation, 0);
         }
         const { rows } = await executor.execute<{ at_rest: boolean }>(sql`
           select not exists (select from sync_requests where organisation_id = any(${sql.param(ids)}::uuid[]))

@@ -49,20 +49,17 @@ export async function postponeReconciliation(
   comparison.leasedUntil = rows[0]?.due_at ?? leasedUntil;
 }
 
-/**
- * Those of the repositories that are known, by GitHub id: their name, and up to which of GitHub's moments, in Unix
- * seconds, they were compared.
- */
+/** Up to which of GitHub's moments, in Unix seconds, those of the repositories that are known were compared, by GitHub id. */
 export async function findReconciled(
   executor: Executor,
   organisationId: string,
   githubIds: readonly number[],
-): Promise<Map<number, { name: string; reconciledAt: number | null }>> {
+): Promise<Map<number, number | null>> {
   const rows = await executor
-    .select({ githubId: repositories.githubId, name: repositories.name, reconciledAt: repositories.reconciledAt })
+    .select({ githubId: repositories.githubId, reconciledAt: repositories.reconciledAt })
     .from(repositories)
     .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.githubId, [...githubIds])));
-  return new Map(rows.map(({ githubId, ...known }) => [githubId, known]));
+  return new Map(rows.map(({ githubId, reconciledAt }) => [githubId, reconciledAt]));
 }
 
 export async function saveReconciled(

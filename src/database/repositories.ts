@@ -90,6 +90,27 @@ export async function saveRepositories(
   return found;
 }
 
+/**
+ * Notes that those that GitHub calls as they are stored were still called so: an earlier answer may be on its way, from
+ * when they had another name for a while.
+ *
+ * @param ticket drawn before GitHub was asked
+ */
+export async function confirmNames(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  values: readonly RepositoryValues[],
+): Promise<void> {
+  const githubIds = values.map(({ githubId }) => githubId);
+  const names = values.map(({ name }) => name);
+  await executor.execute(sql`
+    update repositories set fetch_ticket = ${ticket}
+    from unnest(${sql.param(githubIds)}::bigint[], ${sql.param(names)}::text[]) as called (github_id, name)
+    where repositories.organisation_id = ${organisationId} and repositories.github_id = called.github_id
+      and repositories.name = called.name and repositories.fetch_ticket < ${ticket}`);
+}
+
 export interface ImportPlace {
   /** The repository's id. */
   id: string;

@@ -57,6 +57,8 @@ export interface PageChoice {
 /** A page of what belongs to an organisation, and what that is called now. */
 export interface OrganisationPage<Item> extends Page<Item> {
   organisation: GithubIdentity;
+  /** By GitHub's clock, in Unix seconds. */
+  repliedAt: number;
 }
 
 export interface PullRequestPage extends Page<FetchedPullRequest> {
@@ -202,7 +204,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
 
     async findRepository(organisation, name, signal) {
       const subject = `the repository ${organisation.login}/${name}`;
-      const answer = await askOrganisation(repositoryQuery, { name }, { organisation, subject, signal });
+      const { answer } = await askOrganisation(repositoryQuery, { name }, { organisation, subject, signal });
       return read(subject, () => ({
         organisation: readIdentity(answer),
         repository: present(answer, 'repository') ? readRepository(answerAt(answer, 'repository', subject)) : undefined,
@@ -254,14 +256,18 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     query: string,
     variables: Record<string, unknown>,
     request: { organisation: GithubIdentity; subject: string; signal: AbortSignal | undefined },
-  ): Promise<object> {
+  ): Promise<{ answer: object; repliedAt: number }> {
     const { organisation, subject } = request;
-    const { data, failures } = await transport.graphql(query, { id: organisation.nodeId, ...variables }, request);
+    const { data, failures, repliedAt } = await transport.graphql(
+      query,
+      { id: organisation.nodeId, ...variables },
+      request,
+    );
     requireWhole(failures, subject);
     const answer = answerAt(data, 'node', subject);
     if (answer === null) throw unknownOrganisation(organisation.login);
     if (typeof answer !== 'object') throw misfitError(new Misfit('node is no object'), subject);
-    return answer as object;
+    return { answer, repliedAt };
   }
 
   async function pageOf<Item>(
@@ -271,9 +277,10 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     readItem: (node: unknown) => Item,
   ): Promise<OrganisationPage<Item>> {
     const { after, subject } = request;
-    const answer = await askOrganisation(query, { after }, request);
+    const { answer, repliedAt } = await askOrganisation(query, { after }, request);
     return read(subject, () => ({
       organisation: readIdentity(answer),
+      repliedAt,
       items: list(answer, `${connection}.nodes`).map(readItem),
       ...readPageInfo(answer, connection, after),
     }));

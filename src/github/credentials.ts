@@ -82,6 +82,9 @@ function tokenCredentials(token: string): Credentials {
 /** As many as GitHub gives at once. */
 const installationsOfPage = 100;
 
+/** A list that does not end is none of GitHub's. */
+const mostPages = 100;
+
 /** The App's installation is found by organisation; its tokens last an hour and are renewed by auth-app. */
 function appCredentials(
   app: { id: string; privateKey: string },
@@ -124,12 +127,13 @@ function appCredentials(
     }
     if (!githubId) return undefined;
     // It may have been renamed, and its login taken by another one.
-    for (let page = 1; ; page += 1) {
+    for (let page = 1; page <= mostPages; page += 1) {
       const { data } = await octokit.request('GET /app/installations', { per_page: installationsOfPage, page });
       const listed = list({ data }, 'data');
       const found = listed.find(isOwn);
       if (found !== undefined || listed.length < installationsOfPage) return found;
     }
+    return undefined;
   }
 
   async function authorization(organisation: OrganisationReference): Promise<string> {

@@ -6,18 +6,33 @@ export class GithubError extends ServiceError {
   readonly tooMuch: boolean;
   /** The reply named no time: `retryAfter` is a first guess, to be doubled while it keeps happening. */
   readonly retryAfterGuessed: boolean;
+  /** GitHub does not know the cursor that the page was to come after. */
+  readonly unknownCursor: boolean;
 
   constructor(
     code: ErrorCode,
     message: string,
-    options: { cause?: unknown; retryAfter?: number; tooMuch?: boolean; retryAfterGuessed?: boolean } = {},
+    options: {
+      cause?: unknown;
+      retryAfter?: number;
+      tooMuch?: boolean;
+      retryAfterGuessed?: boolean;
+      unknownCursor?: boolean;
+    } = {},
   ) {
     super(code, message, options);
     this.name = 'GithubError';
     this.tooMuch = options.tooMuch ?? false;
     this.retryAfterGuessed = options.retryAfterGuessed ?? false;
+    this.unknownCursor = options.unknownCursor ?? false;
   }
 }
+
+/** Another try, or one for less at once, may succeed. */
+export const isDisturbance = (error: unknown): error is GithubError =>
+  error instanceof GithubError &&
+  (error.code === 'github_failed' || error.code === 'github_timeout') &&
+  !error.unknownCursor;
 
 /** One entry of a GraphQL reply's `errors`, whatever form it came in. */
 export interface GraphqlFailure {
@@ -87,24 +102,30 @@ export function errorOfFailures(failures: GraphqlFailure[], subject: string, cre
   return new GithubError('github_failed', `GitHub did not return ${subject}: ${reason}; try again later`, {
     cause: failures,
     tooMuch: failures.some(isTooMuch),
+    unknownCursor: failures.some(({ type }) => type === 'INVALID_CURSOR_ARGUMENTS'),
   });
 }
 
 type Headers = Record<string, string | number | undefined>;
 
-/** Seconds until GitHub wants to be called again, by its own clock (the reply's `date`); undefined where it does not say. */
+/** GitHub's clock when it replied, in Unix seconds; ours where the reply does not say. */
+export function clockOf({ date }: Headers): number {
+  const milliseconds = Date.parse(String(date));
+  return Math.floor((Number.isNaN(milliseconds) ? Date.now() : milliseconds) / 1000);
+}
+
+/** Seconds until GitHub wants to be called again, by its own clock; undefined where it does not say. */
 function secondsToWait(headers: Headers): number | undefined {
-  const ownClock = Date.parse(String(headers.date));
-  const now = Number.isNaN(ownClock) ? Date.now() : ownClock;
+  const now = clockOf(headers);
   const retryAfter = headers['retry-after'];
   if (retryAfter !== undefined) {
     const text = String(retryAfter).trim();
     if (/^\d+$/.test(text)) return Number(text);
     const date = Date.parse(text);
-    if (!Number.isNaN(date)) return (date - now) / 1000;
+    if (!Number.isNaN(date)) return date / 1000 - now;
   }
   const reset = Number(headers['x-ratelimit-reset']);
-  if (String(headers['x-ratelimit-remaining']) === '0' && reset > 0) return reset - now / 1000;
+  if (String(headers['x-ratelimit-remaining']) === '0' && reset > 0) return reset - now;
   return undefined;
 }
 

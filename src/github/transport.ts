@@ -8,6 +8,7 @@ import {
 } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import {
+  clockOf,
   errorOfFailures,
   errorOfRequest,
   GithubError,
@@ -50,6 +51,8 @@ export interface RateLimit {
 interface GraphqlReply {
   data: object;
   failures: GraphqlFailure[];
+  /** By GitHub's clock, in Unix seconds. */
+  repliedAt: number;
 }
 
 export interface Transport {
@@ -132,7 +135,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
     if (failures.some(isRateLimit)) throw rateLimitError(headers, failures);
     const data = 'data' in body ? body.data : undefined;
     if (typeof data !== 'object' || data === null) throw errorOfFailures(failures, subject, credentials.names);
-    return { data, failures };
+    return { data, failures, repliedAt: clockOf(headers) };
   }
 
   return {

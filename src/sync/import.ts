@@ -3,6 +3,7 @@ import { drawTicket } from '../database/pull-requests.ts';
 import { beginImport, saveImportCursor, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { mostPullRequests } from '../github/client.ts';
+import { GithubError } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { createPageSize } from '../github/page-size.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
@@ -100,11 +101,21 @@ export async function importPullRequests(
         result.requests += 1;
       },
     });
+    let isStored = after !== null;
     for (let ended = false; !ended; ) {
       progress.repository = fullName(repository);
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
-      const page = await patiently(() => syncPage(after));
+      const page = await patiently(() => syncPage(after)).catch((error: unknown) => {
+        if (isStored && error instanceof GithubError && error.unknownCursor) return undefined;
+        throw error;
+      });
+      isStored = false;
+      if (page === undefined) {
+        log.warn({ repository: progress.repository }, 'GitHub does not know where the import stopped: it begins anew');
+        after = null;
+        continue;
+      }
       const count = (outcome: SyncOutcome) => [...page.outcomes.values()].filter(one => one === outcome).length;
       result.seen += page.outcomes.size + page.failed;
       result.saved += count('saved') + count('outdated');

@@ -2,7 +2,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { requestFailedSyncs } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { mostPullRequests, type PageChoice } from '../github/client.ts';
-import { GithubError } from '../github/errors.ts';
+import { GithubError, isDisturbance } from '../github/errors.ts';
 import { type PageSize, withPageSize } from '../github/page-size.ts';
 import type { ListedPullRequest } from '../github/pull-request.ts';
 import { callGithub } from './github-limits.ts';
@@ -36,10 +36,6 @@ export interface SyncedPage {
 
 /** Seconds until the sync loop tries what GitHub has just failed on. */
 const firstTry = 60;
-
-/** Why a page may fail on what is on it. */
-const mayBeContent = (error: unknown): error is GithubError =>
-  error instanceof GithubError && (error.code === 'github_failed' || error.code === 'github_timeout');
 
 /**
  * Brings in a repository's pull requests, page by page, each durable before the next is asked for. A pull request that
@@ -98,7 +94,7 @@ export function createPages(
     const failed = errors.length;
     let missing: ListedPullRequest[] = [];
     // What the credentials may not read stays so, however often it is asked for.
-    if (failed > 0 && errors.every(mayBeContent)) {
+    if (failed > 0 && errors.every(isDisturbance)) {
       const came = new Set(page.items.map(({ nodeId }) => nodeId));
       const listed = (await list(after, size).catch(() => undefined))?.items ?? [];
       missing = listed.filter(item => isWanted(item) && !came.has(item.nodeId));
@@ -135,7 +131,7 @@ export function createPages(
       try {
         return await syncPage(after);
       } catch (error) {
-        if (!mayBeContent(error)) throw error;
+        if (!isDisturbance(error)) throw error;
         const isSmallest = pageSize.current === 1;
         if (!again && !isSmallest) {
           pageSize.shrink(pageSize.current);

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
+import { isDisturbance } from '../github/errors.ts';
 
 /** Short disturbances of GitHub's are waited out this often. */
 const mostTries = 5;
@@ -21,9 +22,8 @@ export async function withPatience<Result>(
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       const limited = error.code === 'github_rate_limited';
-      const passing = error.code === 'github_failed' || error.code === 'github_timeout';
       if (!limited) failures += 1;
-      if (!limited && (!passing || failures === mostTries)) throw error;
+      if (!limited && (!isDisturbance(error) || failures === mostTries)) throw error;
       const seconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
       onWait(seconds, error.message);
       await delay(seconds * 1000, undefined, signal === undefined ? {} : { signal });

@@ -6,11 +6,10 @@ import {
   postponeReconciliation,
   saveReconciled,
 } from '../database/reconciliation.ts';
-import { saveRepositories } from '../database/repositories.ts';
+import { confirmNames, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { mostPullRequests } from '../github/client.ts';
-import type { GithubRepository } from '../github/organisation.ts';
 import { createPageSize } from '../github/page-size.ts';
 import { fullName } from './import-scope.ts';
 import { identifyOrganisation, pageRepositories } from './organisation.ts';
@@ -21,6 +20,9 @@ const retrySeconds = 60;
 
 /** Seconds by which GitHub's clock may be behind the database's. */
 const mostClockDifference = 86_400;
+
+/** Seconds for which an answer of GitHub's may lag behind its changes, and times be those of more changes to come. */
+const settlingSeconds = 60;
 
 /**
  * Heals what webhooks missed: compares the repositories of one organisation, and its login, with GitHub. One request
@@ -41,7 +43,7 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
     for (let after: string | null = null; ; ) {
       await postponeReconciliation(database.executor, comparison);
       const page = await pageRepositories(deps, identified, after);
-      await reconcileRepositories(deps, identified, comparison, page.items, page.ticket);
+      await reconcileRepositories(deps, identified, comparison, page);
       if (!page.hasNextPage) break;
       after = page.endCursor;
     }
@@ -59,8 +61,7 @@ async function reconcileRepositories(
   deps: Deps,
   organisation: Organisation,
   comparison: Comparison,
-  listed: readonly GithubRepository[],
-  ticket: number,
+  { items: listed, ticket, repliedAt }: Awaited<ReturnType<typeof pageRepositories>>,
 ): Promise<void> {
   const { database } = deps;
   const { executor } = database;
@@ -69,31 +70,25 @@ async function reconcileRepositories(
     organisation.id,
     listed.map(({ githubId }) => githubId),
   );
-  const save = (repositories: readonly GithubRepository[]) =>
-    database.transaction(transaction =>
-      saveRepositories(
-        transaction,
-        organisation.id,
-        ticket,
-        repositories.map(repository => ({ ...repository, name: fullName(repository) })),
-      ),
+  const named = listed.map(repository => ({ ...repository, name: fullName(repository) }));
+  await database.transaction(async transaction => {
+    await confirmNames(transaction, organisation.id, ticket, named);
+    await saveRepositories(
+      transaction,
+      organisation.id,
+      ticket,
+      named.filter(({ githubId }) => known.has(githubId)),
     );
-  const renamed = listed.filter(repository => {
-    const name = known.get(repository.githubId)?.name;
-    return name !== undefined && name !== fullName(repository);
   });
-  if (renamed.length > 0) await save(renamed);
-  for (const repository of listed) {
+  for (const repository of named) {
     const { pullRequestsUpdatedAt: changedAt } = repository;
-    const since = known.get(repository.githubId)?.reconciledAt ?? beginningOf(organisation);
+    const since = known.get(repository.githubId) ?? beginningOf(organisation);
     if (changedAt === null || changedAt < since) continue;
-    await save([repository]);
+    await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
     const whole = await reconcileRepository(deps, organisation, comparison, repository, since);
-    // GitHub's moments are whole seconds, and more may happen within the last one of them: it is read once more the
-    // next time, and is over only then.
-    if (whole) {
-      await saveReconciled(executor, organisation.id, repository.githubId, changedAt + (changedAt === since ? 1 : 0));
-    }
+    // GitHub's moments are whole seconds: more may happen within the last one, and the last ones are read once more.
+    const over = Math.min(changedAt + 1, repliedAt - settlingSeconds);
+    if (whole) await saveReconciled(executor, organisation.id, repository.githubId, Math.max(since, over));
   }
 }
 
@@ -105,7 +100,7 @@ async function reconcileRepository(
   deps: Deps,
   organisation: Organisation,
   comparison: Comparison,
-  repository: GithubRepository,
+  repository: { nodeId: string },
   since: number,
 ): Promise<boolean> {
   const syncPage = createPages(deps, organisation, repository, {

@@ -198,6 +198,18 @@ describe('an App', () => {
     expect((await errorOf(isFound(client))).message).toContain('not installed');
   });
 
+  test('gives up on a list of installations that does not end', async () => {
+    const { github, acme, nodeId, client } = await startApp();
+    const known = { githubId: acme.id, login: 'acme-before' };
+    const strangers = Array.from({ length: 100 }, () => ({ id: 1, account: { id: 1 } }));
+    github.fault(
+      { kind: 'reply', status: 200, body: strangers },
+      { times: Number.POSITIVE_INFINITY, when: ({ path }) => path === '/app/installations' },
+    );
+    expect((await errorOf(client.fetchPullRequests(known, [nodeId]))).message).toContain('not installed');
+    expect(github.requests.filter(({ path }) => path === '/app/installations')).toHaveLength(100);
+  });
+
   test('that is not installed says so, and works once it is', async () => {
     const { github, client } = await startApp();
     const other = github.organisation('other');

@@ -409,6 +409,30 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 230 });
   });
 
+  test('begins a repository anew, once, where GitHub no longer knows the place', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 120);
+    await interruptIn(home, 2);
+    await world.service.database.executor
+      .update(repositories)
+      .set({ importCursor: 'of a former server' })
+      .where(eq(repositories.organisationId, home.organisation.id));
+    expect(await run(home)).toMatchObject({ seen: 120, saved: 120, requests: 4 });
+    expect(await storedCount(home)).toBe(120);
+  });
+
+  test('ends where GitHub does not know a place that it has just told', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 120);
+    const refusal = { type: 'INVALID_CURSOR_ARGUMENTS', message: '`x` does not appear to be a valid cursor.' };
+    world.github.fault(
+      { kind: 'reply', status: 200, body: { data: { node: null }, errors: [{ ...refusal, path: ['node'] }] } },
+      { times: Number.POSITIVE_INFINITY, when: ({ variables }) => typeof variables.after === 'string' },
+    );
+    await expect(run(home)).rejects.toMatchObject({ code: 'github_failed' });
+    expect(pages()).toBe(2);
+  });
+
   test('reads no repository again that was finished', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 60);

@@ -12,6 +12,7 @@ import {
   apply,
   fetchedSync,
   type Home,
+  makeDue,
   newHome,
   rule,
   scoreHistory,
@@ -129,6 +130,11 @@ const authorOf = ({ acme }: Home) => {
   return author;
 };
 
+async function compare(home: Home): Promise<void> {
+  await makeDue(world.service, home);
+  await reconcileOrganisation(world.service);
+}
+
 async function deliver(event: WebhookEvent | undefined): Promise<void> {
   if (event === undefined) throw new Error('no event');
   expect(await post(world.service, event)).toMatchObject({ status: 202 });
@@ -169,23 +175,33 @@ describe('a name that changed after a fetch began', () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     await sync(world.service, home, web.openPullRequest());
-    const reconcile = async () => {
-      const { executor } = world.service.database;
-      await executor.execute(`update organisations set reconcile_due_at = now() + interval '1 hour'`);
-      await executor.execute(`update organisations set reconcile_due_at = now() where id = '${home.organisation.id}'`);
-      await reconcileOrganisation(world.service);
-    };
-    // The first ones read the pull requests of the repository, and its name with them.
-    await reconcile();
-    await reconcile();
+    // The first one reads the pull requests of the repository, and its name with them.
+    world.github.clock.advance(120);
+    await compare(home);
     const [first, second] = [web.rename('site'), web.rename('home')];
     await deliver(second);
     await deliver(first);
     expect(await repositoryNames(home)).toEqual(['site']);
     const before = world.github.count();
-    await reconcile();
+    await compare(home);
     expect(await repositoryNames(home)).toEqual(['home']);
     expect(world.github.count() - before).toBe(1);
+  });
+});
+
+describe('a repository that was called otherwise for a while', () => {
+  test('is not called so again by a fetch from then, once a comparison with GitHub has been made since', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const pullRequest = web.openPullRequest();
+    world.github.clock.advance(120);
+    await compare(home);
+    web.rename('site');
+    const early = await fetchedSync(world.service, home, pullRequest);
+    web.rename('web');
+    await compare(home);
+    expect(await early.save()).toBe('saved');
+    expect(await repositoryNames(home)).toEqual(['web']);
   });
 });
 

@@ -7,7 +7,16 @@ import { organisations, repositories } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { queryTimeout, secondaryLimit } from '../support/github/faults.ts';
-import { type Home, newHome, pagesWith, startWorld, storedPullRequests, type World, waitingSyncs } from './support.ts';
+import {
+  type Home,
+  makeDue,
+  newHome,
+  pagesWith,
+  startWorld,
+  storedPullRequests,
+  type World,
+  waitingSyncs,
+} from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -17,12 +26,7 @@ afterAll(() => world.close());
 
 /** Compares the organisation alone, whichever others of the file are due. */
 async function reconcile(home: Home): Promise<number> {
-  const { executor } = world.service.database;
-  await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
-  await executor
-    .update(organisations)
-    .set({ reconcileDueAt: sql`now()` })
-    .where(eq(organisations.id, home.organisation.id));
+  await makeDue(world.service, home);
   const before = world.github.count();
   expect(await reconcileOrganisation(world.service)).toBe(true);
   return world.github.count() - before;
@@ -35,8 +39,8 @@ async function imported(pullRequests: number) {
     repository.openPullRequest({ title: `Change ${index}` }),
   );
   await importPullRequests(world.service, home.organisation);
-  // The first comparisons read what is as young as the organisation here.
-  await reconcile(home);
+  // The first comparison reads what is as young as the organisation here.
+  world.github.clock.advance(120);
   await reconcile(home);
   return { home, repository, opened };
 }
@@ -70,6 +74,19 @@ describe('a comparison with GitHub', () => {
     opened[1]?.edit({ title: 'Second, in the same second' });
     await reconcile(home);
     expect(await titles(home)).toEqual(['First', 'Second, in the same second']);
+    opened[0]?.edit({ title: 'Third, in the same second' });
+    await reconcile(home);
+    expect(await titles(home)).toEqual(['Second, in the same second', 'Third, in the same second']);
+  });
+
+  test('reads once what was over when it began', async () => {
+    const { home, opened } = await imported(2);
+    world.github.clock.advance(60);
+    opened[0]?.edit({ title: 'Missed' });
+    world.github.clock.advance(120);
+    expect(await reconcile(home)).toBe(2);
+    expect(await reconcile(home)).toBe(1);
+    expect(await titles(home)).toContain('Missed');
   });
 
   test.each([
@@ -138,7 +155,7 @@ describe('a comparison with GitHub', () => {
       await reconcile(home);
       expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(70);
       expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: bad.id }]);
-      // The last second is looked at once more; then it is over.
+      world.github.clock.advance(120);
       await reconcile(home);
       expect(await reconcile(home)).toBe(1);
     } finally {
@@ -149,10 +166,10 @@ describe('a comparison with GitHub', () => {
   test('is not made where webhooks are disabled, and at once when they are enabled again', async () => {
     const home = await newHome(world);
     const { executor } = world.service.database;
-    await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
+    await makeDue(world.service, home);
     await executor
       .update(organisations)
-      .set({ webhooksEnabled: false, reconcileDueAt: sql`now()` })
+      .set({ webhooksEnabled: false })
       .where(eq(organisations.id, home.organisation.id));
     expect(await reconcileOrganisation(world.service)).toBe(false);
     await setWebhooksEnabled(executor, home.organisation.id, true);
@@ -198,12 +215,7 @@ describe('a comparison with GitHub', () => {
 
   test('is made by one replica at a time', async () => {
     const home = await newHome(world);
-    const { executor } = world.service.database;
-    await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
-    await executor
-      .update(organisations)
-      .set({ reconcileDueAt: sql`now()` })
-      .where(eq(organisations.id, home.organisation.id));
+    await makeDue(world.service, home);
     const replica = await world.replica();
     const made = await Promise.all([reconcileOrganisation(world.service), reconcileOrganisation(replica)]);
     expect(made.filter(Boolean)).toHaveLength(1);

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { asc, eq } from 'drizzle-orm';
+import { asc, eq, inArray, sql } from 'drizzle-orm';
 import { onTestFinished } from 'vitest';
 import { applyRuleset } from '../../src/database/rules.ts';
-import { pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
+import { organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type SyncOutcome, syncPullRequests } from '../../src/sync/pull-requests.ts';
@@ -134,6 +134,13 @@ export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
       return (await done).outcomes.get(wanted.id);
     },
   };
+}
+
+/** From now on, no organisation is due for a comparison but these. */
+export async function makeDue({ database: { executor } }: Deps, ...homes: readonly Home[]): Promise<void> {
+  await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
+  const ids = homes.map(({ organisation }) => organisation.id);
+  await executor.update(organisations).set({ reconcileDueAt: sql`now()` }).where(inArray(organisations.id, ids));
 }
 
 export function storedPullRequests({ database }: Deps, { organisation }: Home) {

@@ -137,9 +137,9 @@ export function issueCommentEvent(pullRequest: PullRequest, body: string, by: Ac
 }
 
 export function pingEvent(organisation: Organisation, hookId: number, url: string): WebhookEvent {
-  const { world, login } = organisation;
+  const { clock, world, login } = organisation;
   const hooks = `${world.apiUrl}/orgs/${login}/hooks/${hookId}`;
-  const at = isoTime(world.clock.now());
+  const at = isoTime(clock.now());
   return {
     event: 'ping',
     action: undefined,

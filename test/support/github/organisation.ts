@@ -1,10 +1,12 @@
 import type { WebhookEvent } from './events.ts';
 import { organisationPayload, userPayload } from './payloads.ts';
 import { Repository } from './repository.ts';
-import { type Account, accountOf, globalId, type World } from './world.ts';
+import { type Account, accountOf, type Clock, globalId, type World } from './world.ts';
 
 export class Organisation {
   readonly world: World;
+  /** The world's; another where what happens here is to happen at times of its own. */
+  clock: Clock;
   readonly id: number;
   readonly nodeId: string;
   login: string;
@@ -17,6 +19,7 @@ export class Organisation {
 
   constructor(world: World, login: string, name: string) {
     this.world = world;
+    this.clock = world.clock;
     this.login = login;
     this.name = name;
     this.id = world.nextId('organisation');

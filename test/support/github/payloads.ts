@@ -69,10 +69,10 @@ export function organisationPayload({ world, id, nodeId, login, avatarUrl }: Org
 
 export function repositoryPayload(repository: Repository): RepositoryPayload {
   const { organisation, id, nodeId, name, fullName, createdAt } = repository;
-  const { world } = organisation;
+  const { clock, world } = organisation;
   const url = `${world.apiUrl}/repos/${fullName}`;
   const page = `${world.webUrl}/${fullName}`;
-  const now = isoTime(world.clock.now());
+  const now = isoTime(clock.now());
   const open = repository.pullRequests.length;
   return {
     id,

@@ -95,7 +95,7 @@ export class PullRequest {
   opened: PullRequestWebhook | undefined;
 
   constructor(repository: Repository, number: number, options: PullRequestOptions) {
-    const { world, members } = repository.organisation;
+    const { clock, world, members } = repository.organisation;
     const files = options.files ?? [];
     this.repository = repository;
     this.number = number;
@@ -120,7 +120,7 @@ export class PullRequest {
     this.labels = options.labels ?? [];
     this.assignees = options.assignees ?? [];
     this.files = files;
-    this.createdAt = options.createdAt ?? world.clock.now();
+    this.createdAt = options.createdAt ?? clock.now();
     this.mergedAt = options.mergedAt ?? (this.state === 'MERGED' ? this.createdAt : null);
     this.closedAt = options.closedAt ?? this.mergedAt ?? (this.state === 'CLOSED' ? this.createdAt : null);
     this.updatedAt = options.updatedAt ?? this.closedAt ?? this.createdAt;
@@ -232,9 +232,9 @@ export class PullRequest {
 
   /** A pending one is seen by its author only: it has no time and no webhook. */
   review(author: Account | null, state: Verdict = 'COMMENTED', body = ''): PullRequestWebhook | undefined {
-    const { world } = this.repository.organisation;
+    const { clock, world } = this.repository.organisation;
     const id = world.nextId('review');
-    const submittedAt = state === 'PENDING' ? null : world.clock.now();
+    const submittedAt = state === 'PENDING' ? null : clock.now();
     const review = { id, nodeId: globalId('PRR', this.repository.id, id), author, state, body, submittedAt };
     this.reviews.push(review);
     if (submittedAt === null) return undefined;
@@ -278,7 +278,7 @@ export class PullRequest {
   }
 
   #touch() {
-    this.updatedAt = Math.max(this.updatedAt, this.repository.organisation.world.clock.now());
+    this.updatedAt = Math.max(this.updatedAt, this.repository.organisation.clock.now());
     this.repository.version++;
   }
 

@@ -21,12 +21,12 @@ export class Repository {
   readonly #sorted = new Map<PullRequestOrder, { version: number; pullRequests: PullRequest[] }>();
 
   constructor(organisation: Organisation, name: string) {
-    const { world } = organisation;
+    const { clock, world } = organisation;
     this.organisation = organisation;
     this.name = name;
     this.id = world.nextId('repository');
     this.nodeId = globalId('R', this.id);
-    this.createdAt = world.clock.now();
+    this.createdAt = clock.now();
     organisation.repositories.push(this);
     world.nodes.set(this.nodeId, this);
     this.#tell('created', {});

@@ -158,11 +158,19 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     if (request.path !== graphqlPath) return answerRest(holdings, request);
     const authority = authorities.of(request.authorization);
     if (authority?.kind !== 'reader') return { status: 401, reply: { message: 'Bad credentials' } };
-    return answerQuery(
+    const answer = answerQuery(
       { world, organisation: authority.organisation, broken: brokenBy(fault), limit },
       query,
       request.variables,
     );
+    return { ...answer, headers: { ...answer.headers, date: dateOf(request.variables.id) } };
+  }
+
+  /** By the clock of the organisation that is asked for. */
+  function dateOf(nodeId: unknown): string {
+    const node = typeof nodeId === 'string' ? world.nodes.get(nodeId) : undefined;
+    const { clock: itsClock } = node instanceof Organisation ? node : world;
+    return new Date(itsClock.now() * 1000).toUTCString();
   }
 
   server.on('request', (request, response) => {
