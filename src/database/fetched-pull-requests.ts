@@ -6,7 +6,8 @@ import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
 
 /*
  * What saving fetched pull requests needs, within the transaction that holds the organisation's ruleset version.
- * Rows are locked in the order of their GitHub ids everywhere, so that two savers never wait for each other in a ring.
+ * Stored rows are locked in the order of our ids, in which they are scored anew, too; new ones come in the order of
+ * GitHub's: two savers, or a saver and a re-scoring, hardly ever wait for each other in a ring.
  */
 
 export type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id'>;
@@ -26,7 +27,7 @@ export async function lockPullRequests(
     .select({ githubId: pullRequests.githubId, memberId: pullRequests.memberId, score: pullRequests.score })
     .from(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), inArray(pullRequests.githubId, [...githubIds])))
-    .orderBy(asc(pullRequests.githubId))
+    .orderBy(asc(pullRequests.id))
     .for('update');
   return new Map(rows.map(({ githubId, ...known }) => [githubId, known]));
 }

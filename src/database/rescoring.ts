@@ -2,6 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
+import { lockRulesetVersion } from './organisations.ts';
 import { rescoreRanges } from './schema.ts';
 
 /*
@@ -22,7 +23,8 @@ const takeSize = 4;
 const cutSize = 20;
 
 /**
- * Puts every score of the organisation in doubt. Runs in the transaction that gives the reason.
+ * Puts every score of the organisation in doubt. Runs in the transaction that gives the reason, and waits for those that
+ * score or cut: of what they are about to write it would see nothing.
  *
  * @param reason.urlsInDoubt repositories were renamed: the addresses of their pull requests follow, too
  */
@@ -31,6 +33,7 @@ export async function requestRescoring(
   organisationId: string,
   { urlsInDoubt = false }: { urlsInDoubt?: boolean } = {},
 ): Promise<void> {
+  await lockRulesetVersion(executor, organisationId, 'update');
   const replaced = await executor
     .delete(rescoreRanges)
     .where(eq(rescoreRanges.organisationId, organisationId))
@@ -69,7 +72,10 @@ export interface RescoreRange {
   urlsInDoubt: boolean;
 }
 
-/** Takes some batches for the transaction; none where none is left that others don't hold. */
+/**
+ * Takes some batches for the transaction, in the order in which pull requests are locked; none where none is left that
+ * others don't hold.
+ */
 export async function takeRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
   const { rows } = await executor.$client.query<{ from_id: string; until_id: string | null; urls: boolean }>({
     name: 'take ranges',
@@ -81,11 +87,14 @@ export async function takeRanges(executor: Executor, organisationId: string): Pr
       returning from_id, until_id, urls_in_doubt as urls`,
     values: [organisationId],
   });
-  return rows.map(row => ({ fromId: row.from_id, untilId: row.until_id, urlsInDoubt: row.urls }));
+  return rows
+    .map(row => ({ fromId: row.from_id, untilId: row.until_id, urlsInDoubt: row.urls }))
+    .sort((a, b) => (a.fromId < b.fromId ? -1 : 1));
 }
 
-/** Cuts batches off the rest, if there is one; where another is about it, waits for it. */
+/** Cuts batches off the rest, if there is one; where another is about it, waits for it. Runs in a transaction. */
 export async function cutRest(executor: Executor, organisationId: string): Promise<void> {
+  await lockRulesetVersion(executor, organisationId, 'share');
   const [rest] = await executor
     .select()
     .from(rescoreRanges)

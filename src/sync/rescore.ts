@@ -18,7 +18,7 @@ import { loadRuleset } from './rulesets.ts';
  * the ranges that another holds.
  *
  * @param organisationId undefined: of any organisation that has some
- * @returns how many were looked at; 0 where none is left, or others are at the last of them
+ * @returns how many were looked at; 0 where there was nothing in what was taken, or nothing to be taken
  */
 export async function rescoreBatch({ database, log }: Deps, organisationId?: string): Promise<number> {
   const id = organisationId ?? (await findOutdatedOrganisation(database.executor));

@@ -229,6 +229,39 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 7_999 }]);
   });
 
+  test('that is asked for anew while batches are cut off the rest comes to its end', async () => {
+    const home = await newHome(world);
+    // More than are cut at once.
+    await newStored(home, 20_001);
+    await apply(world.service, home, rule('additions'));
+    const { database } = world.service;
+    let release: () => void = () => undefined;
+    const released = new Promise<void>(resolve => {
+      release = resolve;
+    });
+    let cutting: Promise<void> | undefined;
+    await new Promise<void>((resolve, reject) => {
+      cutting = database.transaction(async executor => {
+        await cutRest(executor, home.organisation.id);
+        resolve();
+        await released;
+      });
+      cutting.catch(reject);
+    });
+    const applying = apply(world.service, home, rule('additions + 1'));
+    const waiting = async () => {
+      const { rows } = await database.executor.execute(
+        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length;
+    };
+    await expect.poll(waiting, { interval: 5, timeout: 10_000 }).toBe(1);
+    release();
+    await Promise.all([cutting, applying]);
+    await rescore(home);
+    expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
+  });
+
   test('takes any organisation that has something to do', async () => {
     const home = await newHome(world);
     await newStored(home, 2);
