@@ -129,7 +129,9 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
     notes.push('≤ is an upper bound: a part of these is here already, by an import that was interrupted.');
   }
   notes.push(describeBudget(estimate));
-  notes.push(`Time is reckoned with 3 seconds a request. Nothing was saved; this took ${counted(asked, 'request')}.`);
+  notes.push(
+    `Time is reckoned with 3 seconds a request. Nothing was imported; this took ${counted(asked, 'request')}.`,
+  );
   if (repositories.length === 0)
     return { json, text: ['There is nothing to bring in.', ...notes.slice(0, -2)].join('\n') };
 

@@ -56,16 +56,19 @@ export function organisationCommands(program: Command, context: Context): void {
             throw new CommandError(`The organisation ${login} is there already${renamed}.`);
           }
           const added = await database.transaction(async executor => {
-            if (profile !== undefined) await releaseLogin(executor, ticket, profile.login);
-            return addOrganisation(executor, {
+            if (profile !== undefined) await releaseLogin(executor, ticket, profile);
+            const organisation = await addOrganisation(executor, {
               login: profile?.login ?? login,
               githubId: profile?.githubId ?? null,
               nodeId: profile?.nodeId ?? null,
               name: options.name ?? profile?.name ?? login,
               photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
+              fetchTicket: ticket,
             });
+            // Within the transaction, which then has taken no login away either.
+            if (organisation === undefined) throw new CommandError(`The organisation ${login} is there already.`);
+            return organisation;
           });
-          if (added === undefined) throw new CommandError(`The organisation ${login} is there already.`);
           return {
             json: represent(added),
             text: `Added ${added.login}. Next, add a user: ${context.program} user add --organisation ${added.login} --name NAME --email EMAIL`,

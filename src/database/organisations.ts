@@ -1,5 +1,6 @@
 import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
 import { ServiceError } from '../errors.ts';
+import type { GithubIdentity } from '../github/organisation.ts';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { organisations } from './schema.ts';
@@ -9,15 +10,15 @@ export type Organisation = typeof organisations.$inferSelect;
 /** One that GitHub has told the ids of. */
 export type IdentifiedOrganisation = Organisation & { githubId: number; nodeId: string };
 
-/** What GitHub tells of an organisation. The ids stay what they are; the login can be given up and taken by others. */
-type Identity = Pick<IdentifiedOrganisation, 'githubId' | 'nodeId' | 'login'>;
-
 const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${login})`;
 
 /** Undefined where an organisation of that login is there already. */
 export async function addOrganisation(
   executor: Executor,
-  values: { login: string; githubId: number | null; nodeId?: string | null; name: string; photoUrl: string },
+  values: Pick<
+    typeof organisations.$inferInsert,
+    'login' | 'githubId' | 'nodeId' | 'name' | 'photoUrl' | 'fetchTicket'
+  >,
 ): Promise<Organisation | undefined> {
   const [added] = await executor
     .insert(organisations)
@@ -64,7 +65,7 @@ export async function saveGithubIdentity(
   executor: Executor,
   id: string,
   ticket: number,
-  { githubId, nodeId, login }: Identity,
+  { githubId, nodeId, login }: GithubIdentity,
 ): Promise<boolean> {
   const concerned = await executor
     .select()
@@ -83,7 +84,7 @@ export async function saveGithubIdentity(
   const own = concerned.find(each => each.id === id);
   const isOutdated = concerned.some(({ fetchTicket }) => fetchTicket > ticket);
   const isRenamed = !isOutdated && own?.login !== login;
-  if (isRenamed && others.length > 0) await releaseLogin(executor, ticket, login);
+  if (isRenamed && others.length > 0) await releaseLogin(executor, ticket, { githubId, login });
   // Also of the login that it has already: an earlier answer may be on its way, from when it had another for a while.
   await executor
     .update(organisations)
@@ -93,12 +94,16 @@ export async function saveGithubIdentity(
 }
 
 /**
- * The organisation that has the login here is another one than GitHub says: it must have been renamed. Until the
- * comparison that it is made due for tells its new login, it goes by one that GitHub gives to nobody.
+ * Takes the login away from an organisation here that is another one than GitHub's: it must have been renamed. Until
+ * the comparison that it is made due for tells its new login, it goes by one that GitHub gives to nobody.
  *
  * @param ticket drawn before GitHub was asked: what a later fetch found stays
  */
-export async function releaseLogin(executor: Executor, ticket: number, login: string): Promise<void> {
+export async function releaseLogin(
+  executor: Executor,
+  ticket: number,
+  { githubId, login }: Pick<GithubIdentity, 'githubId' | 'login'>,
+): Promise<void> {
   await executor
     .update(organisations)
     .set({
@@ -106,7 +111,13 @@ export async function releaseLogin(executor: Executor, ticket: number, login: st
       fetchTicket: ticket,
       reconcileDueAt: sql`now()`,
     })
-    .where(and(hasLogin(login), lte(organisations.fetchTicket, ticket)));
+    .where(
+      and(
+        hasLogin(login),
+        sql`${organisations.githubId} is distinct from ${githubId}`,
+        lte(organisations.fetchTicket, ticket),
+      ),
+    );
 }
 
 export async function getOrganisation(executor: Executor, id: string): Promise<Organisation> {

@@ -2,8 +2,8 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { organisations, repositories } from './schema.ts';
 
-/** Seconds for which a claimed organisation is left alone by the other replicas; renewed with each page. */
-const leaseSeconds = 10;
+/** Seconds for which a claimed organisation is left alone by the other replicas; renewed while the work goes on. */
+export const leaseSeconds = 8;
 
 /** An organisation that the caller compares. */
 export interface Comparison {
@@ -49,7 +49,7 @@ export async function postponeReconciliation(
   comparison.leasedUntil = rows[0]?.due_at ?? leasedUntil;
 }
 
-/** Up to which of GitHub's moments, in Unix seconds, those of the repositories that are known were compared, by GitHub id. */
+/** Up to which of GitHub's moments, in Unix seconds, the known ones of the repositories were compared, by GitHub id. */
 export async function findReconciled(
   executor: Executor,
   organisationId: string,

@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
@@ -12,6 +12,10 @@ export interface RepositoryValues {
   /** `owner/name` */
   name: string;
 }
+
+/** As one parameter: a statement takes 65,535 at most, and an organisation may have more repositories. */
+const isOneOf = (githubIds: readonly number[]) =>
+  sql`${repositories.githubId} = any(${sql.param([...githubIds])}::bigint[])`;
 
 export interface StoredRepository {
   id: string;
@@ -43,7 +47,7 @@ export async function saveRepositories(
   const known = await executor
     .select()
     .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.githubId, githubIds)));
+    .where(and(eq(repositories.organisationId, organisationId), isOneOf(githubIds)));
   const found = new Map<number, StoredRepository>(known.map(({ githubId, id, name }) => [githubId, { id, name }]));
   const rowOf = new Map(known.map(row => [row.githubId, row]));
   const changed = wanted.filter(value => {
@@ -91,8 +95,8 @@ export async function saveRepositories(
 }
 
 /**
- * Notes that those that GitHub calls as they are stored were still called so: an earlier answer may be on its way, from
- * when they had another name for a while.
+ * Moves the tickets of those whose names GitHub has just told as they are stored: an answer to an earlier question, from
+ * when they had other names for a while, may still be on its way.
  *
  * @param ticket drawn before GitHub was asked
  */
@@ -144,7 +148,7 @@ export async function findImportPlaces(
       beganAt: repositories.importedAt,
     })
     .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.githubId, [...githubIds])));
+    .where(and(eq(repositories.organisationId, organisationId), isOneOf(githubIds)));
   const interrupted = rows.flatMap(({ cursor, beganAt }) => (cursor === null ? [] : [beganAt?.getTime() ?? 0]));
   const since = Math.min(...interrupted);
   return new Map(
@@ -164,12 +168,12 @@ export async function beginImport(
 ): Promise<Map<number, ImportPlace>> {
   const saved = await saveRepositories(executor, organisationId, ticket, values);
   const places = await findImportPlaces(executor, organisationId, [...saved.keys()]);
-  const fresh = [...places.values()].flatMap(({ id, begun }) => (begun ? [] : [id]));
+  const fresh = [...places].flatMap(([githubId, { begun }]) => (begun ? [] : [githubId]));
   if (fresh.length > 0) {
     await executor
       .update(repositories)
       .set({ importCursor: atTheStart, importedAt: sql`now()` })
-      .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.id, fresh)));
+      .where(and(eq(repositories.organisationId, organisationId), isOneOf(fresh)));
   }
   return places;
 }

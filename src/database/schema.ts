@@ -55,7 +55,7 @@ const organisationId = () =>
 
 /**
  * Drawn before the fetch, or by the webhook, that GitHub's names in the row came from: what an older one found changes
- * nothing. What finds a row as it is leaves it, and its ticket.
+ * nothing. What finds a row as it is leaves it, and its ticket, but for comparisons with GitHub, which move that.
  */
 const fetchTicket = () => bigint('fetch_ticket', { mode: 'number' }).notNull().default(0);
 

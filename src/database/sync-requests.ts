@@ -87,8 +87,8 @@ const held = (organisationId: string, requests: readonly ClaimedRequest[]) =>
     where organisation_id = ${organisationId} order by github_id for update of sync_requests)`;
 
 /**
- * Those that were asked for again since they were claimed are due already, and stay so. So do those that were put off or
- * parked while this was on its way: no lease goes as far.
+ * Those that were asked for again since they were claimed are due already, and stay so. So do those that were put off by
+ * more than a lease, or parked, while this was on its way.
  */
 export async function renewLeases(
   executor: Executor,

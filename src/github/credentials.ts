@@ -1,7 +1,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
-import { id, list } from './reading.ts';
+import { id, list, optionalId } from './reading.ts';
 
 export interface GithubConfig {
   /** REST base, such as `https://github.example.com/api/v3`; undefined for github.com. GraphQL's is derived from it. */
@@ -118,7 +118,7 @@ function appCredentials(
   async function findInstallation({ login, githubId }: OrganisationReference): Promise<unknown> {
     client ??= createAppClient();
     const octokit = await client;
-    const isOwn = (installation: unknown) => !githubId || id(installation, 'account.id') === githubId;
+    const isOwn = (installation: unknown) => !githubId || optionalId(installation, 'account.id') === githubId;
     try {
       const { data } = await octokit.request('GET /orgs/{org}/installation', { org: login });
       if (isOwn(data)) return data;

@@ -39,7 +39,7 @@ export interface ImportEstimate {
   budget: ChosenRepositories['budget'];
 }
 
-/** What an import would take. It asks GitHub for the list of repositories, a hundred in a request, and saves nothing. */
+/** What an import would take. It asks GitHub for the list of repositories, a hundred in a request, and imports nothing. */
 export async function estimateImport(
   deps: Deps,
   unidentified: Organisation,

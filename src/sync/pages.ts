@@ -18,8 +18,8 @@ export interface PagesOptions {
   pageSize: PageSize;
   /** Pull requests in a row that are passed over before GitHub, not they, is taken for the cause. */
   mostPassedOver: number;
-  /** Called before each request. */
-  onRequest: () => unknown;
+  /** Told of each request. */
+  onRequest?: () => void;
 }
 
 /** What came of one page. */
@@ -61,7 +61,7 @@ export function createPages(
   const list = async (after: string | null, size: number) => {
     const choice: PageChoice = { order, after, pageSize: size };
     return callGithub(deps, organisation, async () => {
-      await onRequest();
+      onRequest?.();
       return github.listPullRequests(organisation, repository.nodeId, choice);
     });
   };
@@ -78,7 +78,7 @@ export function createPages(
     const { reply, outcomes } = await withPageSize(pageSize, mostPullRequests, asked => {
       size = asked;
       return syncPullRequests(deps, organisation, async () => {
-        await onRequest();
+        onRequest?.();
         const choice: PageChoice = { order, after, pageSize: asked };
         const page = await github.pagePullRequests(organisation, repository.nodeId, choice);
         return { page, pullRequests: (page?.items ?? []).filter(isWanted) };

@@ -1,8 +1,8 @@
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import {
-  type Comparison,
   claimReconciliation,
   findReconciled,
+  leaseSeconds,
   postponeReconciliation,
   saveReconciled,
 } from '../database/reconciliation.ts';
@@ -21,7 +21,7 @@ const retrySeconds = 60;
 /** Seconds by which GitHub's clock may be behind the database's. */
 const mostClockDifference = 86_400;
 
-/** Seconds for which an answer of GitHub's may lag behind its changes, and times be those of more changes to come. */
+/** Seconds after which GitHub shows all changes of a moment: within it there may be more, and answers may lag behind. */
 const settlingSeconds = 60;
 
 /**
@@ -38,12 +38,23 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
   const organisation = await getOrganisation(database.executor, comparison.organisationId);
   // Jitter keeps organisations that were added together from being compared together.
   let seconds = config.reconcileInterval * (0.9 + 0.2 * Math.random());
+  // One after the other: each renews what the one before it set.
+  let renewed: Promise<unknown> = Promise.resolve();
+  const renewal = setInterval(
+    () => {
+      renewed = renewed
+        .then(() => postponeReconciliation(database.executor, comparison))
+        .catch((error: unknown) =>
+          log.warn({ err: error }, 'a lease was not renewed; another replica may compare the same organisation'),
+        );
+    },
+    (leaseSeconds * 1000) / 3,
+  );
   try {
     const identified = await identifyOrganisation(deps, organisation);
     for (let after: string | null = null; ; ) {
-      await postponeReconciliation(database.executor, comparison);
       const page = await pageRepositories(deps, identified, after);
-      await reconcileRepositories(deps, identified, comparison, page);
+      await reconcileRepositories(deps, identified, page);
       if (!page.hasNextPage) break;
       after = page.endCursor;
     }
@@ -52,6 +63,8 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
     if (!(error instanceof ServiceError)) throw error;
     log.warn({ organisation: organisation.login, seconds, reason: error.message }, 'the comparison with GitHub waits');
   } finally {
+    clearInterval(renewal);
+    await renewed;
     await postponeReconciliation(database.executor, comparison, seconds);
   }
   return true;
@@ -60,7 +73,6 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
 async function reconcileRepositories(
   deps: Deps,
   organisation: Organisation,
-  comparison: Comparison,
   { items: listed, ticket, repliedAt }: Awaited<ReturnType<typeof pageRepositories>>,
 ): Promise<void> {
   const { database } = deps;
@@ -85,7 +97,7 @@ async function reconcileRepositories(
     const since = known.get(repository.githubId) ?? beginningOf(organisation);
     if (changedAt === null || changedAt < since) continue;
     await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
-    const whole = await reconcileRepository(deps, organisation, comparison, repository, since);
+    const whole = await reconcileRepository(deps, organisation, repository, since);
     // GitHub's moments are whole seconds: more may happen within the last one, and the last ones are read once more.
     const over = Math.min(changedAt + 1, repliedAt - settlingSeconds);
     if (whole) await saveReconciled(executor, organisation.id, repository.githubId, Math.max(since, over));
@@ -99,7 +111,6 @@ const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTim
 async function reconcileRepository(
   deps: Deps,
   organisation: Organisation,
-  comparison: Comparison,
   repository: { nodeId: string },
   since: number,
 ): Promise<boolean> {
@@ -107,7 +118,6 @@ async function reconcileRepository(
     since,
     pageSize: createPageSize(mostPullRequests),
     mostPassedOver: Number.POSITIVE_INFINITY,
-    onRequest: () => postponeReconciliation(deps.database.executor, comparison),
   });
   let whole = true;
   for (let after: string | null = null; ; ) {

@@ -4,6 +4,7 @@ import {
   type ClaimedRequest,
   claimSyncRequests,
   completeSyncRequests,
+  countSyncRequests,
   type Deferral,
   deferSyncRequests,
   endFetchedRequests,
@@ -141,8 +142,8 @@ const isEverybodys = (error: unknown): boolean =>
 
 /**
  * Whether other pull requests of the organisation can be synced at this moment, so that what fails is these requests'
- * own: tried once they have failed often enough for it to matter. Where there are no others, it is whether GitHub tells
- * of the organisation itself. While GitHub is down, for however long, it is false.
+ * own: tried once they have failed often enough for it to matter. Where it is the only one that there is, it is whether
+ * GitHub tells of the organisation itself. While GitHub is down, for however long, it is false.
  */
 async function doOthersSucceed(
   deps: Deps,
@@ -153,6 +154,7 @@ async function doOthersSucceed(
   const others = await findSettledPullRequests(deps.database.executor, organisation.id, mostOthers);
   try {
     if (others.length > 0) return hasFound(await sync(deps, organisation, others));
+    if ((await countSyncRequests(deps.database.executor, organisation.id)).waiting > 1) return false;
     const profile = await callGithub(deps, organisation, () => deps.github.findOrganisation(organisation));
     return profile !== undefined;
   } catch (error) {

@@ -137,7 +137,7 @@ const followMember = (payload: object, change: 'came' | 'left'): Effect => {
     saveMembership(executor, id, await drawTicket(executor), { githubId, login, photoUrl }, change);
 };
 
-/** What the small events bring about at once, by event and action. */
+/** What is done, or asked for, within the delivery of the small events; by event and action. */
 const effects = new Map<string, (payload: object) => Effect>([
   [
     'organization renamed',

@@ -201,7 +201,7 @@ describe('an App', () => {
   test('gives up on a list of installations that does not end', async () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme-before' };
-    const strangers = Array.from({ length: 100 }, () => ({ id: 1, account: { id: 1 } }));
+    const strangers = Array.from({ length: 100 }, (_, index) => ({ id: 1, account: index === 0 ? null : { id: 1 } }));
     github.fault(
       { kind: 'reply', status: 200, body: strangers },
       { times: Number.POSITIVE_INFINITY, when: ({ path }) => path === '/app/installations' },
