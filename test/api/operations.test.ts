@@ -240,7 +240,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
       expect(metrics['pullscore_github_rate_limit_points{organisation=""}']).toBe(5_000);
     }
     proxy.accept();
-    await expect.poll(async () => (await scrape(replica)).pullscore_rescore_ranges, { timeout: 10_000 }).toBe(0);
+    await expect.poll(async () => (await scrape(replica)).pullscore_rescore_ranges).toBe(0);
   });
 });
 

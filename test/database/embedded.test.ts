@@ -180,10 +180,8 @@ describe('recovery', () => {
     const database = await joinAt(shared);
     const busy = query(database.url, 'SELECT count(*) FROM generate_series(1, 1e12::bigint) WHERE random() < 0');
     const failure = busy.catch((error: Error) => error);
-    await vi.waitFor(async () => {
-      const active = "SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE '%generate_series%'";
-      expect(await query(database.url, active)).toBeGreaterThan(1);
-    });
+    const active = "SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE '%generate_series%'";
+    await expect.poll(() => query(database.url, active)).toBeGreaterThan(1);
     const killed = serverOf(database);
     process.kill(killed, 'SIGKILL');
     expect(await failure).toBeInstanceOf(Error);

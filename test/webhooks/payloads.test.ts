@@ -129,7 +129,8 @@ describe('a signed payload', () => {
     await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
   });
 
-  test('of whatever form is never a failure of ours', async () => {
+  // Another try draws other ones, and what the first complained of would be lost.
+  test('of whatever form is never a failure of ours', { retry: 0 }, async () => {
     const id = fc.oneof(fc.integer(), fc.constantFrom(1, 5, 2 ** 40, 'x', null), fc.float());
     const word = fc.oneof(
       fc.string(),
