@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
+import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { signature } from '../support/github/webhooks.ts';
 import { type Scene, startScene } from '../support/scene.ts';
@@ -101,11 +102,13 @@ describe('a deleted pull request', () => {
     const { id } = (await find(source)) ?? {};
     scene.github.clock.advance(1);
     source.edit({ title: 'Newer' });
-    scene.github.fault({ kind: 'delay', milliseconds: 300 });
+    const reply = createLatch();
+    scene.github.fault({ kind: 'hold', until: reply.released });
     const asked = scene.github.count();
     const syncing = scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token);
     await expect.poll(() => scene.github.count()).toBe(asked + 1);
     expect((await remove(id)).status).toBe(200);
+    reply.release();
     const { status, body } = await syncing;
     expect([status, body.message]).toEqual([404, 'The pull request was deleted meanwhile.']);
     expect(await find(source)).toBeUndefined();

@@ -1,13 +1,14 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
+import { leaseSeconds } from '../../src/database/reconciliation.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
-import { queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { createLatch, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import {
+  compare,
   type Home,
   makeDue,
   newHome,
@@ -23,14 +24,7 @@ beforeAll(async () => {
   world = await startWorld({ RECONCILE_INTERVAL: '900' });
 });
 afterAll(() => world.close());
-
-/** Compares the organisation alone, whichever others of the file are due. */
-async function reconcile(home: Home): Promise<number> {
-  await makeDue(world.service, home);
-  const before = world.github.count();
-  expect(await reconcileOrganisation(world.service)).toBe(true);
-  return world.github.count() - before;
-}
+afterEach(() => world.github.clearFaults());
 
 async function imported(pullRequests: number) {
   const home = await newHome(world);
@@ -41,7 +35,7 @@ async function imported(pullRequests: number) {
   await importPullRequests(world.service, home.organisation);
   // The first comparison reads what is as young as the organisation here.
   world.github.clock.advance(120);
-  await reconcile(home);
+  await compare(world, home);
   return { home, repository, opened };
 }
 
@@ -50,7 +44,7 @@ const titles = async (home: Home) => (await storedPullRequests(world.service, ho
 describe('a comparison with GitHub', () => {
   test('costs one request where nothing has changed', async () => {
     const { home } = await imported(60);
-    expect(await reconcile(home)).toBe(1);
+    expect(await compare(world, home)).toBe(1);
   });
 
   test('brings in what no webhook told of, closed pull requests included, fifty for a request', async () => {
@@ -59,7 +53,7 @@ describe('a comparison with GitHub', () => {
     for (const pullRequest of opened.slice(0, 120)) pullRequest.edit({ title: `Edited ${pullRequest.number}` });
     opened[3]?.close();
     repository.openPullRequest({ title: 'Opened during the outage' });
-    expect(await reconcile(home)).toBe(1 + Math.ceil(122 / 50));
+    expect(await compare(world, home)).toBe(1 + Math.ceil(122 / 50));
     const stored = await storedPullRequests(world.service, home);
     expect(stored.filter(({ title }) => title.startsWith('Edited'))).toHaveLength(120);
     expect(stored.find(({ number }) => number === opened[3]?.number)?.state).toBe('closed');
@@ -70,12 +64,12 @@ describe('a comparison with GitHub', () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'First' });
-    await reconcile(home);
+    await compare(world, home);
     opened[1]?.edit({ title: 'Second, in the same second' });
-    await reconcile(home);
+    await compare(world, home);
     expect(await titles(home)).toEqual(['First', 'Second, in the same second']);
     opened[0]?.edit({ title: 'Third, in the same second' });
-    await reconcile(home);
+    await compare(world, home);
     expect(await titles(home)).toEqual(['Second, in the same second', 'Third, in the same second']);
   });
 
@@ -84,8 +78,8 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
     world.github.clock.advance(120);
-    expect(await reconcile(home)).toBe(2);
-    expect(await reconcile(home)).toBe(1);
+    expect(await compare(world, home)).toBe(2);
+    expect(await compare(world, home)).toBe(1);
     expect(await titles(home)).toContain('Missed');
   });
 
@@ -99,7 +93,7 @@ describe('a comparison with GitHub', () => {
       world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
       const home = await newHome(world);
       home.acme.repository('web').openPullRequest({ title: 'Missed' });
-      await reconcile(home);
+      await compare(world, home);
       world.github.clock.set(before);
       expect(await titles(home)).toEqual(['Missed']);
     },
@@ -117,11 +111,11 @@ describe('a comparison with GitHub', () => {
       .update(repositories)
       .set({ reconciledAt: null })
       .where(eq(repositories.organisationId, home.organisation.id));
-    await reconcile(home);
+    await compare(world, home);
     expect(await storedPullRequests(world.service, home)).toHaveLength(2);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Anew' });
-    await reconcile(home);
+    await compare(world, home);
     expect(await titles(home)).toEqual(['Anew', 'Anew', 'Anew']);
   });
 
@@ -130,37 +124,33 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
     world.github.fault(secondaryLimit('1'), { times: 1 });
-    await reconcile(home);
+    await compare(world, home);
     const [organisation] = await world.service.database.executor
       .select({ seconds: sql<number>`extract(epoch from reconcile_due_at - now())::float8` })
       .from(organisations)
       .where(eq(organisations.id, home.organisation.id));
     expect(organisation?.seconds).toBeLessThan(5);
     await world.service.database.executor.execute(sql`delete from github_limits`);
-    await reconcile(home);
+    await compare(world, home);
     expect(await titles(home)).toContain('Missed');
   });
 
   test('is not held up by a pull request that GitHub can never serve whole, which is left to the loop', async () => {
     const { home, opened } = await imported(70);
     const other = home.acme.repository('zoo').openPullRequest();
-    await reconcile(home);
-    await reconcile(home);
+    await compare(world, home);
+    await compare(world, home);
     world.github.clock.advance(60);
     for (const pullRequest of [...opened, other]) pullRequest.edit({ title: 'Missed' });
     const [, , , bad] = opened;
     if (bad === undefined) throw new Error('none');
     world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: pagesWith(bad) });
-    try {
-      await reconcile(home);
-      expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(70);
-      expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: bad.id }]);
-      world.github.clock.advance(120);
-      await reconcile(home);
-      expect(await reconcile(home)).toBe(1);
-    } finally {
-      world.github.clearFaults();
-    }
+    await compare(world, home);
+    expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(70);
+    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: bad.id }]);
+    world.github.clock.advance(120);
+    await compare(world, home);
+    expect(await compare(world, home)).toBe(1);
   });
 
   test('is not made where webhooks are disabled, and at once when they are enabled again', async () => {
@@ -181,20 +171,24 @@ describe('a comparison with GitHub', () => {
     const { executor } = world.service.database;
     world.github.clock.advance(60);
     const before = world.github.count();
-    world.github.fault({ kind: 'late', milliseconds: 200 }, { when: ({ operation }) => operation === 'Repositories' });
-    const underway = reconcile(home);
-    while (world.github.count() === before) await delay(5);
+    const reply = createLatch();
+    world.github.fault(
+      { kind: 'late', until: reply.released },
+      { when: ({ operation }) => operation === 'Repositories' },
+    );
+    const underway = compare(world, home);
+    await expect.poll(() => world.github.count(), { interval: 5 }).toBe(before + 1);
     opened[0]?.edit({ title: 'Missed' });
     await setWebhooksEnabled(executor, home.organisation.id, true);
+    reply.release();
     await underway;
     expect(await titles(home)).not.toContain('Missed');
     expect(await reconcileOrganisation(world.service)).toBe(true);
     expect(await titles(home)).toContain('Missed');
   });
 
-  test('renews its lease with each page of repositories, so that no other replica begins one', async () => {
+  test('renews its lease while GitHub takes its time, so that no other replica begins one', async () => {
     const home = await newHome(world);
-    for (let index = 0; index < 101; index += 1) home.acme.repository(`repository-${index}`);
     const { executor } = world.service.database;
     const leasedUntil = async () => {
       const [organisation] = await executor
@@ -204,13 +198,19 @@ describe('a comparison with GitHub', () => {
       return organisation?.dueAt.getTime() ?? 0;
     };
     const before = world.github.count();
-    world.github.fault({ kind: 'delay', milliseconds: 150 }, { times: 2 });
-    const underway = reconcile(home);
-    while (world.github.count() === before) await delay(5);
+    const reply = createLatch();
+    world.github.fault({ kind: 'hold', until: reply.released });
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const underway = compare(world, home);
+    await expect.poll(() => world.github.count(), { interval: 5 }).toBe(before + 1);
     const first = await leasedUntil();
-    while (world.github.count() === before + 1) await delay(5);
-    expect(await leasedUntil()).toBeGreaterThan(first);
-    expect(await underway).toBe(2);
+    vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
+    await expect.poll(leasedUntil).toBeGreaterThan(first);
+    // Had it ended, by the time limit of its request, it would be due later than that.
+    expect(await leasedUntil()).toBeLessThan(first + 2_000 * leaseSeconds);
+    reply.release();
+    expect(await underway).toBe(1);
   });
 
   test('is made by one replica at a time', async () => {

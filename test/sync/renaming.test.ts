@@ -1,18 +1,20 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findOrganisation, getOrganisation } from '../../src/database/organisations.ts';
+import { findOrganisation, getOrganisation, releaseLogin } from '../../src/database/organisations.ts';
+import { drawTicket } from '../../src/database/pull-requests.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport } from '../../src/sync/import-estimate.ts';
-import { startLoops } from '../../src/sync/loops.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
+import { createLatch } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { webhookSecret } from '../support/service.ts';
 import {
   apply,
+  compare,
   fetchedSync,
   type Home,
   makeDue,
@@ -38,11 +40,6 @@ const loginOf = async (home: Home) => (await now(home)).login;
 /** Compares whoever is due, until nobody is. @returns how many comparisons there were */
 async function compareDue(): Promise<number> {
   for (let made = 0; ; made += 1) if (!(await reconcileOrganisation(world.service))) return made;
-}
-
-async function compare(home: Home): Promise<void> {
-  await makeDue(world.service, home);
-  await compareDue();
 }
 
 const deliver = async (event: WebhookEvent) => (await world.github.deliver(hookUrl, webhookSecret, event)).status;
@@ -80,11 +77,9 @@ describe('an organisation that is renamed on GitHub', () => {
     await apply(world.service, home, rule('7', `starts_with(repository, "${login}/")`));
     await sync(world.service, home, ...opened);
     world.github.clock.advance(120);
-    await compare(home);
+    await compare(world, home);
     home.acme.rename(login);
-    const before = world.github.count();
-    await compare(home);
-    expect(world.github.count() - before).toBe(1);
+    expect(await compare(world, home)).toBe(1);
     expect(await loginOf(home)).toBe(login);
     expect(await repositoryNames(home)).toEqual([`${login}/lib`, `${login}/web`]);
     await rescore(home);
@@ -101,9 +96,18 @@ describe('an organisation that is renamed on GitHub', () => {
     home.acme.rename(`${login}-for-a-while`);
     const early = await fetchedSync(world.service, home, pullRequest);
     home.acme.rename(login);
-    await compare(home);
+    await compare(world, home);
     await early.save();
     expect(await loginOf(home)).toBe(login);
+  });
+
+  test('is not taken for one that must have been renamed by an adding of its own, begun before it was there', async () => {
+    const home = await newHome(world);
+    const { database } = world.service;
+    const ticket = await drawTicket(database.executor);
+    const profile = { githubId: home.acme.id, login: home.acme.login };
+    await database.transaction(executor => releaseLogin(executor, ticket, profile));
+    expect(await loginOf(home)).toBe(home.acme.login);
   });
 
   test('is followed by each of an import, its estimate, a look at members and a fetch of a pull request', async () => {
@@ -136,7 +140,7 @@ describe('an organisation that is renamed on GitHub', () => {
     const { repositories: estimated } = await estimateImport(world.service, home.organisation);
     expect(estimated.map(({ repository }) => repository)).toEqual([`${login}-now/web`]);
     expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 0 });
-    await compare(home);
+    await compare(world, home);
     expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual([own.id]);
     expect(await repositoryNames(home)).toEqual([`${login}-now/web`]);
     await expect(
@@ -157,29 +161,19 @@ describe('an organisation that is renamed on GitHub', () => {
     }
   });
 
-  test('is followed by the loops at once when the webhook comes', async () => {
-    const home = await newHome(world);
-    await makeDue(world.service);
-    const loops = startLoops(world.service);
-    try {
-      expect(await deliver(home.acme.rename(`${home.acme.login}-now`))).toBe(202);
-      await expect.poll(() => loginOf(home), { timeout: 5_000 }).toBe(home.acme.login);
-    } finally {
-      await loops.stop();
-    }
-  });
-
   test('keeps its new login where an answer from before the renaming comes after it', async () => {
     const home = await newHome(world);
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
     home.acme.rename(`${login}-b`);
-    world.github.fault({ kind: 'late', milliseconds: 200 }, { when: ({ operation }) => operation === 'Members' });
+    const reply = createLatch();
+    world.github.fault({ kind: 'late', until: reply.released }, { when: ({ operation }) => operation === 'Members' });
     const before = world.github.count();
     const late = syncMembers(world.service, home.organisation);
     await expect.poll(() => world.github.count(), { interval: 5 }).toBeGreaterThan(before);
     home.acme.rename(`${login}-c`);
     await sync(world.service, home, pullRequest);
+    reply.release();
     await late;
     expect(await loginOf(home)).toBe(`${login}-c`);
     expect(await repositoryNames(home)).toEqual([`${login}-c/web`]);
@@ -243,7 +237,9 @@ describe('two organisations of ours', () => {
     const { login } = one.acme;
     one.acme.rename(`${login}-now`);
     two.acme.rename(login);
-    await compare(two);
+    await compare(world, two);
+    // The other one has become due by that.
+    expect(await compareDue()).toBe(1);
     expect(await Promise.all([one, two].map(loginOf))).toEqual([`${login}-now`, login]);
   });
 });
@@ -261,11 +257,9 @@ describe('an organisation whose node id is not known yet', () => {
 
   test('is identified by its login, once', async () => {
     const home = await unidentified({ githubId: null });
-    const before = world.github.count();
-    await compare(home);
+    expect(await compare(world, home)).toBe(2);
     expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: home.acme.nodeId });
-    await compare(home);
-    expect(world.github.count() - before).toBe(3);
+    expect(await compare(world, home)).toBe(1);
   });
 
   test('is not taken for the one that has its login now; a pull request of its own tells the new one', async () => {
@@ -300,7 +294,7 @@ describe('an organisation whose node id is not known yet', () => {
     await expect(syncMembers(world.service, await now(twin))).rejects.toThrow(
       `GitHub's organisation ${former}-now is tracked here already, as ${former}: use that one.`,
     );
-    await compare(known);
+    await compare(world, known);
     expect(await findOrganisation(world.service.database.executor, `${former}-now`)).toMatchObject({
       id: known.organisation.id,
     });

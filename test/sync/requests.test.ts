@@ -66,7 +66,7 @@ async function waiting({ organisation }: Home) {
 }
 
 /** As if the time had passed. */
-const makeDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
+const makeRequestsDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
 
 async function deliveryStates({ organisation }: Home): Promise<string[]> {
   const rows = await world.service.database.executor
@@ -82,7 +82,7 @@ async function untilIdle(worker = work): Promise<void> {
 
 async function fail(times: number): Promise<void> {
   for (let turn = 0; turn < times; turn += 1) {
-    await makeDue();
+    await makeRequestsDue();
     await untilIdle();
   }
 }
@@ -161,7 +161,7 @@ describe('pending pull requests', () => {
     await request(home, ...open(home, 130));
     const { database } = world.service;
     for (const setting of ['on', 'off']) {
-      await makeDue();
+      await makeRequestsDue();
       await database.transaction(async transaction => {
         for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
           await transaction.execute(sql.raw(`set local ${way} = ${setting}`));
@@ -179,7 +179,7 @@ describe('a fetch that fails', () => {
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
     const waits: number[] = [];
     for (let turn = 1; turn <= 7; turn += 1) {
-      await makeDue();
+      await makeRequestsDue();
       expect(await work()).toBe(true);
       const rows = await waiting(home);
       // GitHub's failures count as far as the longest wait, and no further.
@@ -193,7 +193,7 @@ describe('a fetch that fails', () => {
     }
     expect(await work()).toBe(false);
     world.github.clearFaults();
-    await makeDue();
+    await makeRequestsDue();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
@@ -260,7 +260,7 @@ describe('a fetch that fails', () => {
     );
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
     expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied', 'pending']);
-    await makeDue();
+    await makeRequestsDue();
     await untilIdle();
     expect(await deliveryStates(home)).toEqual(Array(5).fill('applied'));
   });
@@ -429,10 +429,24 @@ describe('is never parked:', () => {
     await fail(48);
     expect(await waiting(home)).toMatchObject(Array(2).fill({ attempts: 5, seconds: expect.any(Number) }));
     world.github.clearFaults();
-    await makeDue();
+    await makeRequestsDue();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
+  });
+
+  test('the few that there are, while GitHub tells of their organisation and of none of them', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 2));
+    world.github.fault(htmlError(502), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ operation }) => operation === 'PullRequests',
+    });
+    await fail(12);
+    expect(await waiting(home)).toMatchObject([
+      { attempts: 5, seconds: expect.any(Number) },
+      { attempts: 5, seconds: expect.any(Number) },
+    ]);
   });
 
   test('the only pull request there is, while GitHub does not even tell of its organisation', async () => {
@@ -472,7 +486,7 @@ describe('a rate limit', () => {
     expect(world.github.count()).toBe(1);
     for (const row of await waiting(home)) expectAbout(row.seconds, seconds);
     await world.service.database.executor.execute(sql`update github_limits set blocked_until = now()`);
-    await makeDue();
+    await makeRequestsDue();
     await untilIdle(replica);
     expect(world.github.count()).toBe(2);
     expect(await waiting(home)).toEqual([]);
@@ -489,7 +503,7 @@ describe('a rate limit', () => {
     };
     const pass = async () => {
       await world.service.database.executor.execute(sql`update github_limits set blocked_until = now()`);
-      await makeDue();
+      await makeRequestsDue();
     };
     world.github.fault(secondaryLimit(), { times: 8 });
     const waits: (number | undefined)[] = [];
@@ -515,7 +529,7 @@ describe('a rate limit', () => {
       await world.service.database.executor.execute(
         sql`update github_limits set blocked_until = now() where blocked_until < now() + interval '5 seconds'`,
       );
-      await makeDue();
+      await makeRequestsDue();
     }
     const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
       sql`select round(extract(epoch from blocked_until - now()))::int as seconds from github_limits`,
@@ -534,7 +548,7 @@ describe('a lease', () => {
       expect(seconds).toBeGreaterThan(leaseSeconds - 2);
       expect(seconds).toBeLessThan(10);
     }
-    await makeDue();
+    await makeRequestsDue();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
     expect(await storedPullRequests(world.service, home)).toHaveLength(3);

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, sql } from 'drizzle-orm';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type SyncOutcome, syncPullRequests } from '../../src/sync/pull-requests.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import type { GithubStandInRequest } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -16,7 +17,7 @@ export interface World {
   github: GithubStandIn;
   service: Service;
   /** One more service on the same database, or another way to it, and GitHub; it ends with the test. */
-  replica(databaseUrl?: string): Promise<Service>;
+  replica(databaseUrl?: string, environment?: Record<string, string>): Promise<Service>;
   close(): Promise<void>;
 }
 
@@ -35,8 +36,8 @@ export async function startWorld(environment: Record<string, string> = {}): Prom
   return {
     github,
     service,
-    async replica(databaseUrl = service.database.url) {
-      const replica = await startReplica(databaseUrl, variables);
+    async replica(databaseUrl = service.database.url, changes = {}) {
+      const replica = await startReplica(databaseUrl, { ...variables, ...changes });
       onTestFinished(() => replica.close());
       return replica;
     },
@@ -141,6 +142,14 @@ export async function makeDue({ database: { executor } }: Deps, ...homes: readon
   await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
   const ids = homes.map(({ organisation }) => organisation.id);
   await executor.update(organisations).set({ reconcileDueAt: sql`now()` }).where(inArray(organisations.id, ids));
+}
+
+/** Compares the organisation with GitHub now, and no other that was due. @returns how many GraphQL requests it took */
+export async function compare({ github, service }: World, home: Home): Promise<number> {
+  await makeDue(service, home);
+  const before = github.count();
+  expect(await reconcileOrganisation(service)).toBe(true);
+  return github.count() - before;
 }
 
 export function storedPullRequests({ database }: Deps, { organisation }: Home) {

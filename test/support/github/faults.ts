@@ -47,6 +47,15 @@ export type Fault =
   /** A reply of 200 in which these pull requests fail, or one field of each, and the others are whole. */
   | { kind: 'broken'; nodeIds: string[]; type?: string; message?: string; field?: string };
 
+/** What a fault waits `until`: it is released when the test has done what is to happen meanwhile. */
+export function createLatch(): { released: Promise<void>; release(): void } {
+  let release: () => void = () => undefined;
+  const released = new Promise<void>(resolve => {
+    release = resolve;
+  });
+  return { released, release: () => release() };
+}
+
 export interface FaultOptions {
   /** How many requests it hits; `Infinity` until {@link Faults.clear}. Once by default. */
   times?: number;
