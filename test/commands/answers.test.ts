@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
 import { administer } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
@@ -81,19 +81,20 @@ test('an organisation is added as GitHub has it, once', async () => {
 });
 
 test('an organisation can be added under a login that one of ours had, and one of ours is known by its new one', async () => {
-  const ours = github.organisation('former');
-  await runJson(environment, 'organisation', 'add', 'former');
-  ours.rename('latter');
-  const newcomer = github.organisation('former', { name: 'Newcomer' });
-  expect(await runJson(environment, 'organisation', 'add', 'former')).toMatchObject({ name: 'Newcomer' });
-  expect(await run(environment, 'organisation', 'add', 'latter')).toMatchObject({
+  // Others than those of a try before, which GitHub keeps.
+  const [former, latter] = [`former-${Date.now()}`, `latter-${Date.now()}`];
+  onTestFinished(() => administer(environment.DATABASE_URL ?? '', `delete from organisations where login <> 'Acme'`));
+  const ours = github.organisation(former);
+  await runJson(environment, 'organisation', 'add', former);
+  ours.rename(latter);
+  github.organisation(former, { name: 'Newcomer' });
+  expect(await runJson(environment, 'organisation', 'add', former)).toMatchObject({ name: 'Newcomer' });
+  expect(await run(environment, 'organisation', 'add', latter)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`The organisation latter is there already, as renamed_${ours.id} until now.`),
+    stderr: expect.stringContaining(`The organisation ${latter} is there already, as renamed_${ours.id} until now.`),
   });
-  const logins = [{ login: 'Acme' }, { login: 'former' }, { login: 'latter' }];
+  const logins = [{ login: 'Acme' }, { login: former }, { login: latter }];
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject(logins);
-  const ids = [ours.id, newcomer.id].join();
-  await administer(environment.DATABASE_URL ?? '', `delete from organisations where github_id in (${ids})`);
 });
 
 test('a user is added, listed, and known by the address in any case', async () => {
@@ -291,7 +292,7 @@ test('an import can be estimated before', async () => {
     '',
     '≤ is an upper bound: GitHub does not tell how many of them changed since 2024-01-01.',
     expect.stringMatching(/^GitHub has 4,9\d\d of the hour's 5,000 points left, until \d\d:\d\d UTC: enough\.$/),
-    'Time is reckoned with 3 seconds a request. Nothing was saved; this took 1 request.',
+    'Time is reckoned with 3 seconds a request. Nothing was imported; this took 1 request.',
     '',
   ]);
 });

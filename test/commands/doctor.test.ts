@@ -157,7 +157,7 @@ test('a service as it should be is well, area by area', async () => {
   await hook();
   acme.repository('web').openPullRequest();
   await github.delivered();
-  await expect.poll(() => complaints(), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => complaints()).toEqual([]);
   const text = await show();
   expect(text.match(/^[A-Z]\w+$/gm)).toEqual(Object.values(areas));
   expect(text).toMatch(/✓ PostgreSQL \d+\.\d+ at [^✓]*, answers\s+in \d+ ms\./);
@@ -408,7 +408,7 @@ describe('of GitHub it tells', () => {
     acme.rename('apex');
     const newcomer = github.organisation('acme');
     onTestFinished(() => {
-      newcomer.rename('newcomer');
+      newcomer.rename(`newcomer-${newcomer.id}`);
       acme.rename('acme');
     });
     await hook();
@@ -651,7 +651,7 @@ describe('of the upkeep it tells', () => {
     });
     // The loops, which it wakes, find that GitHub shows no such pull requests.
     await expect
-      .poll(() => runJson(environment, 'webhooks', 'status', '--organisation', 'acme'), { timeout: 10_000 })
+      .poll(() => runJson(environment, 'webhooks', 'status', '--organisation', 'acme'))
       .toMatchObject({ waiting: 0 });
   });
 
@@ -669,7 +669,7 @@ describe('of the upkeep it tells', () => {
     );
     await requests(`($acme, 4, 'PR_4', 1, now() - interval '1 hour', 0, null)`);
     await expect
-      .poll(() => complaints({ WORKER: 'false' }), { timeout: 10_000 })
+      .poll(() => complaints({ WORKER: 'false' }))
       .toEqual([
         'warning workers: No process keeps pull requests and scores up to date, and WORKER is false here. → Start one beside the service: pullscore worker',
         expect.stringMatching(

@@ -68,7 +68,7 @@ export interface Running {
   ended: Promise<Ended>;
 }
 
-/** Nothing of the environment of whoever runs the tests gets through but the path. */
+/** For a process of its own: nothing of the environment of whoever runs the tests gets through but the path. */
 const settingsOf = (environment: Environment) => ({
   cwd: tmpdir(),
   env: {
@@ -135,7 +135,10 @@ export function startForTest(environment: Environment, ...operands: string[]): R
 export const run = (environment: Environment, ...operands: string[]): Promise<Ended> =>
   start(environment, ...operands).ended;
 
-/** Runs a command that must succeed, in this process, and reads its one JSON document. */
+/**
+ * Runs a command that must succeed, in this process, and reads its one JSON document. Its configuration is `environment`
+ * alone, as in a process of its own; what goes past that, such as the `PG…` that `pg` reads, is the tests' own.
+ */
 export async function runJson<Answer = Record<string, unknown>>(
   environment: Environment,
   ...operands: string[]
