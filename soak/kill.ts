@@ -18,6 +18,11 @@ const secret = 'a secret of the soak';
 /** Milliseconds that the stand-in takes to answer, about as GitHub does. */
 const githubDelay = 150;
 
+/** Seconds after PostgreSQL's return within which a webhook should be acknowledged. */
+const returnTarget = 2;
+/** Seconds after a replica's end within which what it had leased must be resumed. */
+const resumptionTarget = 10;
+
 const victims = ['replica 1', 'replica 2', 'both replicas', 'PostgreSQL', 'a PostgreSQL process'] as const;
 type Victim = (typeof victims)[number];
 
@@ -33,7 +38,8 @@ interface Scene {
  * acknowledged may be lost. Reconciliation is off, which would heal a loss.
  *
  * @param operands `--kills N --rate N --seed N`
- * @returns whether webhooks were acknowledged, the loops became level and nothing was lost
+ * @returns whether webhooks were acknowledged, leased work was resumed in time, the loops became level and nothing was
+ * lost
  */
 export async function soakKills(operands: readonly string[]): Promise<boolean> {
   const { values } = parseArgs({
@@ -82,7 +88,8 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
     const losses = await findLosses(server.url, traffic);
     const ends = replicas.flatMap(replica => replica.ends);
     report(killed, { seconds, level, losses, ends, traffic, replicas });
-    clean = traffic.acknowledged.size > 0 && level !== undefined && losses.length === 0 && ends.length === 0;
+    const inTime = killed.resumptions.every(milliseconds => milliseconds <= resumptionTarget * 1000);
+    clean = traffic.acknowledged.size > 0 && inTime && level !== undefined && losses.length === 0 && ends.length === 0;
     return clean;
   } finally {
     await Promise.all(replicas.map(replica => replica.stop()));
@@ -107,7 +114,10 @@ interface Killed {
   counts: Map<Victim, number>;
   /** Milliseconds from PostgreSQL's return to the first acknowledgement, each time that a replica lived through it. */
   firstSuccesses: number[];
-  /** Milliseconds from a replica's end until the last of what it had leased was taken up again. */
+  /**
+   * Milliseconds from a replica's end until the last of what it had leased was taken up again, but for those while no
+   * replica was there to do it.
+   */
   resumptions: number[];
 }
 
@@ -115,19 +125,21 @@ async function killAtRandom(scene: Scene, kills: number): Promise<Killed> {
   const { server, random } = scene;
   const killed: Killed = { counts: new Map(), firstSuccesses: [], resumptions: [] };
   const recoveries: Promise<void>[] = [];
-  for (let done = 0; done < kills; done += 1) {
+  const failures: unknown[] = [];
+  for (let done = 0; done < kills && failures.length === 0; done += 1) {
     // Now and then the next kill hits the recovery from the last.
     await delay(300 + random() * 4_500);
     const possible = server.isUp ? victims : victims.slice(0, 3);
     const victim = possible[Math.floor(random() * possible.length)] ?? 'replica 1';
     killed.counts.set(victim, (killed.counts.get(victim) ?? 0) + 1);
-    recoveries.push(kill(scene, victim, killed));
+    recoveries.push(kill(scene, victim, killed).catch(error => void failures.push(error)));
     if ((done + 1) % 10 === 0) {
       const { sent, acknowledged } = scene.traffic;
       tell(`  ${done + 1} kills, ${sent} webhooks sent, ${acknowledged.size} acknowledged`);
     }
   }
   await Promise.all(recoveries);
+  if (failures.length > 0) throw failures[0];
   return killed;
 }
 
@@ -145,7 +157,11 @@ async function kill(scene: Scene, victim: Victim, killed: Killed): Promise<void>
   const chosen = victim === 'both replicas' ? replicas : [victim === 'replica 1' ? first : second];
   for (const replica of chosen) replica?.kill(random() * 500);
   const { lives } = server;
-  const resumed = server.isUp ? await watchLeases(server.url, () => server.isUp && server.lives === lives) : undefined;
+  if (!server.isUp) return;
+  const resumed = await watchLeases(server.url, {
+    counts: () => server.isUp && server.lives === lives,
+    isServed: () => replicas.some(({ life }) => life !== 0),
+  });
   if (resumed !== undefined) killed.resumptions.push(resumed);
 }
 
@@ -190,8 +206,8 @@ function report({ counts, firstSuccesses, resumptions }: Killed, outcome: Outcom
       `webhooks sent: ${traffic.sent}, redelivered: ${traffic.redelivered}, held back: ${traffic.heldBack}`,
       `acknowledged: ${traffic.acknowledged.size}`,
       `not acknowledged:${list(traffic.refused)}`,
-      `first success after PostgreSQL's return, at the longest: ${longest(firstSuccesses, 2)}`,
-      `leased work of a killed replica resumed, at the longest: ${longest(resumptions, 10)}`,
+      `first success after PostgreSQL's return, at the longest: ${longest(firstSuccesses, returnTarget)}`,
+      `leased work of a killed replica resumed, at the longest: ${longest(resumptions, resumptionTarget)}`,
       `starts that failed for want of PostgreSQL: ${replicas.reduce((sum, { failedStarts }) => sum + failedStarts, 0)}`,
       level === undefined ? 'The loops did not become level.' : `level after ${(level / 1000).toFixed(1)} s`,
       ...ends,

@@ -40,11 +40,17 @@ async function withClient<Result>(url: string, work: (client: pg.Client) => Prom
  * Looks at what is leased at this moment, and how long it takes until none of it is left as it was: done, asked for
  * anew, or claimed again.
  *
- * @param counts false once PostgreSQL was killed, which makes its own delays
- * @returns milliseconds until the last was claimed again or done; undefined where nothing was leased, or it doesn't count
+ * @param circumstances.counts false once PostgreSQL was killed, which makes its own delays
+ * @param circumstances.isServed false while no replica is there to claim anything
+ * @returns milliseconds until the last was claimed again or done, but for those that were not served; undefined where
+ * nothing was leased, or it doesn't count
  */
-export async function watchLeases(url: string, counts: () => boolean): Promise<number | undefined> {
+export async function watchLeases(
+  url: string,
+  { counts, isServed }: { counts(): boolean; isServed(): boolean },
+): Promise<number | undefined> {
   const begin = performance.now();
+  let unserved = 0;
   try {
     return await withClient(url, async client => {
       interface Lease {
@@ -58,8 +64,10 @@ export async function watchLeases(url: string, counts: () => boolean): Promise<n
       if (leases.length === 0) return undefined;
       let waiting = leases;
       while (waiting.length > 0 && performance.now() - begin < leasePatience) {
+        const looked = performance.now();
         await delay(100);
         if (!counts()) return undefined;
+        if (!isServed()) unserved += performance.now() - looked;
         const { rows } = await client.query<Lease>(
           `select github_id, ticket, attempts from sync_requests
             where github_id = any ($1::bigint[]) and due_at > now() and last_error is null`,
@@ -71,7 +79,7 @@ export async function watchLeases(url: string, counts: () => boolean): Promise<n
           return row !== undefined && row.ticket === lease.ticket && row.attempts === lease.attempts;
         });
       }
-      return performance.now() - begin;
+      return performance.now() - begin - unserved;
     });
   } catch {
     // PostgreSQL was killed while it was asked.
