@@ -160,8 +160,10 @@ async function startReplica(databaseUrl: string, github: GithubStandIn): Promise
   });
   const defects: string[] = [];
   let killed = false;
+  // 40001 and its like after every retry are an outage too: replicas that are killed leave locks for a moment.
+  const err = (error: unknown) => ({ text: describe(error), outage: isDatabaseUnavailable(error) });
   const log = pino(
-    { level: 'error', serializers: { err: (error: unknown) => ({ text: describe(error), outage: isOutage(error) }) } },
+    { level: 'error', serializers: { err } },
     {
       write(line) {
         const { msg, err } = JSON.parse(line) as { msg: string; err?: { text: string; outage: boolean } };
@@ -195,6 +197,3 @@ const describe = (error: unknown) =>
   error instanceof Error
     ? `${error.message}${error.cause instanceof Error ? `: ${error.cause.message}` : ''}`
     : String(error);
-
-/** 40001 and its like after every retry count too: replicas that are killed leave locks for a moment. */
-const isOutage = (error: unknown) => isDatabaseUnavailable(error);

@@ -50,14 +50,17 @@ export async function playHistories(options: HistoriesOptions): Promise<Historie
     const database = await createDatabase();
     try {
       const arena = await openArena(database.url);
+      let counterexample: Counterexample | undefined;
       try {
-        const counterexample = await playLot(arena, Math.min(lotSize, runs - done), seed);
+        counterexample = await playLot(arena, Math.min(lotSize, runs - done), seed);
         count(tally, 'replicas killed', arena.kills);
         count(tally, 'GitHub requests', arena.github.requests.length);
-        if (counterexample !== undefined) return { tally, counterexample };
       } finally {
         await arena.close();
       }
+      const differences = defectsOf(arena);
+      if (differences.length > 0) counterexample ??= { seed, steps: '  after the last of its histories', differences };
+      if (counterexample !== undefined) return { tally, counterexample };
     } finally {
       await database.drop();
     }
@@ -98,13 +101,15 @@ export async function playHistories(options: HistoriesOptions): Promise<Historie
     async function playOne(its: Arena, one: History): Promise<string[]> {
       try {
         const differences = await play(its, one, tally);
-        return [...differences, ...its.takeDefects().map(text => `a replica logged: ${text}`)];
+        return [...differences, ...defectsOf(its)];
       } catch (error) {
         return [`the history could not be played: ${inspect(error)}`];
       }
     }
   }
 }
+
+const defectsOf = (arena: Arena) => arena.takeDefects().map(text => `a replica logged: ${text}`);
 
 interface Failure {
   /** Of the lane that found it. */
