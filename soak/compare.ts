@@ -91,6 +91,8 @@ function compareAbsent(
   const standing = standingOf(pullRequest, organisation);
   const { deleted } = standing;
   const tombstone = tombstones.find(({ githubId }) => githubId === source.id);
+  const told = versions[standing.acknowledged ?? -1]?.columns.sourceUpdatedAt;
+  let isTold = told !== undefined;
   if (deleted === undefined && tombstone !== undefined) return ['has a tombstone, and was never deleted'];
   if (deleted !== undefined) {
     if (tombstone === undefined) return ['was deleted, and has no tombstone'];
@@ -99,14 +101,13 @@ function compareAbsent(
       return [`its tombstone is of ${sourceUpdatedAt}, not of ${deleted.from} to ${deleted.until}`];
     }
     if (source.updatedAt <= sourceUpdatedAt) return [];
+    // A webhook about what was deleted does not bring it back, only one about a later change.
+    isTold = told !== undefined && told > sourceUpdatedAt;
     // It had changed when it was deleted, which the stored copy did not show yet: whoever fetches it anew brings it back.
-    if (source.updatedAt <= deleted.until && stage !== 'imported') return [];
+    if (!isTold && source.updatedAt <= deleted.until && stage !== 'imported') return [];
   } else if (standing.seen !== undefined) {
     return ['was stored, and is gone without having been deleted'];
   }
-  const told = versions[standing.acknowledged ?? -1]?.columns.sourceUpdatedAt;
-  // A webhook about what was deleted does not bring it back, only one about a later change.
-  const isTold = told !== undefined && (deleted === undefined || told > deleted.until);
   const must = {
     settled: isTold,
     compared: isTold || standing.memberSinceChange,
@@ -135,10 +136,12 @@ function comparePresent(
   );
   const version = matching.at(-1) ?? -1;
   const wasNew = seen?.id !== row.id;
+  // A comparison passes by those that are neither stored nor a member's.
+  const isCompared = standing.memberSinceChange || standing.idAtChange === row.id;
   const oldest = Math.max(
     wasNew ? 0 : (seen?.version ?? 0),
     standing.acknowledged ?? 0,
-    stage === 'compared' && isHere(pullRequest, organisation) && standing.memberSinceChange ? changed : 0,
+    stage === 'compared' && isHere(pullRequest, organisation) && isCompared ? changed : 0,
     stage === 'imported' && isHere(pullRequest, organisation) ? last : 0,
   );
   if (matching.length === 0) {
@@ -211,12 +214,21 @@ function compareScoreChanges({ rows, changes }: Stored): string[] {
   return differences;
 }
 
-function compareMembers(stored: Stored, { github, members: everybody }: ModelOrganisation, stage: Stage): string[] {
+function compareMembers(stored: Stored, organisation: ModelOrganisation, stage: Stage): string[] {
+  const { github, members: everybody, notices } = organisation;
   const differences = stored.members
     .filter(({ githubId }) => !everybody.has(githubId))
     .map(({ login }) => `${login} is stored as a member, and never was one`);
-  if (stage !== 'imported') return differences;
   const now = stored.members.filter(({ leftAt }) => leftAt === null);
+  for (const { id, login } of everybody.values()) {
+    const isMemberHere = now.some(({ githubId }) => githubId === id);
+    if (notices.isTold(`member ${id}`) && isMemberHere !== github.members.has(id)) {
+      differences.push(
+        `${login} is ${isMemberHere ? 'a member' : 'no member'} here, and the opposite was acknowledged`,
+      );
+    }
+  }
+  if (stage !== 'imported') return differences;
   for (const { githubId, login } of now) {
     if (!github.members.has(githubId)) differences.push(`${login} is stored as a member, and has left`);
   }
@@ -230,25 +242,29 @@ function compareMembers(stored: Stored, { github, members: everybody }: ModelOrg
 }
 
 function compareLogin({ organisation }: Stored, model: ModelOrganisation, stage: Stage): string[] {
-  const { github, isRenamingTold, webhooksEnabled } = model;
+  const { github, logins, isRenamingTold, webhooksEnabled } = model;
   const isKnown = stage !== 'settled' || (isRenamingTold && webhooksEnabled);
-  return isKnown && organisation?.login !== github.login ? [`it is stored as ${organisation?.login}`] : [];
+  const login = organisation?.login ?? '';
+  if (!isKnown && login !== `renamed_${github.id}` && !logins.has(login)) return [`it never had the login ${login}`];
+  return isKnown && login !== github.login ? [`it is stored as ${login}`] : [];
 }
 
 function compareRepositories(
   stored: Stored,
   { repositoryNames }: Model,
-  { github }: ModelOrganisation,
+  { github, notices }: ModelOrganisation,
   stage: Stage,
 ): string[] {
   const differences = stored.repositories
     .filter(({ githubId, name }) => !repositoryNames.get(githubId)?.has(name))
     .map(({ name }) => `there never was a repository ${name}`);
-  if (stage === 'settled') return differences;
   for (const { id, fullName } of github.repositories) {
     const repository = stored.repositories.find(({ githubId }) => githubId === id);
-    if (repository !== undefined && repository.name !== fullName) {
-      differences.push(`the repository ${fullName} is stored as ${repository.name}`);
+    const isTold = notices.isTold(`repository ${id}`);
+    // A comparison adds none that has no pull request which it reads.
+    const isKnown = isTold || (stage !== 'settled' && repository !== undefined);
+    if (isKnown && repository?.name !== fullName) {
+      differences.push(`the repository ${fullName} is stored as ${repository?.name}${isTold ? ', and was told' : ''}`);
     }
   }
   return differences;

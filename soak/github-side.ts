@@ -14,7 +14,7 @@ export interface Told {
   pullRequest: ModelPullRequest | undefined;
 }
 
-/** GitHub as one history sees it: two organisations and a stranger, four accounts, and a clock of its own. */
+/** GitHub as one history sees it: two organisations and a stranger, four accounts that change, and a clock of its own. */
 export interface GithubSide {
   readonly acme: Organisation;
   readonly other: Organisation;
@@ -40,7 +40,8 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
   // What is its own is nobody's whom the service knows, whatever its login is.
   const stranger = github.organisation(`stranger-${name}`);
   stranger.join(accounts.ada);
-  stranger.repository('web').openPullRequest({ author: accounts.ada });
+  const outsider = stranger.member(`eve-${name}`);
+  for (const author of [accounts.ada, outsider]) stranger.repository('web').openPullRequest({ author });
   const owners = [acme, other, stranger];
   for (const owner of owners) owner.clock = clock;
   const logins = [...owners.map(({ login }) => login), `free-${name}`];

@@ -7,6 +7,7 @@ import type { Organisation as GithubOrganisation } from '../test/support/github/
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { Repository } from '../test/support/github/repository.ts';
 import type { Account } from '../test/support/github/world.ts';
+import { createNotices, type Notices } from './notices.ts';
 import type { Ruleset } from './rules.ts';
 import { type Columns, columnsOf, isMember, isShown } from './versions.ts';
 
@@ -20,10 +21,15 @@ export interface Version {
 export interface Standing {
   /** What was last seen stored: its id, and the oldest version that it can have been. */
   seen?: { id: string; version: number } | undefined;
-  /** A webhook about this version was acknowledged while the pull request was the organisation's and a member's. */
+  /**
+   * A webhook about this version was acknowledged while the pull request was the organisation's, and stored already or
+   * a member's.
+   */
   acknowledged?: number | undefined;
   /** Its author was a member all the time since its latest change. */
   memberSinceChange: boolean;
+  /** Of the row that was stored when it last changed. */
+  idAtChange?: string | undefined;
   /**
    * The latest deletion here: `updated_at` of the stored copy was no less than `from`, GitHub's was `until`; a fetch
    * with a lower ticket began before it.
@@ -53,8 +59,11 @@ export interface ModelOrganisation {
   isRenamingTold: boolean;
   ruleset: Ruleset;
   rulesetVersion: number;
+  /** Every login that it has had. */
+  readonly logins: Set<string>;
   /** Everybody who has ever been a member, by GitHub id. */
   readonly members: Map<number, Account>;
+  readonly notices: Notices;
   /** GUIDs that were answered with 202. */
   readonly acknowledged: Set<string>;
 }
@@ -68,6 +77,20 @@ export interface Model {
   /** After anything happened on GitHub. @param changed the pull requests whose `updated_at` it set, be it to the same */
   record(changed: readonly ModelPullRequest[], repositories: readonly Repository[]): void;
 }
+
+export const organisationOf = (github: GithubOrganisation, id: string, token: string): ModelOrganisation => ({
+  github,
+  id,
+  token,
+  webhooksEnabled: true,
+  isRenamingTold: false,
+  ruleset: [],
+  rulesetVersion: 0,
+  logins: new Set(),
+  members: new Map(),
+  notices: createNotices(github),
+  acknowledged: new Set(),
+});
 
 export const isHere = ({ source }: ModelPullRequest, { github }: ModelOrganisation) =>
   isShown(source) && source.repository.organisation === github;
@@ -93,10 +116,12 @@ export function createModel(organisations: ModelOrganisation[]): Model {
     }
     for (const organisation of organisations) {
       const standing = standingOf(pullRequest, organisation);
-      const isKept = isHere(pullRequest, organisation) && isMember(source);
+      // What is stored is kept up to date also when its author has left.
+      const isKept = isHere(pullRequest, organisation) && (isMember(source) || standing.seen !== undefined);
       const author = source.author;
       const belongs = author !== null && !author.deleted && organisation.github.members.has(author.id);
       standing.memberSinceChange = isShown(source) && belongs && (hasChanged || standing.memberSinceChange);
+      if (hasChanged) standing.idAtChange = standing.seen?.id;
       if (!isKept) standing.acknowledged = undefined;
     }
   }
@@ -112,8 +137,10 @@ export function createModel(organisations: ModelOrganisation[]): Model {
       return pullRequest;
     },
     record(changed, repositories) {
-      for (const organisation of organisations) {
-        for (const [id, account] of organisation.github.members) organisation.members.set(id, account);
+      for (const { github, logins, members, notices } of organisations) {
+        logins.add(github.login);
+        for (const [id, account] of github.members) members.set(id, account);
+        notices.record(members.keys(), repositories);
       }
       for (const { id, fullName } of repositories) {
         const names = repositoryNames.get(id) ?? new Set();

@@ -12,7 +12,7 @@ import type { Arena } from './arena.ts';
 import { createClientSide } from './client-side.ts';
 import { compare, type Stage } from './compare.ts';
 import { createGithubSide, type Told } from './github-side.ts';
-import { createModel, isHere, type ModelOrganisation } from './model.ts';
+import { createModel, isHere, type ModelOrganisation, organisationOf } from './model.ts';
 import { createServiceSide, isRenaming, type Webhook } from './service-side.ts';
 import type { FaultName, GithubStep, History, ServiceStep, Step } from './steps.ts';
 import { count, type Tally } from './tally.ts';
@@ -47,6 +47,7 @@ export async function play(
   const interrupted = new Set<ModelOrganisation>();
   const isOwn = ({ variables: { id, repository, ids } }: GithubStandInRequest) =>
     id === acme.nodeId ||
+    id === other.nodeId ||
     side.repositories.some(({ nodeId }) => nodeId === repository) ||
     (Array.isArray(ids) && model.pullRequests.some(({ source }) => ids.includes(source.nodeId)));
 
@@ -214,11 +215,7 @@ export async function play(
     }
     await settle('compared');
     for (const organisation of organisations) {
-      while (!(await service.syncMembers(organisation, 0))) await delay(10);
-      for (let left = interrupted.has(organisation) ? 2 : 1; left > 0; ) {
-        if (await service.importAll(organisation, 0)) left -= 1;
-        else await delay(10);
-      }
+      await service.readAll(organisation, interrupted.has(organisation) ? 2 : 1);
     }
     await settle('imported');
     tally.pullRequests += model.pullRequests.length;
@@ -261,17 +258,7 @@ async function addTenant({ database: { executor } }: Arena, github: GithubOrgani
     scopes: ['read', 'sync', 'delete'],
     expiresAt: null,
   });
-  return {
-    github,
-    id: organisation.id,
-    token,
-    webhooksEnabled: true,
-    isRenamingTold: false,
-    ruleset: [],
-    rulesetVersion: 0,
-    members: new Map(),
-    acknowledged: new Set(),
-  };
+  return organisationOf(github, organisation.id, token);
 }
 
 function faultOf(name: FaultName, nodeIds: string[]): Fault {

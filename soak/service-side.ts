@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
-import { ServiceError } from '../src/errors.ts';
+import { type ErrorCode, ServiceError } from '../src/errors.ts';
 import { importPullRequests } from '../src/sync/import.ts';
 import { syncMembers } from '../src/sync/members.ts';
 import { reconcileOrganisation } from '../src/sync/reconcile.ts';
@@ -32,6 +32,8 @@ export interface ServiceSide {
   importAll(organisation: ModelOrganisation, via: number, since?: number): Promise<boolean>;
   /** Once; false where GitHub or the replica failed on the way. */
   syncMembers(organisation: ModelOrganisation, via: number): Promise<boolean>;
+  /** Sees a reading of the member list through, and so many imports. */
+  readAll(organisation: ModelOrganisation, imports: number): Promise<void>;
   /** Sees a comparison of the organisation through, which is due. */
   reconcile(organisation: ModelOrganisation, via: number): Promise<void>;
   makeDue(organisation: ModelOrganisation): Promise<void>;
@@ -47,6 +49,12 @@ const patience = 100;
 
 /** Milliseconds after which it is given up that anything settles. */
 const mostPatience = 15_000;
+
+/** Rounds after which comparisons that keep making each other due are taken to do so for good. */
+const mostRounds = 50;
+
+/** What faults of GitHub's come to. */
+const githubFailures: readonly ErrorCode[] = ['github_failed', 'github_timeout', 'github_rate_limited'];
 
 /** Those that the service acts on. */
 const interesting =
@@ -75,10 +83,20 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       await work(await arena.replica(via));
       return true;
     } catch (error) {
-      const explained =
-        error instanceof ServiceError || isDatabaseUnavailable(error) || (error as Error).name === 'AbortError';
-      if (!explained) throw error;
+      const isGithubs = error instanceof ServiceError && githubFailures.includes(error.code);
+      if (!isGithubs && !isDatabaseUnavailable(error) && (error as Error).name !== 'AbortError') throw error;
       return false;
+    }
+  }
+
+  /** Tries on until it succeeds, while waits run out. */
+  async function persist({ id, github }: ModelOrganisation, what: string, once: () => Promise<boolean>): Promise<void> {
+    for (const begin = performance.now(); !(await once()); await passTime([id])) {
+      if (performance.now() - begin > mostPatience) {
+        differences.push(`${github.login}: ${what} fails for good`);
+        return;
+      }
+      await delay(10);
     }
   }
 
@@ -109,7 +127,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       const { status, body } = await arena.deliver(via, event, guid);
       count(tally, `deliveries answered ${status}`);
       // A replica that was killed at it, which is as good as no answer.
-      if (status === 503) return;
+      if (status === 503) return organisation?.notices.take(event, false);
       const expected =
         organisation === undefined
           ? 'not one that is tracked|nothing depends'
@@ -125,9 +143,12 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       }
       if (status !== 202 || organisation === undefined) return;
       organisation.acknowledged.add(guid);
+      organisation.notices.take(event, true);
       if (isRenaming(event)) organisation.isRenamingTold = true;
-      if (pullRequest !== undefined && isHere(pullRequest, organisation) && isMember(pullRequest.source)) {
-        standingOf(pullRequest, organisation).acknowledged = pullRequest.versions.length - 1;
+      if (pullRequest === undefined || !isHere(pullRequest, organisation)) return;
+      const standing = standingOf(pullRequest, organisation);
+      if (isMember(pullRequest.source) || standing.seen !== undefined) {
+        standing.acknowledged = pullRequest.versions.length - 1;
       }
     },
 
@@ -160,6 +181,13 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
         syncMembers(deps, await getOrganisation(deps.database.executor, organisation.id)),
       ),
 
+    async readAll(organisation, imports) {
+      await persist(organisation, 'reading the member list', () => side.syncMembers(organisation, 0));
+      for (let done = 0; done < imports; done += 1) {
+        await persist(organisation, 'an import', () => side.importAll(organisation, 0));
+      }
+    },
+
     makeDue,
 
     async reconcile(organisation, via) {
@@ -189,7 +217,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
     async settle(organisations) {
       const ids = organisations.map(({ id }) => id);
       // A comparison makes work where it finds a renaming, and another organisation due where it takes its login away.
-      for (let isAtRest = false; !isAtRest; ) {
+      for (let round = 0; round < mostRounds; round += 1) {
         if (!(await rest(ids)) || differences.length > 0) return;
         for (const organisation of organisations) {
           if (organisation.webhooksEnabled) await side.reconcile(organisation, 0);
@@ -199,8 +227,9 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
             and not exists (select from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[]))
             and not exists (select from organisations where id = any(${sql.param(ids)}::uuid[]) and webhooks_enabled
               and reconcile_due_at < now() + interval '1 hour') as at_rest`);
-        isAtRest = rows[0]?.at_rest ?? true;
+        if (rows[0]?.at_rest ?? true) return;
       }
+      differences.push('nothing settles: comparisons keep making work');
     },
   };
 
