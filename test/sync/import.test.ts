@@ -270,7 +270,7 @@ describe('a pull request that GitHub can never serve whole', () => {
 });
 
 describe('an estimate', () => {
-  test('is what the import then takes, for one request, and saves nothing', async () => {
+  test('is what the import then takes, for one request, and imports nothing', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     fill(home, 'api', 30);
