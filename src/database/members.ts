@@ -1,6 +1,7 @@
 import { and, eq, inArray, lte, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
+import { drawTicket } from './pull-requests.ts';
 import { members } from './schema.ts';
 
 export type Member = typeof members.$inferSelect;
@@ -75,16 +76,22 @@ export async function saveProfile(
 }
 
 /**
- * Takes over what a webhook tells: someone came, or left. Who left is recorded also where they were not known: a fetch
+ * Takes over what a webhook tells, in the transaction that records it: someone came, or left. Who left is recorded also where they were not known: a fetch
  * that began before might still find them a member. Webhooks tell no name; the login stands for it until one is known.
  */
 export async function saveMembership(
   executor: Executor,
   organisationId: string,
-  ticket: number,
   profile: Omit<MemberProfile, 'name'>,
   change: 'came' | 'left',
 ): Promise<void> {
+  // Before the ticket is drawn: what is saved while this waits may have a later one, and say nothing of membership.
+  await executor
+    .select({ id: members.id })
+    .from(members)
+    .where(and(eq(members.organisationId, organisationId), eq(members.githubId, profile.githubId)))
+    .for('no key update');
+  const ticket = await drawTicket(executor);
   await executor
     .insert(members)
     .values({

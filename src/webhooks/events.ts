@@ -6,7 +6,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { findGithubOrganisation } from '../database/organisations.ts';
 import { drawTicket } from '../database/pull-requests.ts';
 import { requestComparison } from '../database/reconciliation.ts';
-import { saveRepositories } from '../database/repositories.ts';
+import { confirmNames, saveRepositories } from '../database/repositories.ts';
 import { type DeliveryOutcome, type PullRequestDelivery, takeAppliedDelivery } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
@@ -127,14 +127,17 @@ type Effect = (executor: Executor, organisation: Organisation) => Promise<unknow
 
 const followRepository = (payload: object): Effect => {
   const { id: githubId, node_id: nodeId, full_name: name } = expect(checks.repository, payload).repository;
-  return async (executor, { id }) =>
-    saveRepositories(executor, id, await drawTicket(executor), [{ githubId, nodeId, name }]);
+  const repository = { githubId, nodeId, name };
+  return async (executor, { id }) => {
+    const ticket = await drawTicket(executor);
+    await confirmNames(executor, id, ticket, [repository]);
+    await saveRepositories(executor, id, ticket, [repository]);
+  };
 };
 
 const followMember = (payload: object, change: 'came' | 'left'): Effect => {
   const { id: githubId, login, avatar_url: photoUrl } = expect(checks.member, payload).membership.user;
-  return async (executor, { id }) =>
-    saveMembership(executor, id, await drawTicket(executor), { githubId, login, photoUrl }, change);
+  return (executor, { id }) => saveMembership(executor, id, { githubId, login, photoUrl }, change);
 };
 
 /** What is done, or asked for, within the delivery of the small events; by event and action. */

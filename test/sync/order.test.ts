@@ -1,6 +1,8 @@
 import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { saveProfile } from '../../src/database/members.ts';
+import { drawTicket } from '../../src/database/pull-requests.ts';
 import { members, repositories } from '../../src/database/schema.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
@@ -13,6 +15,7 @@ import {
   compare,
   fetchedSync,
   type Home,
+  lockWaits,
   newHome,
   rule,
   scoreHistory,
@@ -196,6 +199,18 @@ describe('a repository that was called otherwise for a while', () => {
     expect(await early.save()).toBe('saved');
     expect(await repositoryNames(home)).toEqual(['web']);
   });
+
+  test('nor once the webhook of the renaming back has come', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const pullRequest = web.openPullRequest();
+    await sync(world.service, home, pullRequest);
+    web.rename('site');
+    const early = await fetchedSync(world.service, home, pullRequest);
+    await deliver(web.rename('web'));
+    expect(await early.save()).toBe('saved');
+    expect(await repositoryNames(home)).toEqual(['web']);
+  });
 });
 
 describe('someone who left after a fetch began', () => {
@@ -206,6 +221,23 @@ describe('someone who left after a fetch began', () => {
     const early = await fetchedSync(world.service, home, pullRequest);
     await deliver(home.acme.leave(authorOf(home)));
     expect(await early.save()).toBe('saved');
+    expect(await memberLogins(home)).toEqual([]);
+  });
+
+  test('has left also where, while the webhook waits, a later fetch is saved that says nothing of membership', async () => {
+    const home = await newHome(world);
+    const author = authorOf(home);
+    await syncMembers(world.service, home.organisation);
+    const { database } = world.service;
+    let delivering: Promise<void> | undefined;
+    await database.transaction(async executor => {
+      await executor.select().from(members).where(eq(members.githubId, author.id)).for('update');
+      delivering ??= deliver(home.acme.leave(author));
+      await expect.poll(() => lockWaits(world.service)).toBe(1);
+      const profile = { githubId: author.id, login: author.login, name: 'Another name', photoUrl: author.avatarUrl };
+      await saveProfile(executor, home.organisation.id, await drawTicket(executor), profile);
+    });
+    await delivering;
     expect(await memberLogins(home)).toEqual([]);
   });
 

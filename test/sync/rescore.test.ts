@@ -13,6 +13,7 @@ import { startProxy } from '../support/proxy.ts';
 import {
   apply,
   type Home,
+  lockWaits,
   newHome,
   rule,
   scoreHistory,
@@ -249,13 +250,7 @@ describe('re-scoring', () => {
       cutting.catch(reject);
     });
     const applying = apply(world.service, home, rule('additions + 1'));
-    const waiting = async () => {
-      const { rows } = await database.executor.execute(
-        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rows.length;
-    };
-    await expect.poll(waiting, { interval: 5, timeout: 10_000 }).toBe(1);
+    await expect.poll(() => lockWaits(world.service)).toBe(1);
     release();
     await Promise.all([cutting, applying]);
     await rescore(home);

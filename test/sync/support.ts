@@ -137,6 +137,14 @@ export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
   };
 }
 
+/** How many statements wait for a lock in the database. */
+export async function lockWaits({ database }: Deps): Promise<number> {
+  const { rows } = await database.executor.execute(
+    sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rows.length;
+}
+
 /** From now on, no organisation is due for a comparison but these. */
 export async function makeDue({ database: { executor } }: Deps, ...homes: readonly Home[]): Promise<void> {
   await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
