@@ -22,13 +22,14 @@ export const unauthorized = () => new ServiceError('forbidden', 'This action is 
 
 /** Every route of the instance, whatever comes of it, needs a valid token with the route's scope. */
 export function requireAuthentication(app: FastifyInstance, { database, log }: Deps): void {
-  // Requests of one tick share a lookup. Nothing is kept: a revoked token is refused from the next request on.
+  // Requests of one turn of the event loop share a lookup: each connection has a tick of its own in it. Nothing is kept:
+  // a revoked token is refused from the next request on.
   const callers = new DataLoader<string, Caller | undefined>(
     async hashes => {
       const found = await findCallers(database, hashes);
       return hashes.map(hash => found.get(hash));
     },
-    { cache: false, maxBatchSize: 500 },
+    { cache: false, maxBatchSize: 500, batchScheduleFn: setImmediate },
   );
 
   app.addHook('onRequest', async request => {
