@@ -76,8 +76,9 @@ export async function saveProfile(
 }
 
 /**
- * Takes over what a webhook tells, in the transaction that records it: someone came, or left. Who left is recorded also where they were not known: a fetch
- * that began before might still find them a member. Webhooks tell no name; the login stands for it until one is known.
+ * Takes over what a webhook tells, in the transaction that records it: someone came, or left. Who left is recorded also
+ * where they were not known: a fetch that began before might still find them a member. Webhooks tell no name; the login
+ * stands for it until one is known.
  */
 export async function saveMembership(
   executor: Executor,

@@ -99,8 +99,8 @@ async function reconcileRepositories(
     await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
     const whole = await reconcileRepository(deps, organisation, repository, since);
     // GitHub's moments are whole seconds: more may happen within the last one, and the last ones are read once more.
-    const over = Math.min(changedAt + 1, repliedAt - settlingSeconds);
-    if (whole) await saveReconciled(executor, organisation.id, repository.githubId, Math.max(since, over));
+    const settledUntil = Math.max(since, Math.min(changedAt + 1, repliedAt - settlingSeconds));
+    if (whole) await saveReconciled(executor, organisation.id, repository.githubId, settledUntil);
   }
 }
 

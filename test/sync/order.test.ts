@@ -200,7 +200,7 @@ describe('a repository that was called otherwise for a while', () => {
     expect(await repositoryNames(home)).toEqual(['web']);
   });
 
-  test('nor once the webhook of the renaming back has come', async () => {
+  test('is not called so again by it either, once the webhook of the renaming back has come', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();

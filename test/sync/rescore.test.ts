@@ -236,23 +236,13 @@ describe('re-scoring', () => {
     await newStored(home, 20_001);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
-    let release: () => void = () => undefined;
-    const released = new Promise<void>(resolve => {
-      release = resolve;
+    let applying: Promise<unknown> | undefined;
+    await database.transaction(async executor => {
+      await cutRest(executor, home.organisation.id);
+      applying ??= apply(world.service, home, rule('additions + 1'));
+      await expect.poll(() => lockWaits(world.service)).toBe(1);
     });
-    let cutting: Promise<void> | undefined;
-    await new Promise<void>((resolve, reject) => {
-      cutting = database.transaction(async executor => {
-        await cutRest(executor, home.organisation.id);
-        resolve();
-        await released;
-      });
-      cutting.catch(reject);
-    });
-    const applying = apply(world.service, home, rule('additions + 1'));
-    await expect.poll(() => lockWaits(world.service)).toBe(1);
-    release();
-    await Promise.all([cutting, applying]);
+    await applying;
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
   });
