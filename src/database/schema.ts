@@ -78,8 +78,18 @@ export const organisations = pgTable(
     webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
     /** The version of `rulesets` in force; 0 before the first. */
     rulesetVersion: integer('ruleset_version').notNull().default(0),
-    /** When its repositories are next compared with GitHub; in the near future while a replica is at it (its lease). */
+    /** When a sync request of its was last taken up: the organisation served longest ago comes next. */
+    syncServedAt: now('sync_served_at'),
+    /** Until then one replica fetches for it, and no other does. */
+    syncLeasedUntil: now('sync_leased_until'),
+    /** When it is next compared with GitHub; in the near future while a replica is at it (its lease). */
     reconcileDueAt: now('reconcile_due_at'),
+    /** A webhook asked for a comparison. GitHub may answer that one from before the event, so another follows then. */
+    reconcileAgainAt: moment('reconcile_again_at'),
+    /** GitHub's cursor of the last page of repositories that was compared, while a comparison is interrupted. */
+    reconcileCursor: text('reconcile_cursor'),
+    /** When a comparison next includes the members. */
+    membersDueAt: now('members_due_at'),
     createdAt: now('created_at'),
   },
   table => [uniqueIndex('organisations_login').on(sql`lower(${table.login})`)],
@@ -160,6 +170,9 @@ export const repositories = pgTable(
     createdAt: now('created_at'),
     /** By GitHub's clock: what changed before is here. Null before the first comparison. */
     reconciledAt: seconds('reconciled_at'),
+    /** While a comparison is interrupted: GitHub's cursor of the last page saved, and what `reconciled_at` becomes. */
+    reconcileCursor: text('reconcile_cursor'),
+    reconcileUntil: seconds('reconcile_until'),
     /** Set while an import is under way or interrupted: GitHub's cursor after the last page saved, empty before the first. */
     importCursor: text('import_cursor'),
     /** When the latest import began. */
@@ -220,6 +233,8 @@ export const pullRequests = pgTable(
     rulesetVersion: integer('ruleset_version').notNull(),
     /** Drawn before the fetch that these columns came from. */
     fetchTicket: bigint('fetch_ticket', { mode: 'number' }).notNull(),
+    /** When the fetch was saved, or when the sweep last asked for one. */
+    fetchedAt: now('fetched_at'),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.id] }),
@@ -236,6 +251,22 @@ export const pullRequests = pgTable(
     index('pull_requests_by_creation').on(table.organisationId, table.createdAt, table.id),
     index('pull_requests_of_member').on(table.organisationId, table.memberId, table.createdAt, table.id),
     index('pull_requests_by_number').on(table.organisationId, table.repositoryId, table.number),
+    index('pull_requests_by_fetch').on(table.organisationId, table.fetchedAt),
+  ],
+);
+
+/** Fetched, but not kept: the author was not a member. They are fetched again when the author becomes one. */
+export const untrackedPullRequests = pgTable(
+  'untracked_pull_requests',
+  {
+    organisationId: organisationId(),
+    githubId: githubId('github_id').notNull(),
+    nodeId: text('node_id').notNull(),
+    authorGithubId: githubId('author_github_id').notNull(),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.githubId] }),
+    index('untracked_pull_requests_by_author').on(table.organisationId, table.authorGithubId),
   ],
 );
 
@@ -336,7 +367,8 @@ export const webhookDeliveries = pgTable(
     guid: text('guid').notNull(),
     event: text('event').notNull(),
     action: text('action').notNull(),
-    state: text('state').$type<'pending' | 'applied'>().notNull(),
+    /** `gone`: GitHub never showed the pull request, however often it was asked. */
+    state: text('state').$type<'pending' | 'applied' | 'gone'>().notNull(),
     pullRequestGithubId: githubId('pull_request_github_id'),
     /** The sync request's; applied once a sync that covers it is done. */
     ticket: bigint('ticket', { mode: 'number' }).notNull(),
@@ -345,7 +377,7 @@ export const webhookDeliveries = pgTable(
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.guid] }),
-    check('webhook_deliveries_state', sql`${table.state} in ('pending', 'applied')`),
+    check('webhook_deliveries_state', sql`${table.state} in ('pending', 'applied', 'gone')`),
     index('webhook_deliveries_pending')
       .on(table.organisationId, table.pullRequestGithubId)
       .where(sql`${table.state} = 'pending'`),
@@ -353,7 +385,10 @@ export const webhookDeliveries = pgTable(
   ],
 );
 
-/** A row says: this pull request must be fetched. Many updates of one pull request fold into one row. */
+/**
+ * A row says: this pull request must be fetched. Many updates of one pull request fold into one row. Whoever holds the
+ * organisation's `sync_leased_until` fetches.
+ */
 export const syncRequests = pgTable(
   'sync_requests',
   {
@@ -362,11 +397,22 @@ export const syncRequests = pgTable(
     nodeId: text('node_id').notNull(),
     /** Drawn anew by each update: the row is done only by a fetch that began after it. */
     ticket: bigint('ticket', { mode: 'number' }).notNull(),
+    /** The floor: a webhook named this `updated_at`, so that an older answer does not settle the request. */
+    minSourceUpdatedAt: seconds('min_source_updated_at'),
     requestedAt: now('requested_at'),
-    /** Not before this moment: in the future while a replica is at it (its lease) and while a failure is waited out. */
+    /** Not before this moment: in the future while a failure, or GitHub's lag, is waited out. */
     dueAt: now('due_at'),
+    /** Failures in a row. */
     attempts: integer('attempts').notNull().default(0),
     lastError: text('last_error'),
+    /** Since when GitHub has given the same answer, which is older than the floor, or nothing. */
+    behindSince: moment('behind_since'),
+    /** That answer's `updated_at`; null if GitHub did not show the pull request. */
+    behindSourceUpdatedAt: seconds('behind_source_updated_at'),
+    /** GitHub failed on it by itself: it is fetched alone, so that it harms no others. */
+    isIsolated: boolean('is_isolated').notNull().default(false),
+    /** Nobody waits for it: it fills up requests to GitHub, and stops at the reserve of points. */
+    isBackground: boolean('is_background').notNull().default(false),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.githubId] }),
@@ -374,11 +420,16 @@ export const syncRequests = pgTable(
   ],
 );
 
-/** Set when GitHub asks for patience; no replica calls with that credential before. */
+/** What GitHub said last of a credential's points and patience; all replicas keep to it. */
 export const githubLimits = pgTable('github_limits', {
   /** `token`, or `app:` and the organisation's id. */
   credential: text('credential').primaryKey(),
-  blockedUntil: moment('blocked_until').notNull(),
+  /** No replica calls with the credential before. */
+  blockedUntil: now('blocked_until'),
   /** In a row without an answer from GitHub about when to come back. */
   refusals: integer('refusals').notNull().default(0),
+  /** Points of an hour, and how many of them are left until `reset_at`; null on a server without rate limits. */
+  points: integer('points'),
+  remainingPoints: integer('remaining_points'),
+  resetAt: seconds('reset_at'),
 });

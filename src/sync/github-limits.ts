@@ -7,6 +7,9 @@ import { GithubError } from '../github/errors.ts';
 export const credentialOf = ({ github }: Deps['config'], { id }: Pick<Organisation, 'id'>): string =>
   github.app === undefined ? 'token' : `app:${id}`;
 
+/** `background` leaves a reserve of the hour's points to those whom somebody waits for: webhooks and PUT syncs. */
+export type Urgency = 'now' | 'background';
+
 /**
  * Calls GitHub unless it has asked for patience, and remembers for all replicas when it does.
  *
@@ -16,6 +19,7 @@ export async function callGithub<Reply>(
   { config, database }: Pick<Deps, 'config' | 'database'>,
   organisation: Pick<Organisation, 'id'>,
   call: () => Promise<Reply>,
+  _urgency: Urgency = 'now',
 ): Promise<Reply> {
   const credential = credentialOf(config, organisation);
   const seconds = await secondsBlocked(database, credential);

@@ -14,7 +14,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { factsOf } from '../scoring/facts.ts';
-import { callGithub } from './github-limits.ts';
+import { callGithub, type Urgency } from './github-limits.ts';
 import { followOrganisation } from './organisation.ts';
 import { loadRuleset } from './rulesets.ts';
 
@@ -44,11 +44,12 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
   deps: Deps,
   organisation: Organisation,
   fetch: () => Promise<Reply>,
+  urgency: Urgency = 'now',
 ): Promise<Synced<Reply>> {
   const { database } = deps;
   // Before the fetch: of two finds of the same second, the one that was begun later counts.
   const ticket = await drawTicket(database.executor);
-  const reply = await callGithub(deps, organisation, fetch);
+  const reply = await callGithub(deps, organisation, fetch, urgency);
   const owner = reply.pullRequests
     .map(({ repositoryOwner }) => repositoryOwner)
     .find(({ githubId }) => githubId === organisation.githubId);
