@@ -14,6 +14,7 @@ export type Columns = Omit<
   | 'scoreBreakdown'
   | 'rulesetVersion'
   | 'fetchTicket'
+  | 'fetchedAt'
 >;
 
 /** What PostgreSQL can't hold is replaced; all else is kept as it came. */
