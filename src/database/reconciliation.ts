@@ -1,9 +1,7 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
+import { leaseSeconds } from './lease.ts';
 import { organisations, repositories } from './schema.ts';
-
-/** Seconds for which a claimed organisation is left alone by the other replicas; renewed while the work goes on. */
-export const leaseSeconds = 8;
 
 /** An organisation that the caller compares. */
 export interface Comparison {

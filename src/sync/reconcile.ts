@@ -2,7 +2,6 @@ import { getOrganisation, type Organisation } from '../database/organisations.ts
 import {
   claimReconciliation,
   findReconciled,
-  leaseSeconds,
   postponeReconciliation,
   saveReconciled,
 } from '../database/reconciliation.ts';
@@ -12,6 +11,7 @@ import { ServiceError } from '../errors.ts';
 import { mostPullRequests } from '../github/client.ts';
 import { createPageSize } from '../github/page-size.ts';
 import { fullName } from './import-scope.ts';
+import { whileRenewing } from './lease.ts';
 import { identifyOrganisation, pageRepositories } from './organisation.ts';
 import { createPages } from './pages.ts';
 
@@ -38,33 +38,22 @@ export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
   const organisation = await getOrganisation(database.executor, comparison.organisationId);
   // Jitter keeps organisations that were added together from being compared together.
   let seconds = config.reconcileInterval * (0.9 + 0.2 * Math.random());
-  // One after the other: each renews what the one before it set.
-  let renewed: Promise<unknown> = Promise.resolve();
-  const renewal = setInterval(
-    () => {
-      renewed = renewed
-        .then(() => postponeReconciliation(database.executor, comparison))
-        .catch((error: unknown) =>
-          log.warn({ err: error }, 'a lease was not renewed; another replica may compare the same organisation'),
-        );
-    },
-    (leaseSeconds * 1000) / 3,
-  );
+  const renew = () => postponeReconciliation(database.executor, comparison);
   try {
-    const identified = await identifyOrganisation(deps, organisation);
-    for (let after: string | null = null; ; ) {
-      const page = await pageRepositories(deps, identified, after);
-      await reconcileRepositories(deps, identified, page);
-      if (!page.hasNextPage) break;
-      after = page.endCursor;
-    }
+    await whileRenewing(renew, log, async () => {
+      const identified = await identifyOrganisation(deps, organisation);
+      for (let after: string | null = null; ; ) {
+        const page = await pageRepositories(deps, identified, after);
+        await reconcileRepositories(deps, identified, page);
+        if (!page.hasNextPage) break;
+        after = page.endCursor;
+      }
+    });
   } catch (error) {
     seconds = (error instanceof ServiceError && error.retryAfter) || Math.min(retrySeconds, seconds);
     if (!(error instanceof ServiceError)) throw error;
     log.warn({ organisation: organisation.login, seconds, reason: error.message }, 'the comparison with GitHub waits');
   } finally {
-    clearInterval(renewal);
-    await renewed;
     await postponeReconciliation(database.executor, comparison, seconds);
   }
   return true;

@@ -1,8 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { leaseSeconds } from '../../src/database/lease.ts';
 import { setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
-import { leaseSeconds } from '../../src/database/reconciliation.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
