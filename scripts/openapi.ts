@@ -14,7 +14,15 @@ const log = pino({ level: 'silent' });
 // Never connected to: the document needs the routes only.
 const database = connectDatabase('postgres://unused', log);
 const github = createGithub(config.github);
-const app = await buildApp({ config, log, database, github, migrationsApplied: 0, close: () => database.close() });
+const app = await buildApp({
+  config,
+  log,
+  database,
+  github,
+  counters: { gone: 0, stale: 0 },
+  migrationsApplied: 0,
+  close: () => database.close(),
+});
 await app.ready();
 const document = `${JSON.stringify(app.swagger(), null, 2)}\n`;
 await app.close();

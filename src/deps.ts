@@ -14,9 +14,18 @@ export interface Deps {
   readonly log: Logger;
   readonly database: Database;
   readonly github: Github;
+  /** What has happened in this process, for its metrics. */
+  readonly counters: Counters;
   /** How many migrations this start applied. */
   readonly migrationsApplied: number;
   close(): Promise<void>;
+}
+
+export interface Counters {
+  /** Pull requests that a webhook was about and GitHub never showed. */
+  gone: number;
+  /** Webhooks that named a time which no state that GitHub shows reaches. */
+  stale: number;
 }
 
 /** Logs go to standard error: standard output is for what a command answers. */
@@ -99,6 +108,7 @@ export function connectDeps(config: Config, log: Logger, databaseUrl: string): D
     log,
     database,
     github: createGithub(config.github),
+    counters: { gone: 0, stale: 0 },
     migrationsApplied: 0,
     close: () => database.close(),
   };

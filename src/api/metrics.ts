@@ -19,7 +19,7 @@ export interface Metrics {
 }
 
 /** What this process does, and what stands in the database. Nothing in it is anyone's: no token, no id, no title. */
-export function createMetrics({ config, database, github, log }: Deps): Metrics {
+export function createMetrics({ config, counters, database, github, log }: Deps): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -32,6 +32,26 @@ export function createMetrics({ config, database, github, log }: Deps): Metrics 
   });
   const observeGithub = createGithubMetrics(registry, config.github.app !== undefined);
   const end = github.onRequest(observeGithub);
+  const counted = (name: string, help: string, count: () => number) =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(count());
+      },
+    });
+  counted(
+    'pullscore_pull_requests_gone_total',
+    'Pull requests that a webhook was about, and that GitHub did not show however often it was asked',
+    () => counters.gone,
+  );
+  counted(
+    'pullscore_stale_answers_total',
+    'Webhooks that named a time which no state that GitHub shows reaches',
+    () => counters.stale,
+  );
 
   const up = new Gauge({
     name: 'pullscore_database_up',

@@ -23,7 +23,11 @@ export async function claimReconciliation(executor: Executor): Promise<Compariso
 }
 
 /** Makes the organisation due at once, also where it is being compared already, and wakes the loops. */
-export async function requestComparison(executor: Executor, organisationId: string): Promise<void> {
+export async function requestComparison(
+  executor: Executor,
+  organisationId: string,
+  _options: { members?: boolean } = {},
+): Promise<void> {
   await executor.update(organisations).set({ reconcileDueAt: sql`now()` }).where(eq(organisations.id, organisationId));
   await executor.execute(sql`select pg_notify('pullscore', 'reconcile')`);
 }

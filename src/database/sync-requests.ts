@@ -1,26 +1,247 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
+import { leaseSeconds } from './lease.ts';
 
 /*
  * A parked request is due at `infinity`. No `Date` can hold that, and before PostgreSQL 17 no interval: read `due_at`
- * through `nullif`, and compare it before reckoning with it.
+ * through `nullif`, and compare it before calculating with it.
  */
 
-/** Seconds for which a claimed request is left alone by the other replicas; renewed while the work goes on. */
-export const leaseSeconds = 8;
-
-export interface ClaimedRequest {
-  githubId: number;
-  nodeId: string;
-  /** The request is done by this claim only while it still has this ticket. */
-  ticket: number;
-  attempts: number;
+/** An organisation that the caller alone fetches for. */
+export interface SyncTurn {
+  readonly organisationId: string;
+  /** As PostgreSQL writes it; another one in the row means that somebody else has taken over. */
+  leasedUntil: string;
 }
 
 /**
- * Has pull requests fetched that another way of bringing them in has failed on. Where one is waited for already, that
- * stays as it is.
+ * Takes the organisation that was served longest ago, of those with requests due and nobody at them: however much waits
+ * for one, the others get their turn.
+ */
+export async function claimSyncTurn(executor: Executor): Promise<SyncTurn | undefined> {
+  const { rows } = await executor.execute<{ id: string; leased_until: string }>(sql`
+    update organisations
+    set sync_served_at = clock_timestamp(), sync_leased_until = now() + make_interval(secs => ${leaseSeconds})
+    where id = (
+      select id from organisations
+      where sync_leased_until <= now() and exists (
+        select 1 from sync_requests where organisation_id = organisations.id and due_at <= now()
+      )
+      -- Not \`for update\`: that would wait for, and hold up, every insert that refers to the organisation.
+      order by sync_served_at limit 1 for no key update skip locked
+    )
+    returning id, sync_leased_until::text as leased_until`);
+  return rows[0] && { organisationId: rows[0].id, leasedUntil: rows[0].leased_until };
+}
+
+/** @param seconds 0 ends the turn. Nothing changes if another replica has taken over. */
+export async function renewSyncTurn(executor: Executor, turn: SyncTurn, seconds: number = leaseSeconds): Promise<void> {
+  const { rows } = await executor.execute<{ leased_until: string }>(sql`
+    update organisations set sync_leased_until = now() + make_interval(secs => ${seconds})
+    where id = ${turn.organisationId} and sync_leased_until = ${turn.leasedUntil}::timestamptz
+    returning sync_leased_until::text as leased_until`);
+  turn.leasedUntil = rows[0]?.leased_until ?? turn.leasedUntil;
+}
+
+export interface SyncRequest {
+  githubId: number;
+  nodeId: string;
+  /** Another one in the row means that the request was made anew since. */
+  ticket: number;
+  /** Failures in a row so far. */
+  attempts: number;
+  /** The floor: an answer with an older `updated_at`, in Unix seconds, does not settle the request. */
+  minSourceUpdatedAt: number | null;
+  /** Seconds since the latest delivery, or since it was made. */
+  age: number;
+  /** GitHub's last answer, if that was below the floor: its `updated_at`, and for how many seconds it has been this one. */
+  behind: { sourceUpdatedAt: number | null; seconds: number } | undefined;
+  isIsolated: boolean;
+  isBackground: boolean;
+}
+
+/**
+ * Up to `limit` requests for one call of GitHub, for the holder of the organisation's turn. If there is room, those ride
+ * along that wait for GitHub to catch up. An isolated one comes by itself, when no other is due.
+ */
+export async function findDueSyncRequests(
+  executor: Executor,
+  organisationId: string,
+  limit: number,
+): Promise<SyncRequest[]> {
+  const { rows } = await executor.execute<{
+    github_id: string;
+    node_id: string;
+    ticket: string;
+    attempts: number;
+    floor: number | null;
+    age: number;
+    behind_seconds: number | null;
+    behind: number | null;
+    is_isolated: boolean;
+    is_background: boolean;
+  }>(sql`
+    with due as (
+      select *, 1 as place from sync_requests where organisation_id = ${organisationId} and due_at <= now()
+      order by is_isolated, is_background, due_at limit ${limit}
+    ), riding as (
+      select *, 2 as place from sync_requests
+      where organisation_id = ${organisationId} and behind_since is not null and not is_isolated
+        and due_at > now() and due_at < 'infinity'
+      order by due_at limit ${limit}
+    )
+    select github_id, node_id, ticket, attempts, is_isolated, is_background,
+      extract(epoch from min_source_updated_at)::float8 as floor, extract(epoch from now() - requested_at)::float8 as age,
+      extract(epoch from now() - behind_since)::float8 as behind_seconds,
+      extract(epoch from behind_source_updated_at)::float8 as behind
+    from (select * from due union all select * from riding) as found
+    order by place, is_isolated, is_background, due_at limit ${limit}`);
+  const requests = rows.map(
+    (row): SyncRequest => ({
+      githubId: Number(row.github_id),
+      nodeId: row.node_id,
+      ticket: Number(row.ticket),
+      attempts: row.attempts,
+      minSourceUpdatedAt: row.floor,
+      age: row.age,
+      behind: row.behind_seconds === null ? undefined : { sourceUpdatedAt: row.behind, seconds: row.behind_seconds },
+      isIsolated: row.is_isolated,
+      isBackground: row.is_background,
+    }),
+  );
+  return requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated);
+}
+
+/**
+ * Ends the requests that a fetch covers, whoever asked for it: made before the fetch began, and with a floor that its
+ * answer has reached. Their deliveries are applied.
+ *
+ * @param fetchTicket drawn before the fetch
+ */
+export async function settleSyncRequests(
+  executor: Executor,
+  organisationId: string,
+  fetchTicket: number,
+  fetched: readonly { githubId: number; sourceUpdatedAt: number }[],
+): Promise<void> {
+  if (fetched.length === 0) return;
+  await executor.execute(sql`
+    with held as (
+      select github_id from sync_requests
+      join unnest(${sql.param(fetched.map(({ githubId }) => githubId))}::bigint[],
+        ${sql.param(fetched.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as fetched (github_id, updated_at)
+        using (github_id)
+      where organisation_id = ${organisationId} and ticket < ${fetchTicket}
+        and (min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at))
+      -- In the order of the keys, as webhooks write them: neither ever waits for the other in a ring.
+      order by github_id for update of sync_requests
+    ), settled as (
+      delete from sync_requests using held
+      where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
+      returning sync_requests.github_id
+    )
+    update webhook_deliveries set state = 'applied', applied_at = now()
+    from settled
+    where organisation_id = ${organisationId} and pull_request_github_id = settled.github_id
+      and state = 'pending' and webhook_deliveries.ticket < ${fetchTicket}`);
+}
+
+/** The given requests that were not made anew since, locked in the order of their keys. */
+const held = (organisationId: string, requests: readonly SyncRequest[]) =>
+  sql`(select github_id from sync_requests
+    join unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
+      ${sql.param(requests.map(({ ticket }) => ticket))}::bigint[]) as given (github_id, ticket) using (github_id, ticket)
+    where organisation_id = ${organisationId} order by github_id for update of sync_requests)`;
+
+/**
+ * Ends requests whose floor GitHub does not reach, unless they were made anew since.
+ *
+ * @param state of their deliveries from now on
+ */
+export async function endSyncRequests(
+  executor: Executor,
+  organisationId: string,
+  requests: readonly SyncRequest[],
+  state: 'applied' | 'gone',
+): Promise<void> {
+  if (requests.length === 0) return;
+  await executor.execute(sql`
+    with ended as (
+      delete from sync_requests using ${held(organisationId, requests)} as held
+      where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
+      returning sync_requests.github_id, sync_requests.ticket
+    )
+    update webhook_deliveries set state = ${state}, applied_at = now()
+    from ended
+    where organisation_id = ${organisationId} and pull_request_github_id = ended.github_id
+      and state = 'pending' and webhook_deliveries.ticket <= ended.ticket`);
+}
+
+export interface Wait {
+  request: SyncRequest;
+  /** GitHub's answer, which is below the floor. */
+  sourceUpdatedAt: number | null;
+  /** Until GitHub is asked again. */
+  seconds: number;
+}
+
+/** Lets GitHub catch up with what a webhook said; requests that were made anew since stay due. */
+export async function awaitGithub(executor: Executor, organisationId: string, waits: readonly Wait[]): Promise<void> {
+  if (waits.length === 0) return;
+  const requests = waits.map(({ request }) => request);
+  await executor.execute(sql`
+    update sync_requests set
+      due_at = now() + make_interval(secs => waiting.seconds),
+      behind_since = case when behind_since is not null
+        and behind_source_updated_at is not distinct from to_timestamp(waiting.behind) then behind_since else now() end,
+      behind_source_updated_at = to_timestamp(waiting.behind),
+      attempts = 0, last_error = null, is_isolated = false
+    from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
+      ${sql.param(waits.map(({ seconds }) => seconds))}::float8[],
+      ${sql.param(waits.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as waiting (github_id, seconds, behind)
+    join ${held(organisationId, requests)} as held using (github_id)
+    where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id`);
+}
+
+export interface Deferral {
+  request: SyncRequest;
+  /** Until the next try. Null parks the request: it is not tried again by itself. */
+  seconds: number | null;
+  /** Failures in a row that count. */
+  attempts: number;
+  /** GitHub failed on this one by itself. */
+  isIsolated: boolean;
+}
+
+/**
+ * Puts requests off; those that were made anew since they were read are due already, and stay so.
+ *
+ * @param reason shown to the operator
+ */
+export async function deferSyncRequests(
+  executor: Executor,
+  organisationId: string,
+  deferrals: readonly Deferral[],
+  reason: string,
+): Promise<void> {
+  const requests = deferrals.map(({ request }) => request);
+  await executor.execute(sql`
+    update sync_requests set
+      due_at = coalesce(now() + make_interval(secs => deferred.seconds), 'infinity'),
+      last_error = ${storable(reason)}, attempts = deferred.attempts, is_isolated = deferred.isolated
+    from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
+      ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
+      ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[],
+      ${sql.param(deferrals.map(({ isIsolated }) => isIsolated))}::boolean[])
+      as deferred (github_id, seconds, attempts, isolated)
+    join ${held(organisationId, requests)} as held using (github_id)
+    where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
+}
+
+/**
+ * Has pull requests fetched that another way of bringing them in has failed on. A request that exists already stays as
+ * it is.
  *
  * @param reason shown to the operator
  * @param seconds until the first try
@@ -43,118 +264,64 @@ export async function requestFailedSyncs(
     on conflict (organisation_id, github_id) do nothing`);
 }
 
-/** The organisation whose oldest due request has waited longest, so that a large one starves nobody. */
-export async function findWaitingOrganisation(executor: Executor): Promise<string | undefined> {
-  const { rows } = await executor.execute<{ id: string }>(sql`
-    select id from organisations cross join lateral (
-      select due_at from sync_requests where organisation_id = id and due_at <= now() order by due_at limit 1
-    ) as oldest order by oldest.due_at limit 1`);
-  return rows[0]?.id;
-}
-
-/** Leases up to `limit` due requests to the caller, the oldest first. */
-export async function claimSyncRequests(
-  executor: Executor,
-  organisationId: string,
-  limit: number,
-): Promise<ClaimedRequest[]> {
-  const { rows } = await executor.execute<{ github_id: string; node_id: string; ticket: string; attempts: number }>(sql`
-    update sync_requests set due_at = now() + make_interval(secs => ${leaseSeconds}), attempts = attempts + 1
-    -- An array is made once; of \`in\` some plans run the subquery for each row, each time with rows not yet claimed.
-    where organisation_id = ${organisationId} and github_id = any(array(
-      select github_id from sync_requests where organisation_id = ${organisationId} and due_at <= now()
-      order by due_at limit ${limit} for update skip locked
-    ))
-    returning github_id, node_id, ticket, attempts`);
-  return rows.map(row => ({
-    githubId: Number(row.github_id),
-    nodeId: row.node_id,
-    ticket: Number(row.ticket),
-    attempts: row.attempts,
-  }));
-}
-
-const claimed = (requests: readonly ClaimedRequest[]) =>
-  sql`(select * from unnest(${sql.param(requests.map(request => request.githubId))}::bigint[],
-    ${sql.param(requests.map(request => request.ticket))}::bigint[]) as claimed (github_id, ticket))`;
-
 /**
- * The claimed requests that were not made anew since, locked in the order of their keys. Webhooks write them in that
- * order too: neither ever waits for the other in a ring.
- */
-const held = (organisationId: string, requests: readonly ClaimedRequest[]) =>
-  sql`(select github_id from sync_requests join ${claimed(requests)} as claimed using (github_id, ticket)
-    where organisation_id = ${organisationId} order by github_id for update of sync_requests)`;
-
-/**
- * Those that were asked for again since they were claimed are due already, and stay so. So do those that were put off by
- * more than a lease, or parked, while this was on its way.
- */
-export async function renewLeases(
-  executor: Executor,
-  organisationId: string,
-  requests: readonly ClaimedRequest[],
-): Promise<void> {
-  await executor.execute(sql`
-    update sync_requests set due_at = now() + make_interval(secs => ${leaseSeconds})
-    from ${held(organisationId, requests)} as held
-    where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
-      and due_at <= now() + make_interval(secs => ${leaseSeconds})`);
-}
-
-/**
- * Removes the requests that were not made anew meanwhile, and marks as applied the deliveries that the fetch covers:
- * all of these pull requests that came in before it began.
- */
-export async function completeSyncRequests(
-  executor: Executor,
-  organisationId: string,
-  requests: readonly ClaimedRequest[],
-): Promise<void> {
-  if (requests.length === 0) return;
-  await executor.execute(sql`
-    with done as (
-      delete from sync_requests using ${held(organisationId, requests)} as held
-      where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
-    )
-    update webhook_deliveries set state = 'applied', applied_at = now()
-    from ${claimed(requests)} as claimed
-    where organisation_id = ${organisationId} and pull_request_github_id = claimed.github_id
-      and state = 'pending' and webhook_deliveries.ticket <= claimed.ticket`);
-}
-
-export interface Deferral {
-  request: ClaimedRequest;
-  /** Until the next try. Null parks the request: it is not tried again by itself. */
-  seconds: number | null;
-  /** Failures in a row that count. */
-  attempts: number;
-}
-
-/**
- * Puts requests off; those that were made anew since they were claimed are due already, and stay so.
+ * Has the stored pull requests fetched again that were fetched longest ago, and not within the last day: for facts that
+ * change on GitHub without a webhook.
  *
- * @param reason shown to the operator
+ * @returns how many
  */
-export async function deferSyncRequests(
+export async function requestRefetches(executor: Executor, organisationId: string, limit: number): Promise<number> {
+  const { rows } = await executor.execute<{ count: number }>(sql`
+    with oldest as (
+      select id from pull_requests where organisation_id = ${organisationId} and fetched_at < now() - interval '1 day'
+      order by fetched_at limit ${limit} for update skip locked
+    ), asked as (
+      -- Asked for counts as fetched, so that one that GitHub does not show makes way for the next.
+      update pull_requests set fetched_at = now() from oldest
+      where organisation_id = ${organisationId} and pull_requests.id = oldest.id
+      returning github_id, node_id
+    ), requested as (${requestInBackground(organisationId, sql`asked`)})
+    select count(*)::int as count, pg_notify('pullscore', 'sync') from requested having count(*) > 0`);
+  return rows[0]?.count ?? 0;
+}
+
+/**
+ * Has the stored pull requests fetched again that carry a label or milestone which was renamed or deleted on GitHub.
+ *
+ * @param of the repository's GitHub id, and the former name of a label or a milestone
+ */
+export async function requestCarriers(
   executor: Executor,
   organisationId: string,
-  deferrals: readonly Deferral[],
-  reason: string,
+  of: { repositoryGithubId: number; label: string } | { repositoryGithubId: number; milestone: string },
 ): Promise<void> {
+  const carries =
+    'label' in of ? sql`labels @> array[${storable(of.label)}]` : sql`milestone = ${storable(of.milestone)}`;
   await executor.execute(sql`
-    update sync_requests set
-      due_at = coalesce(now() + make_interval(secs => deferred.seconds), 'infinity'),
-      last_error = ${storable(reason)}, attempts = deferred.attempts
-    from unnest(${sql.param(deferrals.map(({ request }) => request.githubId))}::bigint[],
-      ${sql.param(deferrals.map(({ seconds }) => seconds))}::double precision[],
-      ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[]) as deferred (github_id, seconds, attempts)
-    join ${held(
-      organisationId,
-      deferrals.map(({ request }) => request),
-    )} as held using (github_id)
-    where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
+    with carriers as (
+      select pull_requests.github_id, pull_requests.node_id from pull_requests
+      join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
+      where pull_requests.organisation_id = ${organisationId}
+        and repositories.github_id = ${of.repositoryGithubId} and ${carries}
+    ), requested as (${requestInBackground(organisationId, sql`carriers`, carrierDelaySeconds)})
+    select pg_notify('pullscore', 'sync') from requested limit 1`);
 }
+
+/**
+ * A label's new name does not move `updated_at`, so that no floor can tell an answer from before: GitHub gets some time
+ * to show it.
+ */
+const carrierDelaySeconds = 15;
+
+/** @param source has the columns github_id and node_id */
+const requestInBackground = (organisationId: string, source: SQL, seconds = 0) =>
+  sql`insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background)
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'),
+      now() + make_interval(secs => ${seconds}), true
+    from (select * from ${source} order by github_id) as source
+    -- A fetch on its way that began before does not settle it any more.
+    on conflict (organisation_id, github_id) do update set ticket = excluded.ticket
+    returning github_id`;
 
 /** Those that failed, parked ones too, are due at once, as if they had just been made. */
 export async function retrySyncRequests(
@@ -167,28 +334,14 @@ export async function retrySyncRequests(
       where organisation_id = ${organisationId} and last_error is not null order by github_id for update
     ), retried as (
       -- With a new ticket, whoever is at one of them just now neither ends it nor puts it off.
-      update sync_requests set due_at = now(), attempts = 0, last_error = null, ticket = nextval('tickets')
+      update sync_requests set due_at = now(), attempts = 0, last_error = null, is_isolated = false,
+        ticket = nextval('tickets')
       from failed where organisation_id = ${organisationId} and sync_requests.github_id = failed.github_id
       returning failed.parked
     )
     select count(*)::int as retried, (count(*) filter (where parked))::int as parked, pg_notify('pullscore', 'sync')
     from retried`);
   return { retried: rows[0]?.retried ?? 0, parked: rows[0]?.parked ?? 0 };
-}
-
-/** Ends parked requests whose pull request was fetched since they were made: by an import, a comparison, a PUT sync. */
-export async function endFetchedRequests(executor: Executor): Promise<void> {
-  await executor.execute(sql`
-    with ended as (
-      delete from sync_requests as requests using pull_requests as stored
-      where requests.due_at = 'infinity' and stored.organisation_id = requests.organisation_id
-        and stored.github_id = requests.github_id and stored.fetch_ticket > requests.ticket
-      returning requests.organisation_id, requests.github_id, requests.ticket
-    )
-    update webhook_deliveries as deliveries set state = 'applied', applied_at = now()
-    from ended
-    where deliveries.organisation_id = ended.organisation_id and pull_request_github_id = ended.github_id
-      and state = 'pending' and deliveries.ticket <= ended.ticket`);
 }
 
 /** Node ids of stored pull requests that nothing is known to be wrong with, the latest first. */

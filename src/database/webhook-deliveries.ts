@@ -9,7 +9,12 @@ export interface PullRequestDelivery {
   event: string;
   action: string;
   organisation: { githubId: number; login: string };
-  pullRequest: { githubId: number; nodeId: string };
+  pullRequest: {
+    githubId: number;
+    nodeId: string;
+    /** The payload's `updated_at` in Unix seconds: no older state of it settles the delivery. Null if it has none. */
+    minSourceUpdatedAt: number | null;
+  };
 }
 
 export type DeliveryOutcome = 'taken' | 'applied_before' | 'unknown_organisation' | 'webhooks_disabled';
@@ -17,8 +22,9 @@ export type DeliveryOutcome = 'taken' | 'applied_before' | 'unknown_organisation
 const takeStatement: Statement = {
   name: 'take_deliveries',
   text: `with given as materialized (
-      select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::text[])
-        with ordinality as given (guid, event, action, owner_github_id, login, github_id, node_id, place)
+      select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::text[],
+        $8::float8[])
+        with ordinality as given (guid, event, action, owner_github_id, login, github_id, node_id, updated_at, place)
     ), addressed as materialized (
       select given.*, organisation.id as organisation_id, organisation.webhooks_enabled
       from given left join lateral (
@@ -40,12 +46,20 @@ const takeStatement: Statement = {
     ), taken as materialized (
       select addressed.*, ticket from addressed join delivery using (organisation_id, guid), drawn
     ), request as (
-      insert into sync_requests (organisation_id, github_id, node_id, ticket)
-      select distinct on (organisation_id, github_id) organisation_id, github_id, node_id, ticket
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, min_source_updated_at)
+      select distinct on (organisation_id, github_id) organisation_id, github_id, node_id, ticket,
+        to_timestamp(max(updated_at) over (partition by organisation_id, github_id))
       from taken order by organisation_id, github_id, place desc
       on conflict (organisation_id, github_id) do update
         set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
-          requested_at = now(), due_at = now(), attempts = 0, last_error = null
+          min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
+          requested_at = now(), is_background = false,
+          -- News of one that fails brings the next try forward, but to no more than one a minute.
+          due_at = case when sync_requests.last_error is null then now()
+            else least(sync_requests.due_at, now() + interval '1 minute') end,
+          -- A higher floor: how long GitHub has been behind the former one says nothing.
+          behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null
+            else sync_requests.behind_since end
       returning pg_notify('pullscore', 'sync')
     )
     select organisation_id is not null as known, webhooks_enabled as enabled,
@@ -73,12 +87,33 @@ export async function takePullRequestDeliveries(
     deliveries.map(({ organisation }) => organisation.login),
     deliveries.map(({ pullRequest }) => pullRequest.githubId),
     deliveries.map(({ pullRequest }) => pullRequest.nodeId),
+    deliveries.map(({ pullRequest }) => pullRequest.minSourceUpdatedAt),
   ]);
   return rows.map(({ known, enabled, taken }) => {
     if (!known) return 'unknown_organisation';
     if (!enabled) return 'webhooks_disabled';
     return taken ? 'taken' : 'applied_before';
   });
+}
+
+/**
+ * The pull request that a comment is on. Such a payload names the issue, whose numeric id is another one. Undefined if
+ * it is neither stored nor about to be fetched.
+ */
+export async function findCommentedPullRequest(
+  executor: Executor,
+  organisationId: string,
+  issue: { repositoryGithubId: number; number: number; nodeId: string },
+): Promise<{ githubId: number; nodeId: string } | undefined> {
+  const { rows } = await executor.execute<{ github_id: string; node_id: string }>(sql`
+    select pull_requests.github_id, pull_requests.node_id from repositories
+    join pull_requests on pull_requests.organisation_id = ${organisationId} and repository_id = repositories.id
+    where repositories.organisation_id = ${organisationId} and repositories.github_id = ${issue.repositoryGithubId}
+      and number = ${issue.number}
+    union all
+    select github_id, node_id from sync_requests
+    where organisation_id = ${organisationId} and node_id = ${issue.nodeId} limit 1`);
+  return rows[0] && { githubId: Number(rows[0].github_id), nodeId: rows[0].node_id };
 }
 
 /**

@@ -6,8 +6,11 @@ import { reconcileOrganisation } from './reconcile.ts';
 import { createRequestWorker } from './requests.ts';
 import { rescoreBatch } from './rescore.ts';
 
-/** Where nothing wakes a loop, it looks by itself: after a wait that ran out, or a notification that was lost. */
-const pollMilliseconds = 1_000;
+/** A loop that nothing wakes looks by itself: after a wait that ran out, or a notification that was lost. */
+const pollMs = 1_000;
+
+/** Organisations that this process fetches pending pull requests for at once. */
+const maxTurns = 4;
 
 /** What keeps the stored state level with what it should be, in `serve` and in `worker`. */
 export interface Loops {
@@ -16,7 +19,8 @@ export interface Loops {
 }
 
 export function startLoops(deps: Deps): Loops {
-  const sync = startLoop(deps, 'sync', createRequestWorker(deps));
+  const serveRequests = createRequestWorker(deps);
+  const sync = Array.from({ length: maxTurns }, () => startLoop(deps, 'sync', serveRequests));
   // Two, so that one reads and scores while the database writes what the other has scored.
   const rescore = [1, 2].map(() => startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0));
   const { config, github } = deps;
@@ -25,7 +29,7 @@ export function startLoops(deps: Deps): Loops {
       ? startLoop(deps, 'reconcile', () => reconcileOrganisation(deps))
       : undefined;
   const waiting = new Map([
-    ['sync', [sync]],
+    ['sync', sync],
     ['rescore', rescore],
     ['reconcile', reconcile ? [reconcile] : []],
   ]);
@@ -42,7 +46,12 @@ export function startLoops(deps: Deps): Loops {
   return {
     async stop() {
       clearInterval(pruning);
-      await Promise.all([listener.stop(), sync.stop(), ...rescore.map(loop => loop.stop()), reconcile?.stop()]);
+      await Promise.all([
+        listener.stop(),
+        ...sync.map(loop => loop.stop()),
+        ...rescore.map(loop => loop.stop()),
+        reconcile?.stop(),
+      ]);
     },
   };
 }
@@ -52,29 +61,30 @@ interface Loop {
   stop(): Promise<void>;
 }
 
-/** @param work does one batch and tells whether there may be another */
-function startLoop({ log }: Deps, name: string, work: () => Promise<boolean>): Loop {
-  let stopped = false;
+/** @param work does one batch and returns whether there may be another; `signal` asks it to leave the rest */
+function startLoop({ log }: Deps, name: string, work: (signal: AbortSignal) => Promise<boolean>): Loop {
+  const stopping = new AbortController();
+  const { signal } = stopping;
   let woken = false;
   let rouse: () => void = () => undefined;
 
   const rest = () =>
     new Promise<void>(resolve => {
-      const timer = setTimeout(resolve, pollMilliseconds);
+      const timer = setTimeout(resolve, pollMs);
       rouse = () => {
         clearTimeout(timer);
         resolve();
       };
-      if (woken || stopped) rouse();
+      if (woken || signal.aborted) rouse();
     });
 
   const run = async () => {
     let failures = 0;
-    while (!stopped) {
+    while (!signal.aborted) {
       woken = false;
       let more = false;
       try {
-        more = await work();
+        more = await work(signal);
         failures = 0;
       } catch (error) {
         failures += 1;
@@ -92,7 +102,7 @@ function startLoop({ log }: Deps, name: string, work: () => Promise<boolean>): L
       rouse();
     },
     async stop() {
-      stopped = true;
+      stopping.abort();
       rouse();
       await running;
     },
@@ -119,7 +129,7 @@ function listen({ database, log }: Deps, wake: (payload: string) => void) {
       if (lost || stopped) return;
       lost = true;
       fresh.end().catch(() => undefined);
-      retry = setTimeout(connect, pollMilliseconds);
+      retry = setTimeout(connect, pollMs);
     };
     fresh.on('error', reconnect);
     fresh.on('end', reconnect);

@@ -10,6 +10,7 @@ import { findMembers, type MemberProfile, saveMembers, saveProfile } from '../da
 import { getOrganisation, lockRulesetVersion, type Organisation } from '../database/organisations.ts';
 import { drawTicket, findPullRequest } from '../database/pull-requests.ts';
 import { saveRepositories } from '../database/repositories.ts';
+import { settleSyncRequests } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
@@ -35,8 +36,8 @@ export interface Synced<Reply> {
 }
 
 /**
- * The one way in: fetches pull requests from GitHub, scores them and saves them. Whatever order fetches end in, what
- * is stored is what the latest of them found.
+ * The one way in: fetches pull requests from GitHub, scores them, saves them, and settles the sync requests that they
+ * answer. Whatever order fetches end in, what is stored is what the latest of them found.
  *
  * @param fetch one request to GitHub; its reply is handed through
  */
@@ -59,6 +60,7 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
     await followOrganisation(deps, organisation, ticket, owner);
   }
   const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
+  await settleSyncRequests(database.executor, organisation.id, ticket, reply.pullRequests);
   return { reply, outcomes };
 }
 

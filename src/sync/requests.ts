@@ -1,164 +1,250 @@
+import { LRUCache } from 'lru-cache';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import {
-  type ClaimedRequest,
-  claimSyncRequests,
-  completeSyncRequests,
+  awaitGithub,
+  claimSyncTurn,
   countSyncRequests,
   type Deferral,
   deferSyncRequests,
-  endFetchedRequests,
+  endSyncRequests,
+  findDueSyncRequests,
   findSettledPullRequests,
-  findWaitingOrganisation,
-  leaseSeconds,
-  renewLeases,
+  renewSyncTurn,
+  type SyncRequest,
+  type Wait,
 } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { mostPullRequests } from '../github/client.ts';
-import { GithubError } from '../github/errors.ts';
+import { GithubError, isDisturbance } from '../github/errors.ts';
 import { createPageSize, type PageSize } from '../github/page-size.ts';
 import type { FetchResult } from '../github/replies.ts';
-import { callGithub } from './github-limits.ts';
+import { callGithub, type Urgency } from './github-limits.ts';
+import { isReached, waitForGithub } from './lag.ts';
+import { whileRenewing } from './lease.ts';
 import { syncPullRequests } from './pull-requests.ts';
 
 /** Waits after the first, second, … failure in a row, in seconds; the last one from then on. */
-const waits = [5, 30, 120, 600, 3600];
+const waitSeconds = [5, 30, 120, 600, 3600];
 
 /**
  * Failures in a row that park a request, over three hours or more. Those that are not its own count only up to the
  * longest wait: an outage of GitHub, however long, leaves some tries.
  */
-const mostAttempts = 8;
+const maxAttempts = 8;
 
-/** Pull requests that are asked for to see whether others can be synced. */
-const mostOthers = 3;
+/** Pull requests that are fetched to see whether GitHub serves others. */
+const maxOthers = 3;
 
-/** Milliseconds after which an idle loop looks again for parked requests that are done with. */
-const lookAgain = 60_000;
+/** Organisations whose page sizes a process keeps. */
+const maxPageSizes = 1_000;
+
+/** One organisation's turn, which this replica alone holds. */
+interface Turn {
+  readonly deps: Deps;
+  readonly organisation: Organisation;
+  readonly pageSize: PageSize;
+  readonly signal: AbortSignal | undefined;
+}
 
 /**
- * Brings one batch of pending pull requests up to date: as many as wait, up to fifty, in one request to GitHub.
+ * Gives one organisation its turn: one request to GitHub for up to fifty of its pending pull requests; a few more if
+ * GitHub fails on that, to find the one that it fails on.
  *
- * @returns a function that does one batch and tells whether there was one
+ * @returns a function that does one turn and returns whether an organisation had one. An aborted `signal` ends a turn
+ * after the request under way.
  */
-export function createRequestWorker(deps: Deps): () => Promise<boolean> {
-  const { database } = deps;
-  const pageSize = createPageSize(mostPullRequests);
-  let lookedAt = Number.NEGATIVE_INFINITY;
+export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promise<boolean> {
+  const { database, log } = deps;
+  const pageSizes = new LRUCache<string, PageSize>({ max: maxPageSizes });
 
-  return async () => {
-    const organisationId = await findWaitingOrganisation(database.executor);
-    if (organisationId === undefined) {
-      if (performance.now() - lookedAt < lookAgain) return false;
-      await endFetchedRequests(database.executor);
-      lookedAt = performance.now();
-      return false;
-    }
-    const organisation = await getOrganisation(database.executor, organisationId);
-    const requests = await claimSyncRequests(database.executor, organisationId, pageSize.current);
-    if (requests.length === 0) return false;
-    const renewal = setInterval(
-      () => {
-        renewLeases(database.executor, organisationId, requests).catch((error: unknown) =>
-          deps.log.warn({ err: error }, 'leases were not renewed; another replica may fetch the same'),
-        );
-      },
-      (leaseSeconds * 1000) / 3,
-    );
+  return async signal => {
+    const held = await claimSyncTurn(database.executor);
+    if (held === undefined) return false;
+    const { organisationId } = held;
+    const pageSize = pageSizes.get(organisationId) ?? createPageSize(mostPullRequests);
+    pageSizes.set(organisationId, pageSize);
     try {
-      await fetchBatch(deps, organisation, requests, pageSize);
+      await whileRenewing(
+        () => renewSyncTurn(database.executor, held),
+        log,
+        async () => {
+          const organisation = await getOrganisation(database.executor, organisationId);
+          const requests = await findDueSyncRequests(database.executor, organisationId, pageSize.current);
+          if (requests.length > 0) await serve({ deps, organisation, pageSize, signal }, requests);
+        },
+      );
     } finally {
-      clearInterval(renewal);
+      // If this fails, the lease runs out by itself.
+      await renewSyncTurn(database.executor, held, 0).catch(() => undefined);
     }
     return true;
   };
 }
 
-async function fetchBatch(
-  deps: Deps,
-  organisation: Organisation,
-  requests: readonly ClaimedRequest[],
-  pageSize: PageSize,
-): Promise<void> {
-  const { database, log } = deps;
+async function serve(turn: Turn, requests: readonly SyncRequest[]): Promise<void> {
+  const first = await attempt(turn, requests);
+  if (first.suspects.length > 0) await narrow(turn, requests.length, first);
+  else if (!first.isRefused) turn.pageSize.grow(requests.length);
+}
+
+/** What one request to GitHub came to; what it settled, or put off, is done with. */
+interface Attempt {
+  /** GitHub showed at least one pull request. */
+  hasServed: boolean;
+  /** GitHub must not be asked, or the database is gone: nothing about the pull requests that were asked for. */
+  isRefused: boolean;
+  /** Those on which it failed, in a way that may be one's fault, or that of their number. */
+  suspects: readonly SyncRequest[];
+  error: unknown;
+}
+
+async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<Attempt> {
+  const { deps, organisation } = turn;
   try {
-    const results = await sync(
-      deps,
-      organisation,
-      requests.map(request => request.nodeId),
-    );
-    pageSize.grow(requests.length);
-    const failures = new Map<ClaimedRequest, ServiceError>();
+    const urgency = requests.every(({ isBackground }) => isBackground) ? 'background' : 'now';
+    const nodeIds = requests.map(({ nodeId }) => nodeId);
+    const results = await sync(deps, organisation, nodeIds, urgency);
+    const hasServed = hasFound(results);
+    await acceptAnswers(turn, requests, results);
+    const suspects: SyncRequest[] = [];
+    let tooMuch: ServiceError | undefined;
     for (const request of requests) {
       const result = results.get(request.nodeId);
-      if (result?.status === 'failed') failures.set(request, result.error);
+      if (result?.status !== 'failed') continue;
+      const { error } = result;
+      if (error instanceof GithubError && error.tooMuch) {
+        suspects.push(request);
+        tooMuch = error;
+      } else {
+        // GitHub names it: there is nothing to look for.
+        await defer(turn, [request], error, { isOwn: hasServed || (await canSyncOthers(turn, request)) });
+      }
     }
-    const done = requests.filter(request => !failures.has(request));
-    await completeSyncRequests(database.executor, organisation.id, done);
-    const areOwn = hasFound(results) || (await doOthersSucceed(deps, organisation, [...failures.keys()]));
-    for (const [request, error] of failures) await defer(deps, organisation, [request], error, areOwn);
+    return { hasServed, isRefused: false, suspects, error: tooMuch };
   } catch (error) {
-    // What one of them brings about is tried without the others, down to that one.
-    const isDivisible =
-      error instanceof ServiceError ? error instanceof GithubError && error.tooMuch : !isDatabaseUnavailable(error);
-    if (isDivisible && pageSize.shrink(requests.length)) {
-      if (!(error instanceof ServiceError)) log.error({ err: error }, 'a batch failed and is tried in halves');
-      await deferSyncRequests(
-        database.executor,
-        organisation.id,
-        requests.map(request => ({ request, seconds: 0, attempts: request.attempts - 1 })),
-        reasonOf(error),
-      );
-      return;
-    }
-    const isOwn =
-      requests.length === 1 && !isEverybodys(error) && (await doOthersSucceed(deps, organisation, requests));
-    await defer(deps, organisation, requests, error, isOwn);
+    const isSuspicious = error instanceof ServiceError ? isDisturbance(error) : !isDatabaseUnavailable(error);
+    if (isSuspicious) return { hasServed: false, isRefused: false, suspects: requests, error };
+    await defer(turn, requests, error, { isOwn: false });
     // What GitHub is to blame for is written down with the request; what else goes wrong is the loop's to log.
     if (!(error instanceof ServiceError)) throw error;
+    return { hasServed: false, isRefused: true, suspects: [], error };
   }
 }
 
-async function sync(deps: Deps, organisation: Organisation, nodeIds: readonly string[]) {
-  const { reply } = await syncPullRequests(deps, organisation, async () => {
+/**
+ * Finds by halves the one pull request that GitHub fails on, so that the others come in, and puts that one off. If there
+ * is none, fewer at once is what helps; if nothing is served at all, GitHub is to blame.
+ *
+ * @param asked how many the first attempt asked for
+ */
+async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> {
+  const { deps, organisation, pageSize, signal } = turn;
+  let { suspects, hasServed, error } = first;
+  // Those that failed within an answer may do so only because of those that it was about, too.
+  let isTriedTogether = suspects.length === asked;
+  let minFailed = asked;
+  const setAside: SyncRequest[] = [];
+  while (!(isTriedTogether && suspects.length === 1)) {
+    // What is left stays due.
+    if (signal?.aborted) return;
+    const part = isTriedTogether ? suspects.slice(0, Math.ceil(suspects.length / 2)) : suspects;
+    const others = suspects.slice(part.length);
+    const result = await attempt(turn, part);
+    if (result.isRefused) return;
+    hasServed ||= result.hasServed;
+    if (result.suspects.length === 0) {
+      // One of the others, then. Or it was not one, but all together.
+      if (others.length === 0) return void pageSize.shrink(minFailed);
+      suspects = others;
+      isTriedTogether = others.length > 1;
+    } else {
+      setAside.push(...others);
+      isTriedTogether = result.suspects.length === part.length;
+      minFailed = Math.min(minFailed, part.length);
+      suspects = result.suspects;
+      error = result.error;
+    }
+  }
+  if (!hasServed && setAside.length > 0) {
+    const result = await attempt(turn, setAside);
+    if (result.isRefused) return;
+    hasServed = result.hasServed;
+    if (!hasServed) return defer(turn, [...suspects, ...result.suspects], error, { isOwn: false });
+  }
+  const [culprit] = suspects;
+  if (culprit === undefined) return;
+  if (!(error instanceof ServiceError)) {
+    deps.log.error({ err: error, organisation: organisation.login, nodeId: culprit.nodeId }, 'a pull request fails');
+  }
+  const isOwn = hasServed || (await canSyncOthers(turn, culprit));
+  await defer(turn, [culprit], error, { isOwn, isIsolated: hasServed });
+}
+
+/** Ends, or lets wait, the requests of which GitHub's answer is below what a webhook said. */
+async function acceptAnswers(
+  { deps, organisation }: Turn,
+  requests: readonly SyncRequest[],
+  results: ReadonlyMap<string, FetchResult>,
+): Promise<void> {
+  const { database, log, counters } = deps;
+  const waits: Wait[] = [];
+  const gone: SyncRequest[] = [];
+  const stale: SyncRequest[] = [];
+  for (const request of requests) {
+    const result = results.get(request.nodeId);
+    if (result === undefined || result.status === 'failed') continue;
+    const sourceUpdatedAt = result.status === 'found' ? result.pullRequest.sourceUpdatedAt : null;
+    if (isReached(request, sourceUpdatedAt)) continue;
+    const seconds = waitForGithub(request, sourceUpdatedAt);
+    if (seconds !== undefined) waits.push({ request, sourceUpdatedAt, seconds });
+    else (sourceUpdatedAt === null ? gone : stale).push(request);
+  }
+  await awaitGithub(database.executor, organisation.id, waits);
+  await endSyncRequests(database.executor, organisation.id, stale, 'applied');
+  await endSyncRequests(database.executor, organisation.id, gone, 'gone');
+  counters.gone += gone.length;
+  counters.stale += stale.length;
+  for (const { nodeId, age, minSourceUpdatedAt } of gone) {
+    // Those that no webhook speaks of are deleted, or out of reach: nothing was expected of them.
+    log[minSourceUpdatedAt === null ? 'debug' : 'warn'](
+      { organisation: organisation.login, nodeId, seconds: Math.round(age) },
+      'GitHub does not show a pull request that its webhook was about: taken for gone',
+    );
+  }
+}
+
+async function sync(deps: Deps, organisation: Organisation, nodeIds: readonly string[], urgency: Urgency) {
+  const fetch = async () => {
     const results = await deps.github.fetchPullRequests(organisation, nodeIds);
     const pullRequests = [...results.values()].flatMap(result =>
       result.status === 'found' ? [result.pullRequest] : [],
     );
     return { results, pullRequests };
-  });
+  };
+  const { reply } = await syncPullRequests(deps, organisation, fetch, urgency);
   return reply.results;
 }
 
 const hasFound = (results: ReadonlyMap<string, FetchResult>) =>
   [...results.values()].some(({ status }) => status === 'found');
 
-/** Failures that say nothing of the pull request that was asked for. */
-const isEverybodys = (error: unknown): boolean =>
-  isDatabaseUnavailable(error) ||
-  (error instanceof ServiceError &&
-    ['github_rate_limited', 'github_credentials', 'github_not_configured'].includes(error.code));
-
 /**
- * Whether other pull requests of the organisation can be synced at this moment, so that what fails is these requests'
- * own: tried once they have failed often enough for it to matter. Where it is the only one that there is, it is whether
- * GitHub tells of the organisation itself. While GitHub is down, for however long, it is false.
+ * Whether GitHub serves other pull requests of the organisation at this moment, so that the failure is this one's own:
+ * tried once it has failed often enough for that to matter. If there is no other, it is whether GitHub shows the
+ * organisation itself. While GitHub is down, for however long, it is false.
  */
-async function doOthersSucceed(
-  deps: Deps,
-  organisation: Organisation,
-  requests: readonly ClaimedRequest[],
-): Promise<boolean> {
-  if (!requests.some(({ attempts }) => attempts > waits.length)) return false;
-  const others = await findSettledPullRequests(deps.database.executor, organisation.id, mostOthers);
+async function canSyncOthers({ deps, organisation }: Turn, { attempts }: SyncRequest): Promise<boolean> {
+  if (attempts < waitSeconds.length) return false;
+  const { database, github, log } = deps;
+  const others = await findSettledPullRequests(database.executor, organisation.id, maxOthers);
   try {
-    if (others.length > 0) return hasFound(await sync(deps, organisation, others));
-    if ((await countSyncRequests(deps.database.executor, organisation.id)).waiting > 1) return false;
-    const profile = await callGithub(deps, organisation, () => deps.github.findOrganisation(organisation));
-    return profile !== undefined;
+    if (others.length > 0) return hasFound(await sync(deps, organisation, others, 'now'));
+    if ((await countSyncRequests(database.executor, organisation.id)).waiting > 1) return false;
+    return (await callGithub(deps, organisation, () => github.findOrganisation(organisation))) !== undefined;
   } catch (error) {
-    deps.log.debug({ err: error }, 'nothing else can be synced either');
+    log.debug({ err: error }, 'no other pull request can be synced either');
     return false;
   }
 }
@@ -168,31 +254,37 @@ const reasonOf = (error: unknown): string => {
   return isDatabaseUnavailable(error) ? 'The database was not available.' : 'An error of the service; see its log.';
 };
 
-/** @param areOwn whether the failure is these requests' own, which parks them after some time */
+/**
+ * @param isOwn the failure is these requests' own, which parks them after some time
+ * @param isIsolated they are fetched one by one from now on
+ */
 async function defer(
-  { database, log }: Pick<Deps, 'database' | 'log'>,
-  organisation: Organisation,
-  requests: readonly ClaimedRequest[],
+  { deps, organisation }: Turn,
+  requests: readonly SyncRequest[],
   error: unknown,
-  areOwn: boolean,
+  { isOwn, isIsolated = false }: { isOwn: boolean; isIsolated?: boolean },
 ): Promise<void> {
-  const refused = error instanceof ServiceError && error.code === 'github_rate_limited';
-  const outage = isDatabaseUnavailable(error);
+  if (requests.length === 0) return;
+  const { database, log } = deps;
+  const isRefused = error instanceof ServiceError && error.code === 'github_rate_limited';
+  const isOutage = isDatabaseUnavailable(error);
   const reason = reasonOf(error);
   // Each waits by its own failures: a new one is not held back by those it happened to fail with.
-  const waitOf = ({ attempts }: ClaimedRequest) => {
-    if (refused) return error.retryAfter ?? 60;
-    return outage ? 1 : (waits[Math.min(attempts, waits.length) - 1] ?? 5);
+  const waitOf = (failures: number) => {
+    if (isRefused) return error.retryAfter ?? 60;
+    return isOutage ? 1 : (waitSeconds[Math.min(failures, waitSeconds.length) - 1] ?? 5);
   };
   // Jitter keeps replicas and requests from coming back all at once, and none before GitHub wants it.
-  const jitter = refused ? 1 + Math.random() * 0.02 : 0.8 + 0.4 * Math.random();
-  const isCounted = ({ attempts }: ClaimedRequest) => !refused && !outage && (areOwn || attempts <= waits.length);
+  const jitter = isRefused ? 1 + Math.random() * 0.02 : 0.8 + 0.4 * Math.random();
   const deferrals = requests.map((request): Deferral => {
-    const parks = areOwn && request.attempts >= mostAttempts && isCounted(request);
+    const failures = request.attempts + 1;
+    const isCounted = !isRefused && !isOutage && (isOwn || failures <= waitSeconds.length);
+    const isParked = isCounted && isOwn && failures >= maxAttempts;
     return {
       request,
-      seconds: parks ? null : waitOf(request) * jitter,
-      attempts: isCounted(request) ? request.attempts : request.attempts - 1,
+      seconds: isParked ? null : waitOf(failures) * jitter,
+      attempts: isCounted ? failures : request.attempts,
+      isIsolated: isIsolated || request.isIsolated,
     };
   });
   await deferSyncRequests(database.executor, organisation.id, deferrals, reason);

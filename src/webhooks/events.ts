@@ -1,27 +1,43 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
-import { saveMembership } from '../database/members.ts';
-import type { Organisation } from '../database/organisations.ts';
-import { findGithubOrganisation } from '../database/organisations.ts';
-import { drawTicket } from '../database/pull-requests.ts';
+import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestComparison } from '../database/reconciliation.ts';
-import { confirmNames, saveRepositories } from '../database/repositories.ts';
-import { type DeliveryOutcome, type PullRequestDelivery, takeAppliedDelivery } from '../database/webhook-deliveries.ts';
+import { requestCarriers } from '../database/sync-requests.ts';
+import {
+  type DeliveryOutcome,
+  findCommentedPullRequest,
+  type PullRequestDelivery,
+  takeAppliedDelivery,
+} from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 
 /*
- * The parts of GitHub's payloads that matter here; see
- * https://docs.github.com/en/webhooks/webhook-events-and-payloads. A pull request's own state and an
- * organisation's login are never taken from a payload: deliveries come late, twice and out of order, so that they only
- * say what must be fetched.
+ * What GitHub's webhooks ask for; see https://docs.github.com/en/webhooks/webhook-events-and-payloads. Deliveries come
+ * late, twice and out of order, so nothing in a payload is ever stored as the truth: it says what to look up, and how
+ * new the answer must be at least.
  */
+
+/** The events that the service needs, by their names in GitHub's settings. README and `doctor` list them from here. */
+export const subscribedEvents: ReadonlyMap<string, string> = new Map([
+  ['pull_request', 'Pull requests'],
+  ['pull_request_review', 'Pull request reviews'],
+  ['pull_request_review_thread', 'Pull request review threads'],
+  ['pull_request_review_comment', 'Pull request review comments'],
+  ['issue_comment', 'Issue comments'],
+  ['label', 'Labels'],
+  ['milestone', 'Milestones'],
+  ['organization', 'Organizations'],
+  ['repository', 'Repositories'],
+]);
 
 const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const NodeId = Type.String({ pattern: '^[\\w=+/-]{1,200}$' });
 const Login = Type.String({ pattern: '^[\\w.\\[\\]-]{1,100}$' });
 const Owner = Type.Object({ id: Id, login: Login });
+/** GitHub's times end in `Z`; an offset is understood. */
+const Time = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:\\d\\d)$' });
 
 /** Read before it is known whether there is anything to do. */
 const Origin = Type.Object({
@@ -29,32 +45,37 @@ const Origin = Type.Object({
   organization: Type.Optional(Owner),
   repository: Type.Optional(Type.Object({ owner: Owner })),
 });
-const PullRequestPayload = Type.Object({ pull_request: Type.Object({ id: Id, node_id: NodeId }) });
-const MemberPayload = Type.Object({
-  membership: Type.Object({
-    user: Type.Object({ id: Id, login: Login, avatar_url: Type.String({ pattern: '^https?://[^\\u0000]{1,2000}$' }) }),
-  }),
+const PullRequestPayload = Type.Object({
+  pull_request: Type.Object({ id: Id, node_id: NodeId, updated_at: Type.Optional(Time) }),
 });
-const RepositoryPayload = Type.Object({
-  repository: Type.Object({
-    id: Id,
+const CommentPayload = Type.Object({
+  issue: Type.Object({
     node_id: NodeId,
-    full_name: Type.String({ pattern: '^[\\w.-]+/[\\w.-]{1,200}$' }),
+    number: Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }),
+    updated_at: Type.Optional(Time),
+    /** Only comments on pull requests have it. */
+    pull_request: Type.Optional(Type.Object({})),
   }),
+  repository: Type.Object({ id: Id }),
+});
+const From = Type.Optional(Type.Object({ from: Type.String() }));
+const LabelPayload = Type.Object({
+  label: Type.Object({ name: Type.String() }),
+  changes: Type.Optional(Type.Object({ name: From })),
+  repository: Type.Object({ id: Id }),
+});
+const MilestonePayload = Type.Object({
+  milestone: Type.Object({ title: Type.String() }),
+  changes: Type.Optional(Type.Object({ title: From })),
+  repository: Type.Object({ id: Id }),
 });
 const checks = {
   origin: TypeCompiler.Compile(Origin),
   pullRequest: TypeCompiler.Compile(PullRequestPayload),
-  member: TypeCompiler.Compile(MemberPayload),
-  repository: TypeCompiler.Compile(RepositoryPayload),
+  comment: TypeCompiler.Compile(CommentPayload),
+  label: TypeCompiler.Compile(LabelPayload),
+  milestone: TypeCompiler.Compile(MilestonePayload),
 };
-
-const pullRequestEvents = new Set([
-  'pull_request',
-  'pull_request_review',
-  'pull_request_review_comment',
-  'pull_request_review_thread',
-]);
 
 export interface Delivery {
   event: string;
@@ -76,6 +97,46 @@ const reasons: Record<DeliveryOutcome, string> = {
   webhooks_disabled: 'Ignored: webhooks are disabled for this organisation.',
 };
 const receipt = (outcome: DeliveryOutcome): Receipt => ({ taken: outcome === 'taken', message: reasons[outcome] });
+const ignored = (why: string): Receipt => ({ taken: false, message: `Ignored: ${why}` });
+
+/** What a small event asks for, within the transaction that records its delivery. */
+type Effect = (executor: Executor, organisation: Organisation) => Promise<void>;
+
+/** By event and action. Undefined: this payload asks for nothing. */
+const readers = new Map<string, (payload: object) => Effect | undefined>([
+  ['organization renamed', () => compare],
+  ['organization member_added', () => compareMembers],
+  ['organization member_removed', () => compareMembers],
+  ['repository renamed', () => compare],
+  ['repository transferred', () => compare],
+  ['label edited', payload => refetchLabelled(payload, ({ changes }) => changes?.name?.from)],
+  ['label deleted', payload => refetchLabelled(payload, ({ label }) => label.name)],
+  ['milestone edited', payload => refetchMilestone(payload, ({ changes }) => changes?.title?.from)],
+  ['milestone deleted', payload => refetchMilestone(payload, ({ milestone }) => milestone.title)],
+]);
+
+const compare: Effect = (executor, { id }) => requestComparison(executor, id);
+const compareMembers: Effect = (executor, { id }) => requestComparison(executor, id, { members: true });
+
+function refetchLabelled(
+  payload: object,
+  nameOf: (payload: Static<typeof LabelPayload>) => string | undefined,
+): Effect | undefined {
+  const known = expect(checks.label, payload);
+  const label = nameOf(known);
+  if (label === undefined) return undefined;
+  return (executor, { id }) => requestCarriers(executor, id, { repositoryGithubId: known.repository.id, label });
+}
+
+function refetchMilestone(
+  payload: object,
+  titleOf: (payload: Static<typeof MilestonePayload>) => string | undefined,
+): Effect | undefined {
+  const known = expect(checks.milestone, payload);
+  const milestone = titleOf(known);
+  if (milestone === undefined) return undefined;
+  return (executor, { id }) => requestCarriers(executor, id, { repositoryGithubId: known.repository.id, milestone });
+}
 
 /**
  * Does what a verified delivery asks for; it is durable when this returns.
@@ -89,70 +150,55 @@ export async function receive(
 ): Promise<Receipt> {
   if (event === 'ping') return { taken: false, message: 'Pong: deliveries arrive and their signature matches.' };
   const action = 'action' in payload && typeof payload.action === 'string' ? payload.action : '';
-  const readEffect = effects.get(`${event} ${action}`);
-  if (readEffect === undefined && !pullRequestEvents.has(event)) {
+  const isPullRequest = /^pull_request(_review(_comment|_thread)?)?$/.test(event);
+  const isComment = event === 'issue_comment' && (action === 'created' || action === 'deleted');
+  const read = readers.get(`${event} ${action}`);
+  if (!isPullRequest && !isComment && read === undefined) {
     // GitHub adds events and changes their form without notice: nothing is expected of those that aren't used.
-    const name = /^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event;
-    return { taken: false, message: `Ignored: nothing depends on ${name}.` };
+    return ignored(`nothing depends on ${/^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event}.`);
   }
-
   const { organization, repository } = expect(checks.origin, payload);
   const owner = organization ?? repository?.owner;
   if (owner === undefined) throw malformed();
-  const origin = { githubId: owner.id, login: owner.login };
-  if (readEffect === undefined) {
-    const { pull_request: pullRequest } = expect(checks.pullRequest, payload);
-    const outcome = await takePullRequest({
-      guid,
-      event,
-      action,
-      organisation: origin,
-      pullRequest: { githubId: pullRequest.id, nodeId: pullRequest.node_id },
-    });
-    return receipt(outcome);
-  }
+  const organisation = { githubId: owner.id, login: owner.login };
 
-  const apply = readEffect(payload);
-  const outcome = await deps.database.transaction(async executor => {
-    const organisation = await findGithubOrganisation(executor, origin);
-    if (organisation === undefined) return 'unknown_organisation';
-    const taken = await takeAppliedDelivery(executor, { guid, event, action }, organisation);
-    if (taken === 'taken') await apply(executor, organisation);
+  if (isPullRequest) {
+    const { id: githubId, node_id: nodeId, updated_at: updatedAt } = expect(checks.pullRequest, payload).pull_request;
+    const pullRequest = { githubId, nodeId, minSourceUpdatedAt: secondsOf(updatedAt) };
+    return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest }));
+  }
+  const { executor } = deps.database;
+  if (isComment) {
+    const { issue, repository: place } = expect(checks.comment, payload);
+    if (issue.pull_request === undefined) return ignored('the comment is not on a pull request.');
+    const tracked = await findGithubOrganisation(executor, organisation);
+    if (tracked === undefined) return receipt('unknown_organisation');
+    const reference = { repositoryGithubId: place.id, number: issue.number, nodeId: issue.node_id };
+    const found = await findCommentedPullRequest(executor, tracked.id, reference);
+    if (found === undefined) return ignored('this pull request is not stored here.');
+    const pullRequest = { ...found, minSourceUpdatedAt: secondsOf(issue.updated_at) };
+    return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest }));
+  }
+  const effect = read?.(payload);
+  if (effect === undefined) return ignored(`nothing depends on this change of a ${event}.`);
+  const outcome = await deps.database.transaction(async transaction => {
+    const tracked = await findGithubOrganisation(transaction, organisation);
+    if (tracked === undefined) return 'unknown_organisation';
+    const taken = await takeAppliedDelivery(transaction, { guid, event, action }, tracked);
+    if (taken === 'taken') await effect(transaction, tracked);
     return taken;
   });
   return receipt(outcome);
 }
 
-type Effect = (executor: Executor, organisation: Organisation) => Promise<unknown>;
-
-const followRepository = (payload: object): Effect => {
-  const { id: githubId, node_id: nodeId, full_name: name } = expect(checks.repository, payload).repository;
-  const repository = { githubId, nodeId, name };
-  return async (executor, { id }) => {
-    const ticket = await drawTicket(executor);
-    await confirmNames(executor, id, ticket, [repository]);
-    await saveRepositories(executor, id, ticket, [repository]);
-  };
-};
-
-const followMember = (payload: object, change: 'came' | 'left'): Effect => {
-  const { id: githubId, login, avatar_url: photoUrl } = expect(checks.member, payload).membership.user;
-  return (executor, { id }) => saveMembership(executor, id, { githubId, login, photoUrl }, change);
-};
-
-/** What is done, or asked for, within the delivery of the small events; by event and action. */
-const effects = new Map<string, (payload: object) => Effect>([
-  [
-    'organization renamed',
-    () =>
-      (executor, { id }) =>
-        requestComparison(executor, id),
-  ],
-  ['organization member_added', payload => followMember(payload, 'came')],
-  ['organization member_removed', payload => followMember(payload, 'left')],
-  ['repository renamed', followRepository],
-  ['repository transferred', followRepository],
-]);
+/** Whole Unix seconds; null without a time. */
+function secondsOf(time: string | undefined): number | null {
+  if (time === undefined) return null;
+  const seconds = Math.floor(Date.parse(time) / 1000);
+  // Such as month 13; or a year that PostgreSQL's timestamps reach, but GitHub's never will.
+  if (!(seconds >= 0)) throw malformed();
+  return seconds;
+}
 
 const malformed = () =>
   new ServiceError('bad_request', "The payload is not one of GitHub's: parts that every delivery has are missing.");

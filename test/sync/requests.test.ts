@@ -1,21 +1,29 @@
-import { eq, sql } from 'drizzle-orm';
+import { eq, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { leaseSeconds } from '../../src/database/lease.ts';
+import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import {
-  claimSyncRequests,
+  claimSyncTurn,
   countSyncRequests,
-  deferSyncRequests,
-  leaseSeconds,
+  findDueSyncRequests,
   listFailingRequests,
-  renewLeases,
+  renewSyncTurn,
   retrySyncRequests,
 } from '../../src/database/sync-requests.ts';
 import { createRequestWorker } from '../../src/sync/requests.ts';
-import { htmlError, pointsUsedUp, queryTimeout, type ReplyFault, secondaryLimit } from '../support/github/faults.ts';
+import {
+  createLatch,
+  htmlError,
+  pointsUsedUp,
+  queryTimeout,
+  type ReplyFault,
+  secondaryLimit,
+} from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import { isoTime } from '../support/github/world.ts';
 import type { Service } from '../support/service.ts';
 import { post } from '../webhooks/support.ts';
-import { type Home, newHome, startWorld, stored, storedPullRequests, sync, type World } from './support.ts';
+import { type Home, newHome, startWorld, stored, storedPullRequests, sync, until, type World } from './support.ts';
 
 let world: World;
 let work: () => Promise<boolean>;
@@ -42,10 +50,10 @@ function expectAbout(seconds: number | null, expected: number): void {
 
 /** As a webhook does. */
 async function request({ acme }: Home, ...changed: PullRequest[]): Promise<void> {
-  for (const { id, nodeId } of changed) {
+  for (const { id, nodeId, updatedAt } of changed) {
     const payload = {
       action: 'edited',
-      pull_request: { id, node_id: nodeId },
+      pull_request: { id, node_id: nodeId, updated_at: isoTime(updatedAt) },
       organization: { id: acme.id, login: acme.login },
     };
     expect(await post(world.service, { event: 'pull_request', payload })).toMatchObject({ status: 202 });
@@ -64,6 +72,8 @@ async function waiting({ organisation }: Home) {
     .where(eq(syncRequests.organisationId, organisation.id));
   return rows.toSorted((a, b) => a.githubId - b.githubId);
 }
+
+const endLeases = () => world.service.database.executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
 
 /** As if the time had passed. */
 const makeRequestsDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
@@ -113,29 +123,59 @@ describe('pending pull requests', () => {
     expect(await deliveryStates(home)).toEqual(Array(40).fill('applied'));
   });
 
-  test('of the organisation that waits longest come first', async () => {
+  test('of the organisation that was served longest ago come first, however long others have waited', async () => {
     const [large, small] = [await newHome(world), await newHome(world)];
-    await request(large, ...open(large, 60));
+    await request(large, ...open(large, 120));
+    await work();
     await request(small, ...open(small, 1));
     await world.service.database.executor
       .update(syncRequests)
       .set({ dueAt: sql`now() - interval '1 minute'` })
-      .where(eq(syncRequests.organisationId, small.organisation.id));
+      .where(eq(syncRequests.organisationId, large.organisation.id));
     await work();
     expect(await waiting(small)).toEqual([]);
-    expect(await waiting(large)).toHaveLength(60);
+    expect(await waiting(large)).toHaveLength(70);
   });
 
-  test('that are no longer on GitHub, or of no member, are done with', async () => {
+  test('of one organisation are never in two requests at the same time', async () => {
+    const [large, small] = [await newHome(world), await newHome(world)];
+    await request(large, ...open(large, 120));
+    const latch = createLatch();
+    world.github.fault({ kind: 'hold', until: latch.released });
+    const working = work();
+    await until(async () => world.github.count() === 1);
+    const other = createRequestWorker(await world.replica());
+    expect(await other()).toBe(false);
+    await request(small, ...open(small, 1));
+    expect(await other()).toBe(true);
+    expect(await waiting(small)).toEqual([]);
+    expect(world.github.count()).toBe(2);
+    latch.release();
+    await working;
+    expect(await other()).toBe(true);
+  });
+
+  test('that nobody waits for come after those of webhooks, and fill up their requests', async () => {
     const home = await newHome(world);
-    const [gone] = open(home, 1);
-    if (gone === undefined) throw new Error('nothing opened');
-    const foreign = home.acme.repository('web').openPullRequest({ author: null });
-    await request(home, gone, foreign);
-    gone.remove();
+    const [first, ...others] = open(home, 70);
+    if (first === undefined) throw new Error('nothing opened');
+    await request(home, first, ...others);
+    await world.service.database.executor
+      .update(syncRequests)
+      .set({ isBackground: true, dueAt: sql`now() - interval '1 hour'` })
+      .where(ne(syncRequests.githubId, first.id));
+    await work();
+    expect(world.github.requests[0]?.variables.ids).toContain(first.nodeId);
+    expect(world.github.requests[0]?.variables.ids).toHaveLength(50);
+    expect(await waiting(home)).toHaveLength(20);
+  });
+
+  test('of no member are done with', async () => {
+    const home = await newHome(world);
+    await request(home, home.acme.repository('web').openPullRequest({ author: null }));
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
+    expect(await deliveryStates(home)).toEqual(['applied']);
   });
 
   test('that change again while they are fetched stay pending, with their delivery', async () => {
@@ -150,25 +190,10 @@ describe('pending pull requests', () => {
     await request(home, pullRequest);
     await working;
     expect(await waiting(home)).toMatchObject([{ githubId: pullRequest.id }]);
-    expect(await deliveryStates(home)).toEqual(['applied', 'pending']);
+    expect(await deliveryStates(home)).toEqual(['pending', 'pending']);
     await untilIdle();
     expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
     expect((await stored(world.service, home, pullRequest))?.title).toBe('changed during the fetch');
-  });
-
-  test('are claimed never more than asked for, however the planner sees the table', async () => {
-    const home = await newHome(world);
-    await request(home, ...open(home, 130));
-    const { database } = world.service;
-    for (const setting of ['on', 'off']) {
-      await makeRequestsDue();
-      await database.transaction(async transaction => {
-        for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
-          await transaction.execute(sql.raw(`set local ${way} = ${setting}`));
-        }
-        expect(await claimSyncRequests(transaction, home.organisation.id, 50)).toHaveLength(50);
-      });
-    }
   });
 });
 
@@ -206,7 +231,7 @@ describe('a fetch that fails', () => {
     await request(home, old);
     await world.service.database.executor.update(syncRequests).set({ attempts: 6 });
     await request(home, fresh);
-    world.github.fault(htmlError(500));
+    world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
     await work();
     const rows = await waiting(home);
     expect(rows.map(({ attempts }) => attempts)).toEqual([6, 1]);
@@ -214,15 +239,18 @@ describe('a fetch that fails', () => {
     expect(rows[1]?.seconds).toBeLessThan(10);
   });
 
-  test('begins anew with a new delivery', async () => {
+  test('is tried within a minute of a new delivery, which does not reset its failures', async () => {
     const home = await newHome(world);
     const opened = open(home, 1);
     await request(home, ...opened);
     await world.service.database.executor
       .update(syncRequests)
-      .set({ attempts: 6, dueAt: sql`now() + interval '1 hour'` });
+      .set({ attempts: 6, lastError: 'It failed.', dueAt: sql`now() + interval '1 hour'` });
     await request(home, ...opened);
-    expect(await waiting(home)).toMatchObject([{ attempts: 0, lastError: null }]);
+    const [row] = await waiting(home);
+    expect(row?.attempts).toBe(6);
+    expectAbout(row?.seconds ?? null, 60);
+    await makeRequestsDue();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
   });
@@ -235,16 +263,19 @@ describe('a fetch that fails', () => {
       when: ({ variables }) => (variables.ids as string[]).length > 12,
     });
     await untilIdle();
-    const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
-    expect(sizes).toEqual([50, 25, 12, 12, 12, 12, 2]);
     expect(await waiting(home)).toEqual([]);
     world.github.clearFaults();
     world.github.requests.length = 0;
     await request(home, ...open(home, 300));
     await untilIdle();
     const grown = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+    expect(grown[0]).toBeLessThanOrEqual(12);
     expect(Math.max(...grown)).toBeGreaterThan(12);
-    expect(grown[0]).toBe(12);
+    const other = await newHome(world);
+    world.github.requests.length = 0;
+    await request(other, ...open(other, 50));
+    await untilIdle();
+    expect(world.github.count()).toBe(1);
   });
 
   test('because of one pull request saves the others, and puts off that one', async () => {
@@ -323,15 +354,16 @@ describe('a pull request that keeps failing', () => {
     });
   });
 
-  test('is taken up anew by its next delivery', async () => {
+  test('is tried again after its next delivery, and parked again at once if it fails', async () => {
     const { home, broken } = await park();
     await request(home, broken);
-    expect(await waiting(home)).toMatchObject([{ attempts: 0, lastError: null, seconds: expect.any(Number) }]);
-    await untilIdle();
-    expect(await waiting(home)).toMatchObject([{ attempts: 1 }]);
+    expect(await waiting(home)).toMatchObject([{ attempts: 8, seconds: expect.any(Number) }]);
+    await fail(1);
+    expect(await waiting(home)).toMatchObject([{ attempts: 9, seconds: null }]);
+    await request(home, broken);
     world.github.clearFaults();
     await fail(1);
-    expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied']);
+    expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied']);
   });
 
   test('is taken up anew by a retry, with all that failed, and no other organisation', async () => {
@@ -478,10 +510,11 @@ describe('a rate limit', () => {
       expect(row.attempts).toBe(0);
       expectAbout(row.seconds, seconds);
     }
-    // A new delivery is due at once, for either replica.
+    // However soon a request is due, neither replica calls.
     await request(home, ...opened);
+    await makeRequestsDue();
     await untilIdle(replica);
-    await request(home, ...opened);
+    await makeRequestsDue();
     await untilIdle();
     expect(world.github.count()).toBe(1);
     for (const row of await waiting(home)) expectAbout(row.seconds, seconds);
@@ -538,53 +571,43 @@ describe('a rate limit', () => {
   });
 });
 
-describe('a lease', () => {
-  test('of a replica that died is taken over once it ends, not before', async () => {
+describe('a turn', () => {
+  test('of a replica that died is taken over once its lease ends, not before', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 3));
-    await claimSyncRequests(world.service.database.executor, home.organisation.id, 50);
+    await claimSyncTurn(world.service.database.executor);
     expect(await work()).toBe(false);
-    for (const { seconds } of await waiting(home)) {
-      expect(seconds).toBeGreaterThan(leaseSeconds - 2);
-      expect(seconds).toBeLessThan(10);
-    }
-    await makeRequestsDue();
+    await endLeases();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
     expect(await storedPullRequests(world.service, home)).toHaveLength(3);
   });
 
-  test('is renewed while GitHub keeps us waiting, so that nobody else fetches the same', async () => {
+  test('is held for less than the ten seconds in which its work must resume', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
-    world.github.fault({ kind: 'delay', milliseconds: 4_000 });
-    const working = work();
-    while (world.github.count() === 0) await new Promise(resolve => setTimeout(resolve, 5));
-    // Without a renewal it would end before the answer comes.
-    await world.service.database.executor.update(syncRequests).set({ dueAt: sql`now() + interval '3 seconds'` });
-    await new Promise(resolve => setTimeout(resolve, 3_300));
-    const other = createRequestWorker(await world.replica());
-    expect(await other()).toBe(false);
-    await working;
-    expect(world.github.count()).toBe(1);
-    expect(await waiting(home)).toEqual([]);
+    await claimSyncTurn(world.service.database.executor);
+    const [row] = await world.service.database.executor
+      .select({ seconds: sql<number>`extract(epoch from sync_leased_until - now())::float8` })
+      .from(organisations)
+      .where(eq(organisations.id, home.organisation.id));
+    expect(row?.seconds).toBeGreaterThan(leaseSeconds - 2);
+    expect(row?.seconds).toBeLessThan(10);
   });
 
-  test('that is renewed late neither brings forward what was put off nor takes up what was parked', async () => {
+  test('that somebody else has taken over is neither renewed nor ended', async () => {
     const home = await newHome(world);
-    await request(home, ...open(home, 2));
+    await request(home, ...open(home, 1));
     const { executor } = world.service.database;
-    const claimed = await claimSyncRequests(executor, home.organisation.id, 50);
-    const deferrals = claimed.map((each, index) => ({ request: each, seconds: index === 0 ? 600 : null, attempts: 1 }));
-    await deferSyncRequests(executor, home.organisation.id, deferrals, 'It failed.');
-    const before = await waiting(home);
-    await renewLeases(executor, home.organisation.id, claimed);
-    const after = await waiting(home);
-    expect(before.map(({ seconds }) => seconds === null).toSorted()).toEqual([false, true]);
-    for (const [index, { seconds }] of after.entries()) {
-      if (seconds === null) expect(before[index]?.seconds).toBeNull();
-      else expectAbout(seconds, 600);
-    }
+    const former = await claimSyncTurn(executor);
+    await endLeases();
+    const present = await claimSyncTurn(executor);
+    if (former === undefined || present === undefined) throw new Error('nothing claimed');
+    await renewSyncTurn(executor, former, 0);
+    await renewSyncTurn(executor, former);
+    expect(await claimSyncTurn(executor)).toBeUndefined();
+    await renewSyncTurn(executor, present, 0);
+    expect(await claimSyncTurn(executor)).toMatchObject({ organisationId: home.organisation.id });
   });
 
   test('keeps two replicas at work from fetching anything twice', async () => {
