@@ -2,8 +2,10 @@ import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { LoadedRecord } from '../support/github/load.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import type { Repository } from '../support/github/repository.ts';
 import { measureQuery, readQuery } from '../support/github/schema.ts';
 import type { GithubStandIn } from '../support/github/server.ts';
 import { fetchOne, start, startStandIn } from './support.ts';
@@ -216,6 +218,107 @@ describe("GitHub's rules for queries", () => {
       fetch(`${github.apiUrl}/graphql`, { method: 'POST', headers: { authorization }, body });
     expect((await post('token wrong', '{}')).status).toBe(401);
     expect((await post(`token ${github.token}`, '{')).status).toBe(400);
+  });
+});
+
+describe('replicas that lag', () => {
+  const query = `query($id: ID!, $ids: [ID!]!, $repository: ID!) {
+    node(id: $id) { ... on PullRequest { title } }
+    nodes(ids: $ids) { ... on PullRequest { title comments { totalCount } reviews(first: 9) { nodes { state } } } }
+    repository: node(id: $repository) { ... on Repository {
+      pullRequests(first: 9, orderBy: { field: UPDATED_AT, direction: DESC }) { totalCount nodes { title updatedAt } }
+    } }
+  }`;
+
+  /** Titles as `node`, `nodes` and the repository's list have them. */
+  async function shown(github: GithubStandIn, { nodeId: repository }: Repository, { nodeId }: PullRequest) {
+    const { data, errors = [] } = await ask(github, query, { id: nodeId, ids: [nodeId], repository });
+    const {
+      node,
+      nodes,
+      repository: list,
+    } = data as {
+      node: { title: string } | null;
+      nodes: ({ title: string } | null)[];
+      repository: { pullRequests: { totalCount: number; nodes: { title: string; updatedAt: string }[] } };
+    };
+    const { pullRequests } = list;
+    return {
+      titles: [node?.title, nodes[0]?.title, pullRequests.nodes.map(({ title }) => title)],
+      node: nodes[0],
+      updatedAt: pullRequests.nodes[0]?.updatedAt,
+      totalCount: pullRequests.totalCount,
+      errors: (errors as { type: string }[]).map(({ type }) => type),
+    };
+  }
+
+  test('a pull request that lags is shown as it was, and told of as it is', async () => {
+    const { github, acme, web } = await start();
+    github.clock.set(1_700_000_000);
+    const ada = acme.member('ada');
+    const pullRequest = web.openPullRequest({ title: 'old' });
+    pullRequest.review(ada, 'APPROVED');
+    web.openPullRequest({ title: 'other' });
+    pullRequest.lag();
+    const before = await shown(github, web, pullRequest);
+    expect(before.titles).toEqual(['old', 'old', ['other', 'old']]);
+
+    github.clock.advance(10);
+    pullRequest.comment(ada);
+    pullRequest.dismissReview(ada);
+    const { payload } = pullRequest.edit({ title: 'new' });
+    expect(payload.pull_request).toMatchObject({ title: 'new', updated_at: '2023-11-14T22:13:30Z' });
+    expect(await shown(github, web, pullRequest)).toEqual(before);
+
+    pullRequest.catchUp();
+    expect(await shown(github, web, pullRequest)).toMatchObject({
+      titles: ['new', 'new', ['new', 'other']],
+      node: { comments: { totalCount: 1 }, reviews: { nodes: [{ state: 'DISMISSED' }] } },
+      updatedAt: '2023-11-14T22:13:30Z',
+    });
+  });
+
+  test('a repository that lags has no pull request that was opened since, and no change', async () => {
+    const { github, web } = await start();
+    const known = web.openPullRequest({ title: 'old' });
+    web.lag();
+    known.edit({ title: 'new' });
+    known.merge();
+    const opened = web.openPullRequest({ title: 'opened' });
+    opened.push();
+    expect(await shown(github, web, known)).toMatchObject({ titles: ['old', 'old', ['old']], totalCount: 1 });
+    expect(await shown(github, web, opened)).toMatchObject({
+      titles: [undefined, undefined, ['old']],
+      errors: ['NOT_FOUND', 'NOT_FOUND'],
+    });
+
+    web.catchUp();
+    expect(await shown(github, web, opened)).toMatchObject({
+      titles: ['opened', 'opened', ['opened', 'new']],
+      totalCount: 2,
+      errors: [],
+    });
+    known.edit({ title: 'newer' });
+    expect((await shown(github, web, known)).titles.slice(0, 2)).toEqual(['newer', 'newer']);
+  });
+
+  test('each change becomes visible by itself, so long after it happened', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const { github, web } = await start();
+    github.lagMilliseconds = 3_000;
+    const pullRequest = web.openPullRequest({ title: 'first' });
+    const titleAfter = async (milliseconds: number) => {
+      vi.advanceTimersByTime(milliseconds);
+      return (await shown(github, web, pullRequest)).titles[1];
+    };
+    expect(await titleAfter(1_000)).toBeUndefined();
+    pullRequest.edit({ title: 'second' });
+    expect(await titleAfter(1_999)).toBeUndefined();
+    expect(await titleAfter(1)).toBe('first');
+    expect(await titleAfter(1_000)).toBe('second');
   });
 });
 

@@ -7,6 +7,7 @@ import {
   reviewThreadEvent,
   type WebhookEvent,
 } from './events.ts';
+import { Lag } from './lag.ts';
 import type { Repository } from './repository.ts';
 import { type Account, globalId } from './world.ts';
 
@@ -93,6 +94,7 @@ export class PullRequest {
   reviews: Review[] = [];
   /** The webhook of its opening; undefined for history. */
   opened: PullRequestWebhook | undefined;
+  readonly #lag = new Lag<PullRequest>();
 
   constructor(repository: Repository, number: number, options: PullRequestOptions) {
     const { clock, world, members } = repository.organisation;
@@ -130,7 +132,26 @@ export class PullRequest {
     return `${this.repository.organisation.world.webUrl}/${this.repository.fullName}/pull/${this.number}`;
   }
 
+  /** From now on GraphQL shows what it shows at this moment, until {@link catchUp}. Webhooks tell of the present. */
+  lag(): void {
+    const shown = this.shown();
+    this.catchUp();
+    this.#lag.hold(shown === this ? this.#copy() : shown, Number.POSITIVE_INFINITY);
+  }
+
+  /** GraphQL shows it as it is. */
+  catchUp(): void {
+    this.#lag.catchUp();
+  }
+
+  /** What GraphQL shows: this one, a copy of what it was, which is for reading only, or nothing yet. */
+  shown(): PullRequest | undefined {
+    return this.#lag.shown(this);
+  }
+
   open(): PullRequestWebhook {
+    const { lagMilliseconds } = this.repository;
+    if (this.opened === undefined && lagMilliseconds > 0) this.#lag.hold(undefined, lagMilliseconds);
     this.opened = pullRequestEvent(this, 'opened', {}, this.author);
     return this.opened;
   }
@@ -139,6 +160,7 @@ export class PullRequest {
   push(
     change: { commits?: number; files?: ChangedFile[]; additions?: number; deletions?: number } = {},
   ): PullRequestWebhook {
+    this.#touch();
     const files = change.files ?? [];
     this.commits += change.commits ?? 1;
     this.additions += change.additions ?? sum(files, 'additions');
@@ -154,10 +176,11 @@ export class PullRequest {
       });
     }
     this.files = [...merged.values()];
-    return this.#changed('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
+    return this.#tell('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
   }
 
   edit(change: { title?: string; body?: string; base?: string }): PullRequestWebhook {
+    this.#touch();
     const changes: Record<string, { from: string }> = {};
     for (const key of ['title', 'body', 'base'] as const) {
       const value = change[key];
@@ -165,55 +188,62 @@ export class PullRequest {
       changes[key] = { from: this[key] };
       this[key] = value;
     }
-    return this.#changed('edited', { changes });
+    return this.#tell('edited', { changes });
   }
 
   label(name: string): PullRequestWebhook {
+    this.#touch();
     if (!this.labels.includes(name)) this.labels = [...this.labels, name];
-    return this.#changed('labeled', { label: { name } });
+    return this.#tell('labeled', { label: { name } });
   }
 
   unlabel(name: string): PullRequestWebhook {
+    this.#touch();
     this.labels = this.labels.filter(label => label !== name);
-    return this.#changed('unlabeled', { label: { name } });
+    return this.#tell('unlabeled', { label: { name } });
   }
 
   assign(account: Account): PullRequestWebhook {
+    this.#touch();
     if (!this.assignees.includes(account)) this.assignees = [...this.assignees, account];
-    return this.#changed('assigned', {});
+    return this.#tell('assigned', {});
   }
 
   unassign(account: Account): PullRequestWebhook {
+    this.#touch();
     this.assignees = this.assignees.filter(assignee => assignee !== account);
-    return this.#changed('unassigned', {});
+    return this.#tell('unassigned', {});
   }
 
   setMilestone(title: string | null): PullRequestWebhook {
+    this.#touch();
     this.milestone = title;
-    return this.#changed(title === null ? 'demilestoned' : 'milestoned', {});
+    return this.#tell(title === null ? 'demilestoned' : 'milestoned', {});
   }
 
   /** No webhook of its own on GitHub. */
   linkIssues(total: number): void {
-    this.linkedIssues = total;
     this.#touch();
+    this.linkedIssues = total;
   }
 
   markReady(): PullRequestWebhook {
+    this.#touch();
     this.draft = false;
-    return this.#changed('ready_for_review', {});
+    return this.#tell('ready_for_review', {});
   }
 
   convertToDraft(): PullRequestWebhook {
+    this.#touch();
     this.draft = true;
-    return this.#changed('converted_to_draft', {});
+    return this.#tell('converted_to_draft', {});
   }
 
   close(by: Account | null = this.author): PullRequestWebhook {
     this.#touch();
     this.state = 'CLOSED';
     this.closedAt = this.updatedAt;
-    return this.#changed('closed', {}, by);
+    return this.#tell('closed', {}, by);
   }
 
   merge(by: Account | null = this.author): PullRequestWebhook {
@@ -221,13 +251,14 @@ export class PullRequest {
     this.state = 'MERGED';
     this.mergedAt = this.updatedAt;
     this.closedAt = this.updatedAt;
-    return this.#changed('closed', {}, by);
+    return this.#tell('closed', {}, by);
   }
 
   reopen(): PullRequestWebhook {
+    this.#touch();
     this.state = 'OPEN';
     this.closedAt = null;
-    return this.#changed('reopened', {});
+    return this.#tell('reopened', {});
   }
 
   /** A pending one is seen by its author only: it has no time and no webhook. */
@@ -236,25 +267,24 @@ export class PullRequest {
     const id = world.nextId('review');
     const submittedAt = state === 'PENDING' ? null : clock.now();
     const review = { id, nodeId: globalId('PRR', this.repository.id, id), author, state, body, submittedAt };
+    if (submittedAt !== null) this.#touch();
     this.reviews.push(review);
-    if (submittedAt === null) return undefined;
-    this.#touch();
-    return reviewEvent(this, review, 'submitted', author);
+    return submittedAt === null ? undefined : reviewEvent(this, review, 'submitted', author);
   }
 
   /** Dismisses the latest verdict of `author`. */
   dismissReview(author: Account, by: Account | null = this.author): PullRequestWebhook {
     const review = this.reviews.findLast(each => each.author === author && each.state !== 'PENDING');
     if (!review) throw new Error(`${author.login} has not reviewed ${this.url}`);
-    review.state = 'DISMISSED';
     this.#touch();
+    review.state = 'DISMISSED';
     return reviewEvent(this, review, 'dismissed', by);
   }
 
   /** A remark on the conversation: counts in `comments`. */
   comment(author: Account | null, body = 'A remark.'): WebhookEvent {
-    this.comments++;
     this.#touch();
+    this.comments++;
     return issueCommentEvent(this, body, author);
   }
 
@@ -277,13 +307,21 @@ export class PullRequest {
     repository.version++;
   }
 
+  /** Call it before anything changes. */
   #touch() {
-    this.updatedAt = Math.max(this.updatedAt, this.repository.organisation.clock.now());
+    const { lagMilliseconds, organisation } = this.repository;
+    if (lagMilliseconds > 0) this.#lag.hold(this.#copy(), lagMilliseconds);
+    this.updatedAt = Math.max(this.updatedAt, organisation.clock.now());
     this.repository.version++;
   }
 
-  #changed(action: string, part: object, by: Account | null = this.author): PullRequestWebhook {
-    this.#touch();
+  /** Reviews are changed in place; all other fields are replaced. */
+  #copy(): PullRequest {
+    const reviews = this.reviews.map(review => ({ ...review }));
+    return Object.assign(Object.create(this), this, { reviews });
+  }
+
+  #tell(action: string, part: object, by: Account | null = this.author): PullRequestWebhook {
     return pullRequestEvent(this, action, part, by);
   }
 }

@@ -6,6 +6,8 @@ import { globalId } from './world.ts';
 
 export type PullRequestOrder = 'createdAt' | 'updatedAt';
 
+const by = (order: PullRequestOrder) => (a: PullRequest, b: PullRequest) => a[order] - b[order] || a.id - b.id;
+
 export class Repository {
   organisation: Organisation;
   readonly id: number;
@@ -18,6 +20,7 @@ export class Repository {
   /** Moves with every change of a pull request: sorted lists are kept until then. */
   version = 0;
   #nextNumber = 1;
+  #lagMilliseconds = 0;
   readonly #sorted = new Map<PullRequestOrder, { version: number; pullRequests: PullRequest[] }>();
 
   constructor(organisation: Organisation, name: string) {
@@ -34,6 +37,22 @@ export class Repository {
 
   get fullName(): string {
     return `${this.organisation.login}/${this.name}`;
+  }
+
+  /** How long a change of its pull requests stays unseen in GraphQL. */
+  get lagMilliseconds(): number {
+    return Math.max(this.#lagMilliseconds, this.organisation.world.lagMilliseconds);
+  }
+
+  /** GraphQL shows changes of its pull requests, and those that are opened, so much later; or after {@link catchUp}. */
+  lag(milliseconds = Number.POSITIVE_INFINITY): void {
+    this.#lagMilliseconds = milliseconds;
+  }
+
+  /** GraphQL shows all pull requests as they are, and lags no longer. */
+  catchUp(): void {
+    this.#lagMilliseconds = 0;
+    for (const pullRequest of this.pullRequests) pullRequest.catchUp();
   }
 
   /** Opens one and tells the webhooks; {@link PullRequest.opened} is that event. */
@@ -58,9 +77,16 @@ export class Repository {
   sortedBy(order: PullRequestOrder): PullRequest[] {
     const known = this.#sorted.get(order);
     if (known?.version === this.version) return known.pullRequests;
-    const pullRequests = [...this.pullRequests].sort((a, b) => a[order] - b[order] || a.id - b.id);
+    const pullRequests = this.pullRequests.toSorted(by(order));
     this.#sorted.set(order, { version: this.version, pullRequests });
     return pullRequests;
+  }
+
+  /** As GraphQL shows them, in the order that they have there. */
+  shownBy(order: PullRequestOrder): PullRequest[] {
+    return this.sortedBy(order)
+      .flatMap(pullRequest => pullRequest.shown() ?? [])
+      .sort(by(order));
   }
 
   rename(name: string): WebhookEvent {

@@ -40,6 +40,8 @@ export interface GithubStandIn {
   readonly apiUrl: string;
   readonly token: string;
   readonly clock: Clock;
+  /** Real milliseconds until GraphQL shows a change of a pull request, or a new one; webhooks tell of it at once. */
+  lagMilliseconds: number;
   /** Points left; a request that costs more is answered with the rate limit. No limit: null. */
   readonly limit: PointLimit | null;
   /** All that is needed, and may be changed: what the token and the App may see. */
@@ -184,6 +186,12 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     apiUrl,
     token,
     clock,
+    get lagMilliseconds() {
+      return world.lagMilliseconds;
+    },
+    set lagMilliseconds(milliseconds) {
+      world.lagMilliseconds = milliseconds;
+    },
     limit,
     grants,
     organisation: (login, { name = login } = {}) =>

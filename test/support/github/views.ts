@@ -124,7 +124,7 @@ function repositoryView(repository: Repository) {
     url: `${organisation.world.webUrl}/${fullName}`,
     pullRequests: ({ orderBy, states, ...page }: PullRequestArguments, viewer: Viewer) => {
       const order = orderBy?.field === 'UPDATED_AT' ? 'updatedAt' : 'createdAt';
-      const ascending = repository.sortedBy(order).filter(each => !states || states.includes(each.state));
+      const ascending = repository.shownBy(order).filter(each => !states || states.includes(each.state));
       const descending = orderBy?.direction === 'DESC';
       const sorted = descending ? ascending.toReversed() : ascending;
       return connection(
@@ -225,7 +225,8 @@ function isVisible(node: Node, { organisation }: Viewer): boolean {
 }
 
 function nodeView(id: string, viewer: Viewer) {
-  const node = viewer.world.nodes.get(id);
+  const found = viewer.world.nodes.get(id);
+  const node = found instanceof PullRequest ? found.shown() : found;
   if (!node || !isVisible(node, viewer)) {
     return githubError('NOT_FOUND', `Could not resolve to a node with the global id of '${id}'.`);
   }

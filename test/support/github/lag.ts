@@ -1,0 +1,24 @@
+/**
+ * What GraphQL shows of something that changes. GitHub answers it from replicas that lag behind its webhooks, so it
+ * shows the state from before the first change that a replica lacks.
+ */
+export class Lag<State> {
+  #unseen: { before: State | undefined; until: number }[] = [];
+
+  /** Call it before a change: `before` stays shown for so many real milliseconds. Undefined: there is nothing yet. */
+  hold(before: State | undefined, milliseconds: number): void {
+    this.#unseen.push({ before, until: performance.now() + milliseconds });
+  }
+
+  catchUp(): void {
+    this.#unseen = [];
+  }
+
+  /** @param present what it is by now */
+  shown(present: State): State | undefined {
+    const now = performance.now();
+    this.#unseen = this.#unseen.filter(({ until }) => until > now);
+    const [first] = this.#unseen;
+    return first ? first.before : present;
+  }
+}
