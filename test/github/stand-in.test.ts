@@ -91,11 +91,14 @@ describe('webhooks', () => {
       pullRequest.convertToDraft(),
       pullRequest.markReady(),
       pullRequest.merge(),
+      pullRequest.comment(bob),
+      pullRequest.deleteComment(bob),
       joined,
       web.rename('site'),
     ];
     // Keys that are newer than the examples, and our own names of hooks.
-    const newer = /custom_properties|web_commit_signoff_required|before|after|organization is not in/;
+    const newer =
+      /custom_properties|web_commit_signoff_required|before|after|organization is not in|reactions|performed_via|timeline_url|state_reason|issue.pull_request is not in/;
     for (const each of events) {
       if (!each) throw new Error('no event');
       const example = exampleOf(each.event, String(each.action));
@@ -122,6 +125,31 @@ describe('webhooks', () => {
       },
     });
     expect(JSON.stringify(pullRequest.opened?.payload).length).toBeGreaterThan(15_000);
+  });
+
+  test('a remark on the conversation is an event about an issue, and its deletion moves no time', async () => {
+    const { github, acme, web } = await start();
+    github.clock.set(1_700_000_000);
+    const bob = acme.member('bob');
+    const pullRequest = web.openPullRequest({ comments: 4 });
+    github.clock.advance(10);
+    const created = pullRequest.comment(bob);
+    github.clock.advance(10);
+    const deleted = pullRequest.deleteComment(bob);
+    const issue = {
+      id: pullRequest.issueId,
+      node_id: pullRequest.nodeId,
+      number: 1,
+      updated_at: '2023-11-14T22:13:30Z',
+      pull_request: { html_url: pullRequest.url, merged_at: null },
+    };
+    expect([created, deleted]).toMatchObject([
+      { event: 'issue_comment', action: 'created', payload: { action: 'created', issue: { ...issue, comments: 5 } } },
+      { event: 'issue_comment', action: 'deleted', payload: { action: 'deleted', issue: { ...issue, comments: 4 } } },
+    ]);
+    expect(created.payload).not.toHaveProperty('pull_request');
+    expect(pullRequest.issueId).not.toBe(pullRequest.id);
+    expect(pullRequest).toMatchObject({ comments: 4, updatedAt: 1_700_000_010 });
   });
 
   test('each event is delivered once, signed over the exact bytes, after a ping', async () => {

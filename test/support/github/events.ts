@@ -1,4 +1,6 @@
 import type {
+  Issue,
+  IssueComment,
   Organization,
   PullRequest as PullRequestPayload,
   PullRequestReview,
@@ -15,6 +17,7 @@ import {
   userPayload,
 } from './payloads.ts';
 import type { PullRequest, Review } from './pull-request.ts';
+import type { Repository } from './repository.ts';
 import { type Account, globalId, isoTime, optionalIsoTime } from './world.ts';
 
 /** A webhook as GitHub sends it: `event` and `action` name it, `payload` is the body. */
@@ -32,16 +35,16 @@ export type PullRequestWebhook = WebhookEvent<{
   sender: User;
 }>;
 
-function tell(
+/** Tells the webhooks of something in a repository. */
+export function repositoryEvent<Part extends object>(
+  repository: Repository,
   event: string,
   action: string,
-  pullRequest: PullRequest,
-  part: { pull_request: PullRequestPayload | SimplePullRequest; [name: string]: unknown },
-  by: Account | null,
-): PullRequestWebhook {
-  const { repository } = pullRequest;
+  part: Part,
+  by: Account | null | undefined,
+) {
   const { organisation } = repository;
-  const webhook: PullRequestWebhook = {
+  const webhook = {
     event,
     action,
     payload: {
@@ -57,14 +60,9 @@ function tell(
 }
 
 export function pullRequestEvent(pullRequest: PullRequest, action: string, part: object, by: Account | null) {
-  const { number } = pullRequest;
-  return tell(
-    'pull_request',
-    action,
-    pullRequest,
-    { number, pull_request: pullRequestPayload(pullRequest), ...part },
-    by,
-  );
+  const { number, repository } = pullRequest;
+  const whole = { number, pull_request: pullRequestPayload(pullRequest), ...part };
+  return repositoryEvent(repository, 'pull_request', action, whole, by);
 }
 
 export function reviewEvent(pullRequest: PullRequest, review: Review, action: string, by: Account | null) {
@@ -84,7 +82,8 @@ export function reviewEvent(pullRequest: PullRequest, review: Review, action: st
     author_association: 'MEMBER',
     _links: { html: { href: page }, pull_request: { href: simple.url } },
   };
-  return tell('pull_request_review', action, pullRequest, { review: body, pull_request: simple }, by);
+  const part = { review: body, pull_request: simple };
+  return repositoryEvent(pullRequest.repository, 'pull_request_review', action, part, by);
 }
 
 function commentPart(pullRequest: PullRequest, body: string, by: Account | null) {
@@ -94,46 +93,93 @@ function commentPart(pullRequest: PullRequest, body: string, by: Account | null)
   return { id, node_id: globalId('C', id), body, user: userPayload(world, by), created_at: at, updated_at: at };
 }
 
-export const reviewCommentEvent = (pullRequest: PullRequest, body: string, by: Account | null) =>
-  tell(
-    'pull_request_review_comment',
-    'created',
-    pullRequest,
-    { comment: commentPart(pullRequest, body, by), pull_request: simplePullRequestPayload(pullRequest) },
-    by,
-  );
+export function reviewCommentEvent(pullRequest: PullRequest, body: string, by: Account | null) {
+  const part = { comment: commentPart(pullRequest, body, by), pull_request: simplePullRequestPayload(pullRequest) };
+  return repositoryEvent(pullRequest.repository, 'pull_request_review_comment', 'created', part, by);
+}
 
-export const reviewThreadEvent = (pullRequest: PullRequest, by: Account | null) =>
-  tell(
-    'pull_request_review_thread',
-    'resolved',
-    pullRequest,
-    {
-      thread: { node_id: globalId('PRRT', pullRequest.repository.id, 1), comments: [] },
-      pull_request: simplePullRequestPayload(pullRequest),
-    },
-    by,
-  );
+export function reviewThreadEvent(pullRequest: PullRequest, by: Account | null) {
+  const { repository } = pullRequest;
+  const thread = { node_id: globalId('PRRT', repository.id, 1), comments: [] };
+  const part = { thread, pull_request: simplePullRequestPayload(pullRequest) };
+  return repositoryEvent(repository, 'pull_request_review_thread', 'resolved', part, by);
+}
+
+const reactions = (url: string) => ({
+  url: `${url}/reactions`,
+  total_count: 0,
+  '+1': 0,
+  '-1': 0,
+  laugh: 0,
+  hooray: 0,
+  confused: 0,
+  heart: 0,
+  rocket: 0,
+  eyes: 0,
+});
+
+/**
+ * A pull request as an issue: `id` is the issue's own, `node_id` is the pull request's. Both are so in the published
+ * example of `issues` `milestoned`, and in `issue_comment` as GitHub sent it to others in 2024.
+ */
+function issuePart(pullRequest: PullRequest): Issue {
+  const { repository, issueId, comments } = pullRequest;
+  const simple = simplePullRequestPayload(pullRequest);
+  const { url, html_url, diff_url, patch_url, merged_at, issue_url } = simple;
+  return {
+    url: issue_url,
+    repository_url: `${repository.organisation.world.apiUrl}/repos/${repository.fullName}`,
+    labels_url: `${issue_url}/labels{/name}`,
+    comments_url: `${issue_url}/comments`,
+    events_url: `${issue_url}/events`,
+    html_url,
+    id: issueId,
+    node_id: simple.node_id,
+    number: simple.number,
+    title: simple.title,
+    user: simple.user,
+    labels: simple.labels,
+    state: simple.state,
+    locked: false,
+    assignee: simple.assignee,
+    assignees: simple.assignees,
+    milestone: simple.milestone,
+    comments,
+    created_at: simple.created_at,
+    updated_at: simple.updated_at,
+    closed_at: simple.closed_at,
+    author_association: simple.author_association,
+    active_lock_reason: null,
+    draft: simple.draft,
+    pull_request: { url, html_url, diff_url, patch_url, merged_at },
+    body: simple.body,
+    reactions: reactions(issue_url),
+    timeline_url: `${issue_url}/timeline`,
+    performed_via_github_app: null,
+    state_reason: null,
+  };
+}
 
 /** A remark on the conversation comes as an issue's; there is no `pull_request` in GitHub's, only `issue.pull_request`. */
-export function issueCommentEvent(pullRequest: PullRequest, body: string, by: Account | null): WebhookEvent {
-  const { repository, number, title } = pullRequest;
-  const { organisation } = repository;
-  const { url, html_url, diff_url, patch_url, node_id, id } = simplePullRequestPayload(pullRequest);
-  const webhook: WebhookEvent = {
-    event: 'issue_comment',
-    action: 'created',
-    payload: {
-      action: 'created',
-      issue: { id, node_id, number, title, html_url, pull_request: { url, html_url, diff_url, patch_url } },
-      comment: commentPart(pullRequest, body, by),
-      repository: repositoryPayload(repository),
-      organization: organisationPayload(organisation),
-      sender: userPayload(organisation.world, by),
-    },
+export function issueCommentEvent(
+  pullRequest: PullRequest,
+  action: 'created' | 'deleted',
+  body: string,
+  by: Account | null,
+): WebhookEvent {
+  const issue = issuePart(pullRequest);
+  const comment = commentPart(pullRequest, body, by);
+  const url = `${issue.repository_url}/issues/comments/${comment.id}`;
+  const whole: IssueComment = {
+    ...comment,
+    url,
+    html_url: `${issue.html_url}#issuecomment-${comment.id}`,
+    issue_url: issue.url,
+    author_association: 'MEMBER',
+    reactions: reactions(url),
+    performed_via_github_app: null,
   };
-  organisation.world.emit(webhook, organisation);
-  return webhook;
+  return repositoryEvent(pullRequest.repository, 'issue_comment', action, { issue, comment: whole }, by);
 }
 
 export function pingEvent(organisation: Organisation, hookId: number, url: string): WebhookEvent {

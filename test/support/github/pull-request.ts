@@ -66,6 +66,8 @@ const sum = (files: ChangedFile[], key: 'additions' | 'deletions') =>
 export class PullRequest {
   readonly repository: Repository;
   readonly id: number;
+  /** Of the issue that it also is: another number than its own. */
+  readonly issueId: number;
   readonly nodeId: string;
   readonly number: number;
   readonly author: Account | null;
@@ -102,6 +104,7 @@ export class PullRequest {
     this.repository = repository;
     this.number = number;
     this.id = options.id ?? world.nextId('pullRequest');
+    this.issueId = world.nextId('issue');
     this.nodeId = globalId('PR', repository.id, this.id);
     this.author = options.author === undefined ? ([...members.values()][0] ?? null) : options.author;
     this.authorAssociation = options.authorAssociation;
@@ -285,7 +288,15 @@ export class PullRequest {
   comment(author: Account | null, body = 'A remark.'): WebhookEvent {
     this.#touch();
     this.comments++;
-    return issueCommentEvent(this, body, author);
+    return issueCommentEvent(this, 'created', body, author);
+  }
+
+  /** Leaves `updatedAt` as it is, as GitHub may. */
+  deleteComment(author: Account | null): WebhookEvent {
+    if (this.comments === 0) throw new Error(`${this.url} has no comments`);
+    this.#hold();
+    this.comments--;
+    return issueCommentEvent(this, 'deleted', 'A remark.', author);
   }
 
   /** An inline remark, which GitHub keeps within a review: counts there, not in `comments`. */
@@ -307,11 +318,16 @@ export class PullRequest {
     repository.version++;
   }
 
-  /** Call it before anything changes. */
-  #touch() {
-    const { lagMilliseconds, organisation } = this.repository;
+  /** Call it before any change: GraphQL may lag. */
+  #hold() {
+    const { lagMilliseconds } = this.repository;
     if (lagMilliseconds > 0) this.#lag.hold(this.#copy(), lagMilliseconds);
-    this.updatedAt = Math.max(this.updatedAt, organisation.clock.now());
+  }
+
+  /** Call it before a change that moves `updatedAt`. */
+  #touch() {
+    this.#hold();
+    this.updatedAt = Math.max(this.updatedAt, this.repository.organisation.clock.now());
     this.repository.version++;
   }
 

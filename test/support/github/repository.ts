@@ -1,6 +1,6 @@
-import type { WebhookEvent } from './events.ts';
+import { repositoryEvent, type WebhookEvent } from './events.ts';
 import type { Organisation } from './organisation.ts';
-import { organisationPayload, repositoryPayload, userPayload } from './payloads.ts';
+import { organisationPayload } from './payloads.ts';
 import { PullRequest, type PullRequestOptions } from './pull-request.ts';
 import { globalId } from './world.ts';
 
@@ -123,19 +123,6 @@ export class Repository {
   }
 
   #tell(action: string, part: object): WebhookEvent {
-    const { world } = this.organisation;
-    const event: WebhookEvent = {
-      event: 'repository',
-      action,
-      payload: {
-        action,
-        ...part,
-        repository: repositoryPayload(this),
-        organization: organisationPayload(this.organisation),
-        sender: userPayload(world, undefined),
-      },
-    };
-    world.emit(event, this.organisation);
-    return event;
+    return repositoryEvent(this, 'repository', action, part, undefined);
   }
 }
