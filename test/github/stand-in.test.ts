@@ -94,11 +94,18 @@ describe('webhooks', () => {
       pullRequest.comment(bob),
       pullRequest.deleteComment(bob),
       joined,
+      web.renameLabel('bug', 'defect'),
+      web.deleteLabel('defect'),
+      web.deleteMilestone('v1'),
       web.rename('site'),
     ];
-    // Keys that are newer than the examples, and our own names of hooks.
-    const newer =
-      /custom_properties|web_commit_signoff_required|before|after|organization is not in|reactions|performed_via|timeline_url|state_reason|issue.pull_request is not in/;
+    // Keys that are newer than the examples or in none of them, and our own names of hooks.
+    const newer = new RegExp(
+      [
+        'custom_properties|web_commit_signoff_required|before|after|organization is not in|changes.name is not in',
+        'issue.pull_request is not in|reactions|performed_via_github_app|timeline_url|state_reason',
+      ].join('|'),
+    );
     for (const each of events) {
       if (!each) throw new Error('no event');
       const example = exampleOf(each.event, String(each.action));
@@ -150,6 +157,50 @@ describe('webhooks', () => {
     expect(created.payload).not.toHaveProperty('pull_request');
     expect(pullRequest.issueId).not.toBe(pullRequest.id);
     expect(pullRequest).toMatchObject({ comments: 4, updatedAt: 1_700_000_010 });
+  });
+
+  test('a label or milestone changes in all pull requests that have it, and no time moves', async () => {
+    const { github, web } = await start();
+    github.clock.set(1_700_000_000);
+    const tagged = web.openPullRequest({ labels: ['bug', 'big'], milestone: 'v1' });
+    const other = web.openPullRequest({ labels: ['big'], milestone: 'v2' });
+    const { labels, milestone } = tagged.opened?.payload.pull_request ?? {};
+    github.clock.advance(10);
+    expect(web.renameLabel('bug', 'defect')).toMatchObject({
+      event: 'label',
+      action: 'edited',
+      payload: {
+        action: 'edited',
+        label: { id: labels?.[0]?.id, node_id: labels?.[0]?.node_id, name: 'defect', color: 'ededed' },
+        changes: { name: { from: 'bug' } },
+        repository: { id: web.id },
+        organization: { login: 'acme' },
+      },
+    });
+    expect(web.renameMilestone('v1', 'v1.0')).toMatchObject({
+      event: 'milestone',
+      action: 'edited',
+      payload: {
+        action: 'edited',
+        milestone: { id: milestone?.id, node_id: milestone?.node_id, number: 1, title: 'v1.0' },
+        changes: { title: { from: 'v1' } },
+        repository: { id: web.id },
+      },
+    });
+    expect([tagged, other]).toMatchObject([
+      { labels: ['defect', 'big'], milestone: 'v1.0', updatedAt: 1_700_000_000 },
+      { labels: ['big'], milestone: 'v2', updatedAt: 1_700_000_000 },
+    ]);
+
+    expect([web.deleteLabel('big'), web.deleteMilestone('v2')]).toMatchObject([
+      { event: 'label', action: 'deleted', payload: { action: 'deleted', label: { name: 'big' } } },
+      { event: 'milestone', action: 'deleted', payload: { action: 'deleted', milestone: { title: 'v2', number: 2 } } },
+    ]);
+    expect([tagged, other]).toMatchObject([
+      { labels: ['defect'], milestone: 'v1.0', updatedAt: 1_700_000_000 },
+      { labels: [], milestone: null, updatedAt: 1_700_000_000 },
+    ]);
+    expect(() => web.renameLabel('defect', 'defect')).toThrow('There is a label defect already');
   });
 
   test('each event is delivered once, signed over the exact bytes, after a ping', async () => {

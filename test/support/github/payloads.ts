@@ -11,6 +11,7 @@ import type {
 import type { Organisation } from './organisation.ts';
 import type { PullRequest } from './pull-request.ts';
 import type { Repository } from './repository.ts';
+import type { Tag } from './tags.ts';
 import { type Account, globalId, isoTime, optionalIsoTime, type World } from './world.ts';
 
 const sha = (...parts: unknown[]) => createHash('sha1').update(parts.join('/')).digest('hex');
@@ -156,35 +157,36 @@ export function repositoryPayload(repository: Repository): RepositoryPayload {
   };
 }
 
-const labelPayload = (pullRequest: PullRequest, name: string): Label => ({
-  id: Number.parseInt(sha(name).slice(0, 8), 16),
-  node_id: globalId('LA', pullRequest.repository.id, Number.parseInt(sha(name).slice(0, 8), 16)),
-  url: `${pullRequest.repository.organisation.world.apiUrl}/repos/${pullRequest.repository.fullName}/labels/${encodeURIComponent(name)}`,
-  name,
-  description: null,
-  color: 'ededed',
-  default: false,
-});
+export function labelPayload({ organisation, id, fullName }: Repository, label: Tag): Label {
+  return {
+    id: label.id,
+    node_id: globalId('LA', id, label.id),
+    url: `${organisation.world.apiUrl}/repos/${fullName}/labels/${encodeURIComponent(label.name)}`,
+    name: label.name,
+    description: null,
+    color: 'ededed',
+    default: false,
+  };
+}
 
-function milestonePayload({ repository, milestone, createdAt }: PullRequest): Milestone | null {
-  if (milestone === null) return null;
+export function milestonePayload(repository: Repository, { id, number, name }: Tag): Milestone {
   const { world } = repository.organisation;
-  const url = `${world.apiUrl}/repos/${repository.fullName}/milestones/1`;
+  const url = `${world.apiUrl}/repos/${repository.fullName}/milestones/${number}`;
   return {
     url,
-    html_url: `${world.webUrl}/${repository.fullName}/milestone/1`,
+    html_url: `${world.webUrl}/${repository.fullName}/milestone/${number}`,
     labels_url: `${url}/labels`,
-    id: 9_000_001,
-    node_id: globalId('MI', repository.id, 9_000_001),
-    number: 1,
-    title: milestone,
+    id,
+    node_id: globalId('MI', repository.id, id),
+    number,
+    title: name,
     description: null,
     creator: userPayload(world, undefined),
     open_issues: 1,
     closed_issues: 0,
     state: 'open',
-    created_at: isoTime(createdAt),
-    updated_at: isoTime(createdAt),
+    created_at: isoTime(repository.createdAt),
+    updated_at: isoTime(repository.createdAt),
     due_on: null,
     closed_at: null,
   };
@@ -202,7 +204,7 @@ export function associationOf({
 
 /** What all events about a pull request say of it. */
 export function simplePullRequestPayload(pullRequest: PullRequest): SimplePullRequest {
-  const { repository, number, author } = pullRequest;
+  const { repository, number, author, milestone } = pullRequest;
   const { world } = repository.organisation;
   const repo = repositoryPayload(repository);
   const url = `${repo.url}/pulls/${number}`;
@@ -234,8 +236,8 @@ export function simplePullRequestPayload(pullRequest: PullRequest): SimplePullRe
     assignees,
     requested_reviewers: [],
     requested_teams: [],
-    labels: pullRequest.labels.map(name => labelPayload(pullRequest, name)),
-    milestone: milestonePayload(pullRequest),
+    labels: pullRequest.labels.map(name => labelPayload(repository, repository.labels.of(name))),
+    milestone: milestone === null ? null : milestonePayload(repository, repository.milestones.of(milestone)),
     draft: pullRequest.draft,
     commits_url: `${url}/commits`,
     review_comments_url: `${url}/comments`,

@@ -310,6 +310,20 @@ export class PullRequest {
     return reviewThreadEvent(this, by);
   }
 
+  /** Its repository's label is renamed, or deleted (null), which moves no time. */
+  replaceLabel(from: string, to: string | null): void {
+    if (!this.labels.includes(from)) return;
+    this.#hold();
+    this.labels = this.labels.flatMap(label => (label === from ? (to ?? []) : label));
+  }
+
+  /** Its repository's milestone is renamed, or deleted (null), which moves no time. */
+  replaceMilestone(from: string, to: string | null): void {
+    if (this.milestone !== from) return;
+    this.#hold();
+    this.milestone = to;
+  }
+
   /** GitHub no longer shows it, and tells nobody. */
   remove(): void {
     const { repository } = this;

@@ -1,7 +1,8 @@
 import { repositoryEvent, type WebhookEvent } from './events.ts';
 import type { Organisation } from './organisation.ts';
-import { organisationPayload } from './payloads.ts';
+import { labelPayload, milestonePayload, organisationPayload } from './payloads.ts';
 import { PullRequest, type PullRequestOptions } from './pull-request.ts';
+import { Tags } from './tags.ts';
 import { globalId } from './world.ts';
 
 export type PullRequestOrder = 'createdAt' | 'updatedAt';
@@ -17,6 +18,8 @@ export class Repository {
   archived = false;
   removed = false;
   readonly pullRequests: PullRequest[] = [];
+  readonly labels: Tags;
+  readonly milestones: Tags;
   /** Moves with every change of a pull request: sorted lists are kept until then. */
   version = 0;
   #nextNumber = 1;
@@ -30,6 +33,8 @@ export class Repository {
     this.id = world.nextId('repository');
     this.nodeId = globalId('R', this.id);
     this.createdAt = clock.now();
+    this.labels = new Tags(world, 'label');
+    this.milestones = new Tags(world, 'milestone');
     organisation.repositories.push(this);
     world.nodes.set(this.nodeId, this);
     this.#tell('created', {});
@@ -105,6 +110,31 @@ export class Repository {
     this.organisation = organisation;
     this.version++;
     return this.#tell('transferred', { changes: { owner: { from: { organization: organisationPayload(former) } } } });
+  }
+
+  /** The pull requests that have it follow, and no time of theirs moves. So it is for the three below. */
+  renameLabel(from: string, to: string): WebhookEvent {
+    const label = labelPayload(this, this.labels.rename(from, to));
+    for (const pullRequest of this.pullRequests) pullRequest.replaceLabel(from, to);
+    return repositoryEvent(this, 'label', 'edited', { label, changes: { name: { from } } }, undefined);
+  }
+
+  deleteLabel(name: string): WebhookEvent {
+    const label = labelPayload(this, this.labels.delete(name));
+    for (const pullRequest of this.pullRequests) pullRequest.replaceLabel(name, null);
+    return repositoryEvent(this, 'label', 'deleted', { label }, undefined);
+  }
+
+  renameMilestone(from: string, to: string): WebhookEvent {
+    const milestone = milestonePayload(this, this.milestones.rename(from, to));
+    for (const pullRequest of this.pullRequests) pullRequest.replaceMilestone(from, to);
+    return repositoryEvent(this, 'milestone', 'edited', { milestone, changes: { title: { from } } }, undefined);
+  }
+
+  deleteMilestone(title: string): WebhookEvent {
+    const milestone = milestonePayload(this, this.milestones.delete(title));
+    for (const pullRequest of this.pullRequests) pullRequest.replaceMilestone(title, null);
+    return repositoryEvent(this, 'milestone', 'deleted', { milestone }, undefined);
   }
 
   /** Gone, its pull requests with it. */

@@ -1,0 +1,44 @@
+import type { World } from './world.ts';
+
+/** A label, or a milestone, whose title is called name here. */
+export interface Tag {
+  /** Stays when it is renamed, as `number` does. */
+  readonly id: number;
+  readonly number: number;
+  name: string;
+}
+
+/** A repository's labels or milestones, by name; each is made on first mention. */
+export class Tags {
+  readonly #world: World;
+  readonly #kind: 'label' | 'milestone';
+  readonly #byName = new Map<string, Tag>();
+  #nextNumber = 1;
+
+  constructor(world: World, kind: 'label' | 'milestone') {
+    this.#world = world;
+    this.#kind = kind;
+  }
+
+  of(name: string): Tag {
+    const known = this.#byName.get(name);
+    if (known) return known;
+    const tag = { id: this.#world.nextId(this.#kind), number: this.#nextNumber++, name };
+    this.#byName.set(name, tag);
+    return tag;
+  }
+
+  rename(from: string, to: string): Tag {
+    if (this.#byName.has(to)) throw new Error(`There is a ${this.#kind} ${to} already`);
+    const tag = this.delete(from);
+    tag.name = to;
+    this.#byName.set(to, tag);
+    return tag;
+  }
+
+  delete(name: string): Tag {
+    const tag = this.of(name);
+    this.#byName.delete(name);
+    return tag;
+  }
+}
