@@ -1,7 +1,9 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';
+import { createAppAuth } from '@octokit/auth-app';
+import { Octokit } from '@octokit/core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { LoadedRecord } from '../support/github/load.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -297,6 +299,44 @@ describe("GitHub's rules for queries", () => {
       fetch(`${github.apiUrl}/graphql`, { method: 'POST', headers: { authorization }, body });
     expect((await post('token wrong', '{}')).status).toBe(401);
     expect((await post(`token ${github.token}`, '{')).status).toBe(400);
+  });
+});
+
+describe('who asks', () => {
+  const query =
+    '{ organization(login: "acme") { viewerIsAMember membersWithRole(first: 9) { totalCount nodes { login } } } }';
+  const everybody = { totalCount: 2, nodes: [{ login: 'ada' }, { login: 'bob' }] };
+
+  test('a member sees all members, another only those who are public', async () => {
+    const { github, acme } = await start();
+    acme.member('ada');
+    acme.publicMembers.add(acme.member('bob').id);
+    const ofMember = await ask(github, query);
+    expect(ofMember.data?.organization).toEqual({ viewerIsAMember: true, membersWithRole: everybody });
+    github.grants.viewerIsMember = false;
+    const ofAnother = await ask(github, query);
+    expect(ofAnother.data?.organization).toEqual({
+      viewerIsAMember: false,
+      membersWithRole: { totalCount: 1, nodes: [{ login: 'bob' }] },
+    });
+  });
+
+  test("an App's installation is a member of nothing and sees all members", async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+      modulusLength: 2048,
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+    });
+    const { github, acme } = await start({ app: { id: '1', publicKey } });
+    acme.member('ada');
+    acme.member('bob');
+    github.installApp(acme);
+    github.grants.viewerIsMember = false;
+    const auth = { appId: '1', privateKey, installationId: acme.installationId };
+    const installation = new Octokit({ baseUrl: github.apiUrl, authStrategy: createAppAuth, auth });
+    expect(await installation.graphql(query)).toEqual({
+      organization: { viewerIsAMember: false, membersWithRole: everybody },
+    });
   });
 });
 

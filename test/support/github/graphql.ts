@@ -1,8 +1,7 @@
 import { execute, GraphQLError } from 'graphql';
-import type { Organisation } from './organisation.ts';
 import { githubSchema, measureQuery, readQuery } from './schema.ts';
 import { rootView, type Viewer } from './views.ts';
-import { isoTime, type World } from './world.ts';
+import { isoTime } from './world.ts';
 
 /** The hour's points. */
 export interface PointLimit {
@@ -30,11 +29,10 @@ const failed = (...errors: GraphQLError[]): GraphqlAnswer => ({
 });
 
 export function answerQuery(
-  context: { world: World; organisation: Organisation | undefined; broken: Viewer['broken']; limit: PointLimit | null },
+  { limit, ...sees }: Omit<Viewer, 'rateLimit'> & { limit: PointLimit | null },
   text: string,
   variables: Record<string, unknown>,
 ): GraphqlAnswer {
-  const { limit, world } = context;
   let query: ReturnType<typeof readQuery>;
   try {
     query = readQuery(text);
@@ -65,7 +63,7 @@ export function answerQuery(
     cost,
     nodeCount,
   };
-  const viewer: Viewer = { world, organisation: context.organisation, broken: context.broken, rateLimit };
+  const viewer: Viewer = { ...sees, rateLimit };
   const result = execute({
     schema: githubSchema(),
     document: query.document,

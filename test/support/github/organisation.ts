@@ -13,6 +13,8 @@ export class Organisation {
   name: string;
   readonly avatarUrl: string;
   readonly members = new Map<number, Account>();
+  /** Ids of accounts that let everybody see that they are members. */
+  readonly publicMembers = new Set<number>();
   readonly repositories: Repository[] = [];
   /** The App's installation; undefined while it is not installed. */
   installationId: number | undefined;

@@ -20,6 +20,8 @@ export interface Grants {
   scopes: string[] | undefined;
   /** Of the App, on every organisation that it is installed on. */
   permissions: Record<string, 'read' | 'write'>;
+  /** Whether the personal token's owner is a member of the organisations; others see public members only. */
+  viewerIsMember: boolean;
 }
 
 interface Holdings {

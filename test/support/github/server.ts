@@ -120,6 +120,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
       organization_hooks: 'read',
       pull_requests: 'read',
     },
+    viewerIsMember: true,
   };
   const holdings = { world, authorities, hooks, grants, limit, base };
 
@@ -161,7 +162,13 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     const authority = authorities.of(request.authorization);
     if (authority?.kind !== 'reader') return { status: 401, reply: { message: 'Bad credentials' } };
     const answer = answerQuery(
-      { world, organisation: authority.organisation, broken: brokenBy(fault), limit },
+      {
+        world,
+        organisation: authority.organisation,
+        isMember: grants.viewerIsMember,
+        broken: brokenBy(fault),
+        limit,
+      },
       query,
       request.variables,
     );

@@ -10,6 +10,8 @@ export interface Viewer {
   world: World;
   /** An App's installation sees its own organisation; a token sees all. */
   organisation: Organisation | undefined;
+  /** False: a token of somebody outside of all organisations. */
+  isMember: boolean;
   /** Pull requests that fail in this reply, whole or in one field, by node id. */
   broken: Map<string, { type: string; message: string; field: string | undefined }>;
   rateLimit: object | null;
@@ -95,13 +97,17 @@ function organisationView(organisation: Organisation) {
         repositoryView,
         each => [each.createdAt, each.id],
       ),
-    membersWithRole: (page: PageArguments) =>
-      connection(
-        [...organisation.members.values()].toSorted((a, b) => a.id - b.id),
+    viewerIsAMember: (_: unknown, viewer: Viewer) => viewer.organisation === undefined && viewer.isMember,
+    membersWithRole: (page: PageArguments, viewer: Viewer) => {
+      const isShown = ({ id: member }: Account) =>
+        viewer.organisation !== undefined || viewer.isMember || organisation.publicMembers.has(member);
+      return connection(
+        [...organisation.members.values()].filter(isShown).toSorted((a, b) => a.id - b.id),
         page,
         accountView,
         member => [member.id, 0],
-      ),
+      );
+    },
   };
 }
 
