@@ -41,7 +41,8 @@ async function ask(github: GithubStandIn, query: string, variables: object = {})
     headers: { authorization: `bearer ${github.token}` },
     body: JSON.stringify({ query, variables }),
   });
-  return (await response.json()) as { data?: Json; errors?: unknown };
+  const reply = (await response.json()) as { data?: Json; errors?: unknown };
+  return { ...reply, headers: response.headers };
 }
 
 type Json = Record<string, unknown>;
@@ -291,6 +292,29 @@ describe("GitHub's rules for queries", () => {
       },
     );
     expect(reply.data?.node).toEqual({ databaseId: null, fullDatabaseId: String(id) });
+  });
+
+  test("the hour's points are used up, and come back when the hour is over", async () => {
+    const { github } = await start();
+    if (!github.limit) throw new Error('no limit');
+    const resetAt = Math.floor(Date.now() / 1000) + 60;
+    Object.assign(github.limit, { remaining: 1, resetAt });
+    const points = async () => {
+      const { headers, ...reply } = await ask(github, '{ rateLimit { remaining used resetAt } }');
+      const ofHour = ['limit', 'remaining', 'used', 'reset'].map(name => Number(headers.get(`x-ratelimit-${name}`)));
+      return { ofHour, ...reply };
+    };
+    expect(await points()).toMatchObject({ ofHour: [5_000, 0, 5_000, resetAt], data: { rateLimit: { used: 5_000 } } });
+    expect(await points()).toMatchObject({ ofHour: [5_000, 0, 5_000, resetAt], errors: [{ type: 'RATE_LIMIT' }] });
+    // Two hours of which nobody asked.
+    github.limit.resetAt = resetAt - 2 * 3_600;
+    expect(await points()).toMatchObject({
+      ofHour: [5_000, 4_999, 1, resetAt],
+      data: { rateLimit: { remaining: 4_999, resetAt: new Date(resetAt * 1_000).toISOString().replace('.000Z', 'Z') } },
+    });
+    Object.assign(github.limit, { remaining: 0, resetAt: resetAt - 3_600 });
+    const response = await fetch(`${github.apiUrl}/rate_limit`);
+    expect(await response.json()).toMatchObject({ resources: { graphql: { remaining: 5_000, reset: resetAt } } });
   });
 
   test('a wrong token is a 401, nonsense a 400', async () => {

@@ -7,8 +7,13 @@ import { isoTime } from './world.ts';
 export interface PointLimit {
   limit: number;
   remaining: number;
-  /** Unix seconds. */
+  /** Unix seconds of the real clock. */
   resetAt: number;
+}
+
+/** A new hour begins with all of its points. */
+export function refill(limit: PointLimit): void {
+  for (const now = Date.now() / 1000; limit.resetAt <= now; limit.resetAt += 3_600) limit.remaining = limit.limit;
 }
 
 export interface GraphqlAnswer {
@@ -47,6 +52,7 @@ export function answerQuery(
   const headers = limit && {
     'x-ratelimit-limit': String(limit.limit),
     'x-ratelimit-remaining': String(limit.remaining),
+    'x-ratelimit-used': String(limit.limit - limit.remaining),
     'x-ratelimit-reset': String(limit.resetAt),
     'x-ratelimit-resource': 'graphql',
   };

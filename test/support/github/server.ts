@@ -11,7 +11,7 @@ import {
   type GithubStandInRequest,
   sendWithFault,
 } from './faults.ts';
-import { answerQuery, type GraphqlAnswer, type PointLimit } from './graphql.ts';
+import { answerQuery, type GraphqlAnswer, type PointLimit, refill } from './graphql.ts';
 import { type LoadedRecord, type LoadOptions, loadRecords } from './load.ts';
 import { Organisation } from './organisation.ts';
 import type { PullRequest } from './pull-request.ts';
@@ -42,7 +42,7 @@ export interface GithubStandIn {
   readonly clock: Clock;
   /** Real milliseconds until GraphQL shows a change of a pull request, or a new one; webhooks tell of it at once. */
   lagMilliseconds: number;
-  /** Points left; a request that costs more is answered with the rate limit. No limit: null. */
+  /** Points left; a request that costs more is answered with the rate limit. They come back at `resetAt`. No limit: null. */
   readonly limit: PointLimit | null;
   /** All that is needed, and may be changed: what the token and the App may see. */
   readonly grants: Grants;
@@ -108,7 +108,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
   const authorities = createAuthorities(token, options.app);
   const limit: PointLimit | null = options.enterprise
     ? null
-    : { limit: 5_000, remaining: 5_000, resetAt: clock.now() + 3_600 };
+    : { limit: 5_000, remaining: 5_000, resetAt: Math.floor(Date.now() / 1000) + 3_600 };
 
   const grants: Grants = {
     scopes: ['repo', 'read:org', 'admin:org_hook'],
@@ -157,6 +157,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
   }
 
   function answerOf(request: GithubStandInRequest, query: string, fault: Fault | undefined): GraphqlAnswer {
+    if (limit) refill(limit);
     const graphqlPath = options.enterprise ? '/api/graphql' : '/graphql';
     if (request.path !== graphqlPath) return answerRest(holdings, request);
     const authority = authorities.of(request.authorization);
