@@ -5,12 +5,13 @@ import { text } from 'node:stream/consumers';
 import { createAppAuth } from '@octokit/auth-app';
 import { Octokit } from '@octokit/core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type FaultOptions, htmlError, naming, ofRepository, pagesWith } from '../support/github/faults.ts';
 import type { LoadedRecord } from '../support/github/load.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { measureQuery, readQuery } from '../support/github/schema.ts';
 import type { GithubStandIn } from '../support/github/server.ts';
-import { fetchOne, start, startStandIn } from './support.ts';
+import { errorOf, fetchOne, start, startStandIn } from './support.ts';
 
 interface Received {
   headers: Record<string, unknown>;
@@ -360,6 +361,69 @@ describe('who asks', () => {
     const installation = new Octokit({ baseUrl: github.apiUrl, authStrategy: createAppAuth, auth });
     expect(await installation.graphql(query)).toEqual({
       organization: { viewerIsAMember: false, membersWithRole: everybody },
+    });
+  });
+});
+
+describe('what fails for good', () => {
+  const acme = { login: 'acme' };
+  const forGood = (when: FaultOptions['when']) => ({ times: Number.POSITIVE_INFINITY, ...(when && { when }) });
+
+  test('is each request that names a pull request', async () => {
+    const { github, web, client } = await start();
+    const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
+    github.fault(htmlError(502), forGood(naming(bad)));
+    await errorOf(client.fetchPullRequests(acme, [good.nodeId, bad.nodeId]));
+    await errorOf(client.fetchPullRequests(acme, [bad.nodeId]));
+    expect((await fetchOne(client, good.nodeId)).number).toBe(2);
+  });
+
+  test('is each request about a repository', async () => {
+    const { github, web, acme: organisation, client } = await start();
+    const other = organisation.repository('other');
+    github.fault(htmlError(502), forGood(ofRepository(web)));
+    const options = { order: 'created', after: null, pageSize: 2 } as const;
+    await errorOf(client.pagePullRequests(acme, web.nodeId, options));
+    await errorOf(client.listPullRequests(acme, web.nodeId, options));
+    expect((await client.pagePullRequests(acme, other.nodeId, options))?.items).toEqual([]);
+  });
+
+  test('is each page that has a pull request, by what GraphQL shows', async () => {
+    const { github, web, client } = await start();
+    github.clock.set(1_700_000_000);
+    const opened = Array.from({ length: 5 }, () => {
+      github.clock.advance(1);
+      return web.openPullRequest();
+    });
+    const [, , bad] = opened;
+    if (!bad) throw new Error('none opened');
+    github.fault(htmlError(502), forGood(pagesWith(bad)));
+    const page = (order: 'created' | 'updated', pageSize: number, after: string | null = null) =>
+      client.pagePullRequests(acme, web.nodeId, { order, after, pageSize });
+    const first = await page('created', 2);
+    expect(first?.items).toHaveLength(2);
+    await errorOf(page('created', 3));
+    await errorOf(page('created', 1, first?.endCursor));
+
+    bad.lag();
+    github.clock.advance(1);
+    bad.push();
+    expect((await page('updated', 2))?.items).toHaveLength(2);
+    await errorOf(page('updated', 3));
+    bad.catchUp();
+    await errorOf(page('updated', 1));
+  });
+
+  test('may be a part of a reply of 200 that was too much for GitHub', async () => {
+    const { github, web } = await start();
+    const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
+    github.fault({ kind: 'broken', nodeIds: [bad.nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
+    const reply = await ask(github, 'query($ids: [ID!]!) { nodes(ids: $ids) { ... on PullRequest { number } } }', {
+      ids: [bad.nodeId, good.nodeId],
+    });
+    expect(reply).toMatchObject({
+      data: { nodes: [null, { number: 2 }] },
+      errors: [{ type: 'RESOURCE_LIMITS_EXCEEDED', path: ['nodes', 0] }],
     });
   });
 });

@@ -10,13 +10,12 @@ import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/
 import { syncMembers } from '../../src/sync/members.ts';
 import { createPages } from '../../src/sync/pages.ts';
 import { createRequestWorker } from '../../src/sync/requests.ts';
-import { type Fault, htmlError, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { type Fault, htmlError, pagesWith, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import {
   apply,
   type Home,
   newHome,
-  pagesWith,
   rule,
   startWorld,
   storedPullRequests,

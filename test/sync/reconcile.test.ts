@@ -6,13 +6,12 @@ import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
-import { createLatch, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { createLatch, pagesWith, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import {
   compare,
   type Home,
   makeDue,
   newHome,
-  pagesWith,
   startWorld,
   storedPullRequests,
   type World,

@@ -7,7 +7,6 @@ import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type SyncOutcome, syncPullRequests } from '../../src/sync/pull-requests.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
-import type { GithubStandInRequest } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
@@ -72,20 +71,6 @@ export async function fetchOf(deps: Deps, home: Home, wanted: readonly PullReque
   const found = [...results.values()].flatMap(result => (result.status === 'found' ? [result.pullRequest] : []));
   return { results, pullRequests: found };
 }
-
-/** Requests for pages that have the pull request, of whatever size and order. */
-export const pagesWith =
-  (wanted: PullRequest) =>
-  ({ operation, variables }: GithubStandInRequest): boolean => {
-    const { repository, first, after, orderBy } = variables;
-    if (operation !== 'PullRequestPage' || repository !== wanted.repository.nodeId) return false;
-    const isAscending = (orderBy as { direction: string }).direction === 'ASC';
-    const ascending = wanted.repository.sortedBy(isAscending ? 'createdAt' : 'updatedAt');
-    const all = isAscending ? ascending : ascending.toReversed();
-    const [, , id] = /\[(\d+),(\d+)\]/.exec(Buffer.from(String(after ?? ''), 'base64').toString()) ?? [];
-    const start = all.findIndex(each => each.id === Number(id)) + 1;
-    return all.slice(start, start + Number(first)).includes(wanted);
-  };
 
 /** Those that wait for the sync loop, by GitHub id. */
 export async function waitingSyncs({ database }: Deps, { organisation }: Home) {

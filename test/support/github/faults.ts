@@ -1,4 +1,7 @@
 import type { ServerResponse } from 'node:http';
+import type { PullRequest } from './pull-request.ts';
+import type { Repository } from './repository.ts';
+import { pullRequestsOnPage } from './views.ts';
 
 /** A request as it arrived, before any fault or answer. */
 export interface GithubStandInRequest {
@@ -56,11 +59,33 @@ export function createLatch(): { released: Promise<void>; release(): void } {
   return { released, release: () => release() };
 }
 
+type Condition = (request: GithubStandInRequest) => boolean;
+
+/** Requests that name the pull request by its node id. */
+export const naming =
+  ({ nodeId }: PullRequest): Condition =>
+  ({ variables: { ids } }) =>
+    Array.isArray(ids) && ids.includes(nodeId);
+
+/** Requests for pages and lists of the repository's pull requests. */
+export const ofRepository =
+  ({ nodeId }: Repository): Condition =>
+  ({ variables }) =>
+    variables.repository === nodeId;
+
+/** Requests for pages that have the pull request's facts, of whatever size and order. */
+export const pagesWith =
+  ({ id, repository }: PullRequest): Condition =>
+  request =>
+    request.operation === 'PullRequestPage' &&
+    ofRepository(repository)(request) &&
+    pullRequestsOnPage(repository, request.variables).some(each => each.id === id);
+
 export interface FaultOptions {
   /** How many requests it hits; `Infinity` until {@link Faults.clear}. Once by default. */
   times?: number;
   /** Which requests it hits; all GraphQL ones by default. */
-  when?: (request: GithubStandInRequest) => boolean;
+  when?: Condition;
 }
 
 export interface Faults {
@@ -72,7 +97,7 @@ export interface Faults {
 }
 
 export function createFaults(): Faults {
-  let waiting: { fault: Fault; left: number; when: (request: GithubStandInRequest) => boolean }[] = [];
+  let waiting: { fault: Fault; left: number; when: Condition }[] = [];
   return {
     add(fault, { times = 1, when = ({ path }: GithubStandInRequest) => path.endsWith('/graphql') } = {}) {
       const added = { fault, left: times, when };

@@ -35,16 +35,15 @@ function readCursor(cursor: string): Position {
 }
 
 /**
- * One page of `items`, which stand in the order of their positions (`direction` 1) or against it (-1). A cursor is
- * the position of the last item seen, so it holds while items come, go and move.
+ * The bounds of a page of `items`, which stand in the order of their positions (`direction` 1) or against it (-1). A
+ * cursor is the position of the last item seen, so it holds while items come, go and move.
  */
-function connection<Item>(
+function boundsOf<Item>(
   items: readonly Item[],
   { first, last, after }: PageArguments,
-  view: (item: Item) => unknown,
-  positionOf: (item: Item, index: number) => Position = (_, index) => [index, 0],
-  direction: 1 | -1 = 1,
-) {
+  positionOf: (item: Item, index: number) => Position,
+  direction: 1 | -1,
+): { start: number; end: number } {
   let start = 0;
   if (after) {
     const [time, id] = readCursor(after);
@@ -54,6 +53,18 @@ function connection<Item>(
   }
   const end = first === undefined ? items.length : Math.min(start + first, items.length);
   if (first === undefined && last !== undefined) start = Math.max(start, end - last);
+  return { start, end };
+}
+
+/** One page of `items`. */
+function connection<Item>(
+  items: readonly Item[],
+  wanted: PageArguments,
+  view: (item: Item) => unknown,
+  positionOf: (item: Item, index: number) => Position = (_, index) => [index, 0],
+  direction: 1 | -1 = 1,
+) {
+  const { start, end } = boundsOf(items, wanted, positionOf, direction);
   const page = items.slice(start, end);
   const cursors = page.map((item, index) => cursorOf(positionOf(item, start + index)));
   return {
@@ -111,9 +122,28 @@ function organisationView(organisation: Organisation) {
   };
 }
 
-interface PullRequestArguments extends PageArguments {
+export interface PullRequestArguments extends PageArguments {
   orderBy?: { field: 'COMMENTS' | 'CREATED_AT' | 'UPDATED_AT'; direction: 'ASC' | 'DESC' };
   states?: string[];
+}
+
+/** All that GraphQL shows, in the order that is asked for. */
+function listOf(repository: Repository, { orderBy, states }: PullRequestArguments) {
+  const order = orderBy?.field === 'UPDATED_AT' ? 'updatedAt' : 'createdAt';
+  const isDescending = orderBy?.direction === 'DESC';
+  const shown = repository.shownBy(order).filter(each => !states || states.includes(each.state));
+  return {
+    shown: isDescending ? shown.reverse() : shown,
+    positionOf: (each: PullRequest): Position => [each[order], each.id],
+    direction: isDescending ? (-1 as const) : (1 as const),
+  };
+}
+
+/** What a page of a repository's pull requests has at this moment. */
+export function pullRequestsOnPage(repository: Repository, wanted: PullRequestArguments): PullRequest[] {
+  const { shown, positionOf, direction } = listOf(repository, wanted);
+  const { start, end } = boundsOf(shown, wanted, positionOf, direction);
+  return shown.slice(start, end);
 }
 
 function repositoryView(repository: Repository) {
@@ -128,18 +158,9 @@ function repositoryView(repository: Repository) {
     isArchived: archived,
     isPrivate: false,
     url: `${organisation.world.webUrl}/${fullName}`,
-    pullRequests: ({ orderBy, states, ...page }: PullRequestArguments, viewer: Viewer) => {
-      const order = orderBy?.field === 'UPDATED_AT' ? 'updatedAt' : 'createdAt';
-      const ascending = repository.shownBy(order).filter(each => !states || states.includes(each.state));
-      const descending = orderBy?.direction === 'DESC';
-      const sorted = descending ? ascending.toReversed() : ascending;
-      return connection(
-        sorted,
-        page,
-        each => pullRequestView(each, viewer),
-        each => [each[order], each.id],
-        descending ? -1 : 1,
-      );
+    pullRequests: (wanted: PullRequestArguments, viewer: Viewer) => {
+      const { shown, positionOf, direction } = listOf(repository, wanted);
+      return connection(shown, wanted, each => pullRequestView(each, viewer), positionOf, direction);
     },
   };
 }
