@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
-import { organisations } from '../../src/database/schema.ts';
+import { organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
 import { forgetOldDeliveries } from '../../src/database/webhook-deliveries.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
+import type { Repository } from '../support/github/repository.ts';
 import { type Scene, startScene } from '../support/scene.ts';
 import { closing, createTenant, startReplica } from '../support/service.ts';
 import { countRows, post } from './support.ts';
@@ -53,7 +55,7 @@ describe('a delivery about a pull request', () => {
     expect(await countRows(service)).toMatchObject({ requests: 0 });
   });
 
-  test('is taken whichever of the four events it is, and many of one pull request fold into one fetch', async () => {
+  test('is taken whichever of the five events it is, and many of one pull request fold into one fetch', async () => {
     const { service, web, acme, github } = scene;
     const bob = acme.member('bob');
     const source = web.openPullRequest({ title: 'Reviewed' });
@@ -65,20 +67,17 @@ describe('a delivery about a pull request', () => {
       source.resolveThread(bob),
       source.dismissReview(bob),
       source.label('bug'),
+      source.comment(bob),
+      source.deleteComment(bob),
       source.merge(),
     ];
     for (const event of events) expect(await post(service, event ?? source.open())).toMatchObject(taken);
-    expect(new Set(events.map(event => event?.event)).size).toBe(4);
-    expect(await countRows(service)).toMatchObject({ deliveries: 8, requests: 1 });
+    expect(new Set(events.map(event => event?.event)).size).toBe(5);
+    expect(await countRows(service)).toMatchObject({ deliveries: 10, requests: 1 });
     const asked = github.count();
     await scene.workOff();
     expect(github.count()).toBe(asked + 1);
     expect(new Set(await states())).toEqual(new Set(['applied']));
-    const conversation = await post(service, source.comment(bob));
-    expect([conversation.status, conversation.message]).toEqual([
-      200,
-      'Ignored: nothing depends on issue_comment created.',
-    ]);
   });
 
   test('is applied once, however often it comes', async () => {
@@ -119,9 +118,9 @@ describe('a delivery about a pull request', () => {
     await scene.workOff();
     expect(await titles()).not.toContain('Second try');
     expect(await states()).toEqual(['pending']);
-    // What failed waits; the redelivery makes it due at once.
     expect(await scene.workOff()).toBe(0);
     expect(await post(service, opened, { guid })).toMatchObject(taken);
+    await service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
     await scene.workOff();
     expect(await titles()).toContain('Second try');
     expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
@@ -169,6 +168,105 @@ describe('a delivery about a pull request', () => {
       expect([status, headers['retry-after']]).toEqual([503, '1']);
     }
     scene.web.rename('web');
+  });
+});
+
+describe('a comment', () => {
+  const stored = async (title: string) => {
+    const { body } = await scene.client.get<PageBody<PullRequestBody>>(
+      '/2025-04/pull-requests?per_page=100',
+      scene.token,
+    );
+    return body.data.find(one => one.title === title);
+  };
+
+  test('counts as soon as it is told, and no longer once it is deleted', async () => {
+    const { service, web, acme } = scene;
+    const bob = acme.member('bob');
+    await scene.applyRules([
+      {
+        name: 'Talk',
+        description: '',
+        is_enabled: true,
+        logic: [{ expression: 'comments > 0', effect: { action: 'ADD', value: 'comments' } }],
+      },
+    ]);
+    const source = web.openPullRequest({ title: 'Talked about' });
+    await post(service, source.open());
+    await scene.workOff();
+    expect(await post(service, source.comment(bob))).toMatchObject(taken);
+    await scene.workOff();
+    expect((await stored('Talked about'))?.score).toBe(1);
+    expect(await post(service, source.deleteComment(bob))).toMatchObject(taken);
+    await scene.workOff();
+    expect((await stored('Talked about'))?.score).toBe(0);
+  });
+
+  test('on a pull request that is about to be fetched raises the floor of that', async () => {
+    const { service, web, acme, github } = scene;
+    const source = web.openPullRequest({ title: 'New and talked about' });
+    expect(await post(service, source.open())).toMatchObject(taken);
+    github.clock.advance(5);
+    expect(await post(service, source.comment(acme.member('bob')))).toMatchObject(taken);
+    const { rows } = await service.database.executor.execute(
+      sql`select github_id, extract(epoch from min_source_updated_at)::float8 as floor from sync_requests`,
+    );
+    expect(rows).toEqual([{ github_id: String(source.id), floor: source.updatedAt }]);
+  });
+
+  test('on an issue, or on a pull request that is not stored, is ignored with the reason', async () => {
+    const { service, web, acme } = scene;
+    const comment = web.openPullRequest().comment(acme.member('bob'));
+    expect(await post(service, comment)).toMatchObject({
+      status: 200,
+      message: 'Ignored: this pull request is not stored here.',
+    });
+    const { issue, ...payload } = comment.payload as { issue: object };
+    const onIssue = { ...payload, issue: { ...issue, pull_request: undefined } };
+    expect(await post(service, { event: 'issue_comment', payload: onIssue })).toMatchObject({
+      status: 200,
+      message: 'Ignored: the comment is not on a pull request.',
+    });
+    expect(await countRows(service)).toMatchObject({ deliveries: 0, requests: 0 });
+  });
+});
+
+describe('a label or a milestone', () => {
+  test.each([
+    ['a renamed label', (web: Repository) => web.renameLabel('bug', 'defect'), { labels: ['defect', 'urgent'] }],
+    ['a deleted label', (web: Repository) => web.deleteLabel('bug'), { labels: ['urgent'] }],
+    ['a renamed milestone', (web: Repository) => web.renameMilestone('1.0', '2.0'), { milestone: '2.0' }],
+    ['a deleted milestone', (web: Repository) => web.deleteMilestone('1.0'), { milestone: null }],
+  ])('%s has every pull request that carries it fetched again, and no other', async (name, change, expected) => {
+    const { service, acme, github } = scene;
+    const repository = acme.repository(name.replaceAll(' ', '-'));
+    const carrier = repository.addPullRequest({ labels: ['bug', 'urgent'], milestone: '1.0' });
+    repository.addPullRequest({ labels: ['Bug fix'], milestone: '1.0.1' });
+    acme.repository('elsewhere').addPullRequest({ labels: ['bug'], milestone: '1.0' });
+    await scene.import();
+    const { executor } = service.database;
+    expect(await post(service, change(repository))).toMatchObject(taken);
+    await executor.update(syncRequests).set({ dueAt: sql`now()` });
+    github.requests.length = 0;
+    await scene.workOff();
+    expect(github.requests.map(({ variables }) => variables.ids)).toEqual([[carrier.nodeId]]);
+    const [row] = await executor.select().from(pullRequests).where(eq(pullRequests.githubId, carrier.id));
+    expect(row).toMatchObject(expected);
+  });
+
+  test('whose colour alone changed is ignored', async () => {
+    const payload = {
+      action: 'edited',
+      label: { name: 'bug' },
+      changes: { color: { from: 'ffffff' } },
+      organization: { id: scene.acme.id, login: 'acme' },
+      repository: { id: 5, owner: { id: scene.acme.id, login: 'acme' } },
+    };
+    expect(await post(scene.service, { event: 'label', payload })).toMatchObject({
+      status: 200,
+      message: 'Ignored: nothing depends on this change of a label.',
+    });
+    expect(await countRows(scene.service)).toMatchObject({ deliveries: 0 });
   });
 });
 
@@ -296,7 +394,7 @@ describe('members', () => {
 });
 
 describe('a repository', () => {
-  test('that was renamed has its pull requests scored by its new name', async () => {
+  test('that was renamed has its pull requests scored by its new name after the comparison that it asks for', async () => {
     const { service, acme } = scene;
     await scene.applyRules([
       {
@@ -309,7 +407,10 @@ describe('a repository', () => {
     const docs = acme.repository('docs');
     docs.addPullRequest({ title: 'In the docs' });
     await scene.import();
+    await service.database.executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
     expect(await post(service, docs.rename('handbook'))).toMatchObject(taken);
+    expect(await reconcileOrganisation(service)).toBe(true);
+    expect(await reconcileOrganisation(service)).toBe(false);
     while ((await rescoreBatch(service)) > 0);
     const { body } = await scene.client.get<PageBody<PullRequestBody>>(
       '/2025-04/pull-requests?per_page=100',

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { createTenant, type Service, startService } from '../support/service.ts';
 import { countRows, nothing, post } from './support.ts';
 
@@ -85,6 +86,9 @@ describe('a signed payload', () => {
     ['an organisation that is a text', without({ organization: 'acme' })],
     ['an organisation without an id', without({ organization: { login: 'acme' } })],
     ['an organisation whose login has NUL', without({ organization: { id: 1, login: 'ac\u0000me' } })],
+    ['a time that is not one', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: 'yesterday' } })],
+    ['a time in month 13', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '2026-13-01T00:00:00Z' } })],
+    ['a time before 1970', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '1969-12-31T23:59:59Z' } })],
     ['neither organisation nor repository', without({ organization: undefined })],
   ];
   test.each(parts)('of a pull request with %s is 400', async (_, payload) => {
@@ -92,27 +96,18 @@ describe('a signed payload', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('of a member or a repository that lacks its parts is 400', async () => {
+  test('of a comment, a label or a milestone that lacks its parts is 400', async () => {
+    const repository = { id: 1, owner: organization };
+    const issue = { node_id: 'PR_5', number: 5, pull_request: {} };
     for (const [event, payload] of [
-      ['organization', { action: 'member_added', organization }],
-      ['organization', { action: 'member_removed', organization, membership: { user: { id: 'x', login: 'a' } } }],
-      [
-        'organization',
-        {
-          action: 'member_added',
-          organization,
-          membership: { user: { id: 1, login: 'a', avatar_url: 'javascript:1' } },
-        },
-      ],
-      ['repository', { action: 'renamed', organization }],
-      [
-        'repository',
-        {
-          action: 'renamed',
-          organization,
-          repository: { id: 1, node_id: 'R_1', full_name: 'a/b/c', owner: organization },
-        },
-      ],
+      ['issue_comment', { action: 'created', organization, issue }],
+      ['issue_comment', { action: 'created', organization, repository }],
+      ['issue_comment', { action: 'deleted', repository, issue: { ...issue, number: 2 ** 31 } }],
+      ['issue_comment', { action: 'deleted', repository, issue: { ...issue, updated_at: 5 } }],
+      ['label', { action: 'deleted', organization, repository }],
+      ['label', { action: 'edited', organization, label: { name: 'bug' } }],
+      ['label', { action: 'edited', repository, label: { name: 'bug' }, changes: { name: 'bug' } }],
+      ['milestone', { action: 'deleted', repository, milestone: { title: null } }],
     ] as const) {
       expect([event, (await post(service, { event, payload })).status]).toEqual([event, 400]);
     }
@@ -143,15 +138,18 @@ describe('a signed payload', () => {
     const owned = fc.record({ id, node_id: word, full_name: word, owner: thing }, { requiredKeys: [] });
     const payload = fc.record(
       {
-        action: fc.oneof(word, fc.constantFrom('opened', 'member_added', 'member_removed', 'renamed', 'transferred')),
+        action: fc.oneof(word, fc.constantFrom('opened', 'member_added', 'renamed', 'created', 'deleted', 'edited')),
         organization: fc.oneof(thing, fc.constant({ id: 1, login: 'acme' })),
         repository: owned,
         pull_request: thing,
-        membership: fc.record({ user: thing }),
+        issue: fc.record({ number: id, node_id: word, updated_at: word, pull_request: thing }, { requiredKeys: [] }),
+        label: fc.record({ name: word }),
+        milestone: fc.record({ title: word }),
+        changes: fc.record({ name: fc.record({ from: word }), title: fc.record({ from: word }) }),
       },
       { requiredKeys: [] },
     );
-    const event = fc.constantFrom(...events, 'organization', 'repository', 'ping', 'push', 'anything_else');
+    const event = fc.constantFrom(...events, ...subscribedEvents.keys(), 'ping', 'push', 'anything_else');
     await fc.assert(
       fc.asyncProperty(event, fc.oneof(payload, payload, fc.object()), async (name, value) => {
         expect([200, 202, 400]).toContain((await post(service, { event: name, payload: value })).status);
@@ -210,6 +208,7 @@ describe("GitHub's published examples", () => {
     }
     expect([...reasons.keys()].toSorted()).toEqual([
       'Ignored: nothing depends on …',
+      'Ignored: the comment is not on a pull request.',
       'Ignored: this organisation is not one that is tracked here.',
       'Pong: deliveries arrive and their signature matches.',
     ]);

@@ -1,0 +1,317 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { requestRefetches } from '../../src/database/sync-requests.ts';
+import { formatId } from '../../src/ids.ts';
+import { waitForGithub } from '../../src/sync/lag.ts';
+import { createRequestWorker } from '../../src/sync/requests.ts';
+import type { WebhookEvent } from '../support/github/events.ts';
+import { htmlError } from '../support/github/faults.ts';
+import type { Repository } from '../support/github/repository.ts';
+import { post } from '../webhooks/support.ts';
+import { type Home, newHome, startWorld, stored, sync, type World, waitingSyncs } from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+afterEach(async () => {
+  world.github.clearFaults();
+  const { executor } = world.service.database;
+  await executor.delete(syncRequests);
+  await executor.delete(webhookDeliveries);
+  world.service.complaints.length = 0;
+  world.github.requests.length = 0;
+});
+
+let home: Home;
+let web: Repository;
+let work: () => Promise<boolean>;
+beforeEach(async () => {
+  home = await newHome(world);
+  web = home.acme.repository('web');
+  work = createRequestWorker(world.service);
+  world.github.clock.advance(60);
+});
+
+async function deliver(...events: (WebhookEvent | undefined)[]): Promise<void> {
+  for (const event of events) {
+    if (event === undefined) throw new Error('no event');
+    expect(await post(world.service, event)).toMatchObject({ status: 202 });
+  }
+}
+
+/** As if so many seconds had passed. */
+async function pass(seconds: number): Promise<void> {
+  await world.service.database.executor.update(syncRequests).set({
+    dueAt: sql`due_at - make_interval(secs => ${seconds})`,
+    requestedAt: sql`requested_at - make_interval(secs => ${seconds})`,
+    behindSince: sql`behind_since - make_interval(secs => ${seconds})`,
+  });
+}
+
+async function untilIdle(): Promise<void> {
+  while (await work());
+}
+
+const waiting = () => waitingSyncs(world.service, home);
+const states = async () =>
+  (await world.service.database.executor.select({ state: webhookDeliveries.state }).from(webhookDeliveries)).map(
+    ({ state }) => state,
+  );
+
+/** Works off what is due, as time goes by. @returns seconds until nothing was left, and requests that it took */
+async function settle(maxSeconds: number): Promise<{ seconds: number; requests: number }> {
+  const before = world.github.count();
+  await untilIdle();
+  let seconds = 0;
+  for (; seconds < maxSeconds && (await waiting()).length > 0; seconds += 1) {
+    await pass(1);
+    await untilIdle();
+  }
+  return { seconds, requests: world.github.count() - before };
+}
+
+describe('a webhook sets a floor:', () => {
+  test('a pull request that GitHub does not show yet is stored once it does', async () => {
+    web.lag();
+    const opened = web.openPullRequest({ title: 'New' });
+    await deliver(opened.opened);
+    await untilIdle();
+    expect(await stored(world.service, home, opened)).toBeUndefined();
+    expect(await states()).toEqual(['pending']);
+    await pass(2);
+    await untilIdle();
+    web.catchUp();
+    await pass(2);
+    await untilIdle();
+    expect(await stored(world.service, home, opened)).toMatchObject({ title: 'New' });
+    expect(await states()).toEqual(['applied']);
+    expect(await waiting()).toEqual([]);
+    expect(world.service.complaints).toEqual([]);
+  });
+
+  test('a change that GitHub does not show yet is stored once it does', async () => {
+    const source = web.openPullRequest({ title: 'Before' });
+    await sync(world.service, home, source);
+    world.github.clock.advance(1);
+    source.lag();
+    await deliver(source.edit({ title: 'After' }));
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toMatchObject({ title: 'Before' });
+    expect(await waiting()).toHaveLength(1);
+    source.catchUp();
+    await pass(1);
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toMatchObject({ title: 'After' });
+    expect(await states()).toEqual(['applied']);
+  });
+
+  test('what GitHub shows below it is kept meanwhile, if nothing newer is stored', async () => {
+    const source = web.openPullRequest({ title: 'Before' });
+    source.lag();
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'After' }));
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toMatchObject({ title: 'Before' });
+  });
+
+  test('the highest of several counts, in whatever order they come', async () => {
+    const source = web.openPullRequest();
+    world.github.clock.advance(1);
+    const first = source.edit({ title: 'First' });
+    source.lag();
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'Second' }), first);
+    await untilIdle();
+    expect(await waiting()).toMatchObject([{ minSourceUpdatedAt: source.updatedAt }]);
+    source.catchUp();
+    await pass(1);
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toMatchObject({ title: 'Second' });
+    expect(await states()).toEqual(['applied', 'applied']);
+  });
+
+  test('a fetch of another kind that is below it does not settle the request either, and one at it does', async () => {
+    const source = web.openPullRequest({ title: 'Before' });
+    source.lag();
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'After' }));
+    await sync(world.service, home, source);
+    expect(await waiting()).toHaveLength(1);
+    source.catchUp();
+    await sync(world.service, home, source);
+    expect(await waiting()).toEqual([]);
+    expect(await states()).toEqual(['applied']);
+  });
+
+  test('a fetch that began before a delivery does not settle it, however new its answer', async () => {
+    const source = web.openPullRequest();
+    await deliver(source.opened);
+    await world.service.database.executor.update(syncRequests).set({ ticket: sql`nextval('tickets') + 1000` });
+    await sync(world.service, home, source);
+    expect(await waiting()).toHaveLength(1);
+  });
+});
+
+describe('while GitHub lags', () => {
+  test('it is asked after about 1, 3, 7, 15, 30 and 60 s, then minutes apart, and then believed', async () => {
+    web.lag();
+    const opened = web.openPullRequest();
+    await deliver(opened.opened);
+    const { seconds, requests } = await settle(2_000);
+    expect(seconds).toBeGreaterThan(770);
+    expect(seconds).toBeLessThan(800);
+    expect(requests).toBe(9);
+    expect(await states()).toEqual(['gone']);
+    expect(world.service.counters.gone).toBe(1);
+    expect(world.service.complaints).toMatchObject([
+      { level: 40, organisation: home.acme.login, nodeId: opened.nodeId, msg: expect.stringContaining('gone') },
+    ]);
+  });
+
+  test('the same older state half a minute apart is believed', async () => {
+    const source = web.openPullRequest({ title: 'Before' });
+    source.lag();
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'Never shown' }));
+    const { seconds, requests } = await settle(200);
+    expect(seconds).toBeGreaterThanOrEqual(30);
+    expect(seconds).toBeLessThan(35);
+    expect(requests).toBe(6);
+    expect(await states()).toEqual(['applied']);
+    expect(world.service.counters.stale).toBe(1);
+  });
+
+  test('an older state that moves is waited for anew', async () => {
+    const source = web.openPullRequest({ title: 'First' });
+    world.github.clock.advance(1);
+    source.edit({ title: 'Second' });
+    source.lag();
+    world.github.clock.advance(1);
+    source.edit({ title: 'Third' });
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'Fourth' }));
+    await untilIdle();
+    await pass(29);
+    await untilIdle();
+    source.catchUp();
+    // It has caught up as far as the third.
+    await world.service.database.executor.update(syncRequests).set({ minSourceUpdatedAt: source.updatedAt + 1 });
+    await pass(2);
+    await untilIdle();
+    expect(await waiting()).toHaveLength(1);
+    await pass(31);
+    await untilIdle();
+    expect(await waiting()).toEqual([]);
+  });
+
+  test('answers that keep changing are waited for no longer than an hour after the last delivery', () => {
+    const expectation = { minSourceUpdatedAt: 100, behind: { sourceUpdatedAt: null, seconds: 5 } };
+    expect(waitForGithub({ ...expectation, age: 3_599 }, 50)).toBe(1);
+    expect(waitForGithub({ ...expectation, age: 3_601 }, 50)).toBeUndefined();
+  });
+
+  test('its retries ride in requests that go out anyway', async () => {
+    web.lag();
+    const absent = [web.openPullRequest(), web.openPullRequest()];
+    await deliver(...absent.map(({ opened }) => opened));
+    await untilIdle();
+    const lib = home.acme.repository('lib');
+    for (let turn = 0; turn < 5; turn += 1) {
+      const other = lib.openPullRequest();
+      await deliver(other.opened);
+      world.github.requests.length = 0;
+      await untilIdle();
+      expect(world.github.requests.map(({ variables }) => (variables.ids as string[]).toSorted())).toEqual([
+        [other, ...absent].map(({ nodeId }) => nodeId).toSorted(),
+      ]);
+    }
+    expect(await waiting()).toHaveLength(2);
+  });
+
+  test('a new delivery asks at once, and a higher floor begins the waits anew', async () => {
+    const source = web.openPullRequest();
+    source.lag();
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'One' }));
+    await untilIdle();
+    await pass(29);
+    await untilIdle();
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'Two' }));
+    await untilIdle();
+    await pass(2);
+    await untilIdle();
+    expect(await waiting()).toHaveLength(1);
+  });
+
+  test('a failure of GitHub in between neither ends nor restarts the wait', async () => {
+    web.lag();
+    await deliver(web.openPullRequest().opened);
+    await untilIdle();
+    const [before] = await waiting();
+    world.github.fault(htmlError(503));
+    await pass(2);
+    await untilIdle();
+    const [after] = await waiting();
+    expect(after).toMatchObject({ attempts: 1, lastError: expect.stringContaining('503') });
+    expect(after?.behindSince?.getTime()).toBe((before?.behindSince?.getTime() ?? 0) - 2_000);
+  });
+
+  test('a deleted pull request stays deleted until GitHub shows what the webhook spoke of', async () => {
+    const source = web.openPullRequest({ title: 'Before' });
+    await sync(world.service, home, source);
+    await world.service.app.inject({
+      method: 'DELETE',
+      url: `/2025-04/pull-requests/${await publicId(source)}`,
+      headers: { authorization: `Bearer ${home.token}` },
+    });
+    source.lag();
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'After' }));
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toBeUndefined();
+    source.catchUp();
+    await pass(1);
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toMatchObject({ title: 'After' });
+  });
+
+  async function publicId(source: Parameters<typeof stored>[2]): Promise<string> {
+    const row = await stored(world.service, home, source);
+    if (row === undefined) throw new Error('not stored');
+    return formatId('pr', row.id);
+  }
+});
+
+test('a stored pull request that no webhook spoke of and that GitHub no longer shows is left as it is, at once', async () => {
+  const source = web.openPullRequest();
+  await sync(world.service, home, source);
+  source.remove();
+  const { executor } = world.service.database;
+  await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
+  expect(await requestRefetches(executor, home.organisation.id, 10)).toBe(1);
+  await untilIdle();
+  expect(await waiting()).toEqual([]);
+  expect(await stored(world.service, home, source)).toBeDefined();
+  expect(world.service.complaints).toEqual([]);
+  // It does not stand at the head of the next sweep.
+  expect(await requestRefetches(executor, home.organisation.id, 10)).toBe(0);
+});
+
+test('the sweep asks for what was fetched longest ago first, and for nothing fetched within a day', async () => {
+  const [oldest, older, fresh] = [web.openPullRequest(), web.openPullRequest(), web.openPullRequest()];
+  await sync(world.service, home, oldest, older, fresh);
+  const { executor } = world.service.database;
+  await executor.execute(sql`update pull_requests set fetched_at = now() - interval '1 day' * case github_id
+    when ${oldest.id} then 3 when ${older.id} then 2 else 0.9 end where organisation_id = ${home.organisation.id}`);
+  expect(await requestRefetches(executor, home.organisation.id, 1)).toBe(1);
+  expect(await waiting()).toMatchObject([{ githubId: oldest.id, isBackground: true }]);
+  expect(await requestRefetches(executor, home.organisation.id, 5)).toBe(1);
+  expect((await waiting()).map(({ githubId }) => githubId)).toEqual([oldest.id, older.id]);
+  oldest.linkIssues(2);
+  await untilIdle();
+  expect(await stored(world.service, home, oldest)).toMatchObject({ linkedIssues: 2 });
+});
