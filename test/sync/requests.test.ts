@@ -14,6 +14,7 @@ import { createRequestWorker } from '../../src/sync/requests.ts';
 import {
   createLatch,
   htmlError,
+  naming,
   pointsUsedUp,
   queryTimeout,
   type ReplyFault,
@@ -65,6 +66,7 @@ async function waiting({ organisation }: Home) {
     .select({
       githubId: syncRequests.githubId,
       attempts: syncRequests.attempts,
+      isIsolated: syncRequests.isIsolated,
       lastError: syncRequests.lastError,
       seconds: sql<number | null>`extract(epoch from nullif(due_at, 'infinity') - now())::float8`,
     })
@@ -307,6 +309,111 @@ describe('a fetch that fails', () => {
       reason: expect.stringContaining('GITHUB_TOKEN'),
     });
     expect(JSON.stringify(world.service.complaints)).not.toContain(world.github.token);
+  });
+});
+
+describe('a pull request that makes every request fail which names it', () => {
+  const poison = (source: PullRequest) =>
+    world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY, when: naming(source) });
+
+  test.each([0, 1, 24, 25, 26, 37, 48, 49])(
+    'is found in nine requests for fifty, and the others are stored: place %i',
+    async place => {
+      const home = await newHome(world);
+      const opened = open(home, 50);
+      const poisoned = opened[place];
+      if (poisoned === undefined) throw new Error('nothing opened');
+      poison(poisoned);
+      await request(home, ...opened);
+      await untilIdle();
+      expect(world.github.count()).toBeLessThanOrEqual(9);
+      expect(await storedPullRequests(world.service, home)).toHaveLength(49);
+      expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, attempts: 1, isIsolated: true }]);
+    },
+  );
+
+  test('is asked for by itself from then on, and the pages of others stay whole', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 50);
+    const poisoned = opened[17];
+    if (poisoned === undefined) throw new Error('nothing opened');
+    const heal = poison(poisoned);
+    await request(home, ...opened);
+    await untilIdle();
+    for (let turn = 0; turn < 3; turn += 1) {
+      world.github.requests.length = 0;
+      await request(home, poisoned, ...open(home, 99));
+      await makeRequestsDue();
+      await untilIdle();
+      const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+      expect(sizes).toEqual([50, 49, 1]);
+    }
+    expect(await storedPullRequests(world.service, home)).toHaveLength(49 + 3 * 99);
+    heal();
+    await makeRequestsDue();
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+  });
+
+  test('is found beside another one, a handful of requests later', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 50);
+    const [first, second] = [opened[3], opened[30]];
+    if (first === undefined || second === undefined) throw new Error('nothing opened');
+    poison(first);
+    poison(second);
+    await request(home, ...opened);
+    await untilIdle();
+    expect(world.github.count()).toBeLessThanOrEqual(17);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(48);
+  });
+
+  test('is looked for no further once the service is told to stop; nothing is lost', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 50);
+    const [poisoned] = opened;
+    if (poisoned === undefined) throw new Error('nothing opened');
+    poison(poisoned);
+    await request(home, ...opened);
+    await createRequestWorker(world.service)(AbortSignal.abort());
+    expect(world.github.count()).toBe(1);
+    expect(await waiting(home)).toHaveLength(50);
+    await untilIdle();
+    expect(await storedPullRequests(world.service, home)).toHaveLength(49);
+  });
+
+  test('does not make others wait by being too expensive inside an answer', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 50);
+    const expensive = opened[30];
+    if (expensive === undefined) throw new Error('nothing opened');
+    world.github.fault(
+      { kind: 'broken', nodeIds: [expensive.nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' },
+      { times: Number.POSITIVE_INFINITY },
+    );
+    await request(home, ...opened);
+    await untilIdle();
+    const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+    expect(sizes).toEqual([50, 1]);
+    expect(await waiting(home)).toMatchObject([{ githubId: expensive.id, attempts: 1, isIsolated: true }]);
+  });
+
+  test('is not blamed if the answer is too expensive for its number alone: the page shrinks', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 50);
+    const dropped = opened.slice(30).map(({ nodeId }) => nodeId);
+    world.github.fault(
+      { kind: 'broken', nodeIds: dropped, type: 'RESOURCE_LIMITS_EXCEEDED' },
+      { times: Number.POSITIVE_INFINITY, when: ({ variables }) => (variables.ids as string[]).length > 30 },
+    );
+    await request(home, ...opened);
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+    world.github.requests.length = 0;
+    await request(home, ...open(home, 60));
+    await untilIdle();
+    const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+    expect(sizes).toEqual([25, 25, 10]);
   });
 });
 
