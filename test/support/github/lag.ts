@@ -16,6 +16,7 @@ export class Lag<State> {
 
   /** @param present what it is by now */
   shown(present: State): State | undefined {
+    if (this.#unseen.length === 0) return present;
     const now = performance.now();
     this.#unseen = this.#unseen.filter(({ until }) => until > now);
     const [first] = this.#unseen;

@@ -89,9 +89,9 @@ export class Repository {
 
   /** As GraphQL shows them, in the order that they have there. */
   shownBy(order: PullRequestOrder): PullRequest[] {
-    return this.sortedBy(order)
-      .flatMap(pullRequest => pullRequest.shown() ?? [])
-      .sort(by(order));
+    const present = this.sortedBy(order);
+    if (present.every(pullRequest => pullRequest.shown() === pullRequest)) return present;
+    return present.flatMap(pullRequest => pullRequest.shown() ?? []).sort(by(order));
   }
 
   rename(name: string): WebhookEvent {
