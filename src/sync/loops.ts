@@ -19,23 +19,19 @@ export interface Loops {
 }
 
 export function startLoops(deps: Deps): Loops {
-  const serveRequests = createRequestWorker(deps);
-  const sync = Array.from({ length: maxTurns }, () => startLoop(deps, 'sync', serveRequests));
-  // Two, so that one reads and scores while the database writes what the other has scored.
-  const rescore = [1, 2].map(() => startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0));
   const { config, github } = deps;
-  const reconcile =
-    config.reconcileInterval > 0 && github.configured
-      ? startLoop(deps, 'reconcile', () => reconcileOrganisation(deps))
-      : undefined;
-  const waiting = new Map([
-    ['sync', sync],
-    ['rescore', rescore],
-    ['reconcile', reconcile ? [reconcile] : []],
+  const loops = new Map<string, Loop>([
+    ['sync', startLoop(deps, 'sync', createRequestWorker(deps), maxTurns)],
+    // Two, so that one reads and scores while the database writes what the other has scored.
+    ['rescore', startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0, 2)],
   ]);
-  const listener = listen(deps, work => {
-    for (const loop of waiting.get(work) ?? []) loop.wake();
-  });
+  if (config.reconcileInterval > 0 && github.configured) {
+    loops.set(
+      'reconcile',
+      startLoop(deps, 'reconcile', () => reconcileOrganisation(deps), 1),
+    );
+  }
+  const listener = listen(deps, work => loops.get(work)?.wake());
   const pruning = setInterval(
     () =>
       forgetOldDeliveries(deps.database.executor).catch((error: unknown) =>
@@ -46,12 +42,7 @@ export function startLoops(deps: Deps): Loops {
   return {
     async stop() {
       clearInterval(pruning);
-      await Promise.all([
-        listener.stop(),
-        ...sync.map(loop => loop.stop()),
-        ...rescore.map(loop => loop.stop()),
-        reconcile?.stop(),
-      ]);
+      await Promise.all([listener, ...loops.values()].map(each => each.stop()));
     },
   };
 }
@@ -61,50 +52,57 @@ interface Loop {
   stop(): Promise<void>;
 }
 
-/** @param work does one batch and returns whether there may be another; `signal` asks it to leave the rest */
-function startLoop({ log }: Deps, name: string, work: (signal: AbortSignal) => Promise<boolean>): Loop {
+/**
+ * @param work does one batch and returns whether there may be another; `signal` asks it to leave the rest
+ * @param width how many batches are under way at once
+ */
+function startLoop({ log }: Deps, name: string, work: (signal: AbortSignal) => Promise<boolean>, width: number): Loop {
   const stopping = new AbortController();
   const { signal } = stopping;
-  let woken = false;
-  let rouse: () => void = () => undefined;
+  let failures = 0;
+  const lanes = Array.from({ length: width }, () => ({ woken: false, rouse: () => {} }));
 
-  const rest = () =>
+  const rest = (lane: (typeof lanes)[number]) =>
     new Promise<void>(resolve => {
       const timer = setTimeout(resolve, pollMs);
-      rouse = () => {
+      lane.rouse = () => {
         clearTimeout(timer);
         resolve();
       };
-      if (woken || signal.aborted) rouse();
+      if (lane.woken || signal.aborted) lane.rouse();
     });
 
-  const run = async () => {
-    let failures = 0;
+  const run = async (lane: (typeof lanes)[number]) => {
     while (!signal.aborted) {
-      woken = false;
+      lane.woken = false;
       let more = false;
       try {
         more = await work(signal);
         failures = 0;
       } catch (error) {
+        // An outage would fill the log: its first failure is logged, then one in about a minute.
+        if (failures % (60 * width) === 0) {
+          log.error({ err: error, loop: name, failures: failures + 1 }, 'a loop failed and tries again');
+        }
         failures += 1;
-        // An outage would fill the log: its first failure tells it, then one in about a minute.
-        if (failures % 60 === 1) log.error({ err: error, loop: name, failures }, 'a loop failed and tries again');
       }
-      if (!more) await rest();
+      if (!more) await rest(lane);
     }
   };
-  const running = run();
+  const running = lanes.map(run);
+  const rouse = () => {
+    for (const lane of lanes) {
+      lane.woken = true;
+      lane.rouse();
+    }
+  };
 
   return {
-    wake() {
-      woken = true;
-      rouse();
-    },
+    wake: rouse,
     async stop() {
       stopping.abort();
       rouse();
-      await running;
+      await Promise.all(running);
     },
   };
 }

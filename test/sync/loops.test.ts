@@ -6,6 +6,7 @@ import { formatId } from '../../src/ids.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/loops.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { signature } from '../support/github/webhooks.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
@@ -64,6 +65,12 @@ async function countRequests({ organisation }: Home): Promise<number> {
     sql`select count(*)::int as count from sync_requests where organisation_id = ${organisation.id}`,
   );
   return rows[0]?.count ?? -1;
+}
+
+async function request({ organisation }: Home, { id, nodeId }: PullRequest): Promise<void> {
+  await world.service.database.executor.execute(sql`
+    insert into sync_requests (organisation_id, github_id, node_id, ticket)
+    values (${organisation.id}, ${id}, ${nodeId}, nextval('tickets'))`);
 }
 
 async function listeners(): Promise<number[]> {
@@ -129,10 +136,36 @@ describe('an idle service', { retry: 2 }, () => {
     const pullRequest = home.acme.repository('web').openPullRequest();
     start();
     await until(async () => (await listeners()).length === 1);
-    await world.service.database.executor.execute(sql`
-      insert into sync_requests (organisation_id, github_id, node_id, ticket)
-      values (${home.organisation.id}, ${pullRequest.id}, ${pullRequest.nodeId}, nextval('tickets'))`);
+    await request(home, pullRequest);
     expect(await until(async () => (await stored(world.service, home, pullRequest)) !== undefined)).toBeLessThan(2_500);
+  });
+});
+
+describe('a small organisation beside large ones', () => {
+  test('is served as soon as any request to GitHub ends, however much waits for the others', async () => {
+    const homes = await Promise.all([1, 2, 3, 4].map(() => newHome(world)));
+    const small = await newHome(world);
+    for (const home of homes) {
+      const web = home.acme.repository('web');
+      for (let count = 0; count < 120; count += 1) await request(home, web.addPullRequest());
+    }
+    const latches = [1, 2, 3, 4].map(() => createLatch());
+    for (const { released } of latches) world.github.fault({ kind: 'hold', until: released });
+    world.github.requests.length = 0;
+    start();
+    // As many as are served at once, each an organisation of its own.
+    await until(async () => world.github.count() === 4);
+    const pullRequest = small.acme.repository('web').openPullRequest();
+    await request(small, pullRequest);
+    expect(world.github.count()).toBe(4);
+    latches[0]?.release();
+    await until(async () => (await stored(world.service, small, pullRequest)) !== undefined);
+    const place = world.github.requests.findIndex(
+      ({ variables }) => (variables.ids as string[])[0] === pullRequest.nodeId,
+    );
+    expect(place).toBe(4);
+    for (const latch of latches) latch.release();
+    for (const home of homes) await until(async () => (await countRequests(home)) === 0, 20_000);
   });
 });
 

@@ -50,7 +50,8 @@ afterAll(async () => {
 
 async function requestsOf(home: Home): Promise<{ leased: boolean }[]> {
   const { rows } = await world.service.database.executor.execute<{ leased: boolean }>(sql`
-    select due_at > now() as leased from sync_requests where organisation_id = ${home.organisation.id}`);
+    select sync_leased_until > now() as leased from sync_requests join organisations on organisations.id = organisation_id
+    where organisation_id = ${home.organisation.id}`);
   return rows;
 }
 
