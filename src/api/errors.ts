@@ -107,6 +107,8 @@ const parserErrors: Record<string, { status: number; message: string }> = {
 
 /** What Node would answer without a body before there is a request, or not at all. */
 export function handleConnections({ server }: FastifyInstance): void {
+  // Node takes its own listener off a socket that it hands over. Without one, a reset would end the process.
+  server.on('connection', (socket: Socket) => socket.on('error', () => undefined));
   // No reply depends on an expectation: it may be passed over (RFC 9110, 10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   server.on('connect', (_request, socket: Socket) => handleClientError(new Error('a tunnel was asked for'), socket));

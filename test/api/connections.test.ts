@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createReplyCheck } from '../support/openapi.ts';
 import { exchange, listen, type RawReply } from '../support/raw-http.ts';
 import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
@@ -206,5 +207,63 @@ describe('a connection', () => {
     } finally {
       for (const socket of sockets) socket.destroy();
     }
+  });
+});
+
+describe('a connection that is reset, at once or when it is answered, leaves the service answering', () => {
+  const tunnel = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n';
+  const upgrade = 'GET /healthz HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n';
+  const put = 'PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\n';
+  const requests: [string, string][] = [
+    ['a request', 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['CONNECT', tunnel],
+    ['CONNECT with bytes for the tunnel', `${tunnel}hello`],
+    ['CONNECT behind a request', `GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n${tunnel}`],
+    ['Upgrade', `${upgrade}\r\n`],
+    ['Upgrade with Connection: Upgrade', `${upgrade}Connection: Upgrade\r\n\r\n`],
+    ['Upgrade to HTTP/2', `${upgrade.replace('websocket', 'h2c')}Connection: Upgrade, HTTP2-Settings\r\n\r\n`],
+    ['a line of text', 'hello\r\n\r\n'],
+    ['a line of text behind a request', 'GET /readyz HTTP/1.1\r\nHost: a\r\n\r\nhello\r\n\r\n'],
+    ['doubled Transfer-Encoding', `${put}${'Transfer-Encoding: chunked\r\n'.repeat(2)}\r\n0\r\n\r\n`],
+    ['chunks that are not valid', `${put}Transfer-Encoding: chunked\r\n\r\nZZ\r\n`],
+    ['too many headers', `GET / HTTP/1.1\r\nHost: a\r\n${'a: 1\r\n'.repeat(10_000)}\r\n`],
+    ['half the headers', put],
+    ['half a body', `${put}Content-Length: 9\r\n\r\n1`],
+    ['an expectation that is met', `${put}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n`],
+    ['an expectation that nobody knows', `${put}Expect: the-unexpected\r\nContent-Length: 9\r\n\r\n1`],
+    [
+      'half a webhook',
+      'POST /webhooks/github HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+    ],
+  ];
+
+  test.each(requests)('after %s', async (_, bytes) => {
+    const { server } = service.app;
+    const { headersTimeout, requestTimeout } = server;
+    Object.assign(server, { headersTimeout: 300, requestTimeout: 600 });
+    const uncaught: Error[] = [];
+    const note = (error: Error) => void uncaught.push(error);
+    process.on('uncaughtException', note);
+    onTestFinished(() => {
+      process.off('uncaughtException', note);
+      Object.assign(server, { headersTimeout, requestTimeout });
+    });
+    await Promise.all(
+      Array.from(
+        { length: 40 },
+        (__, index) =>
+          new Promise<void>(resolve => {
+            const socket = connect(port, '127.0.0.1', () => {
+              socket.write(bytes, () => index % 2 === 0 && socket.resetAndDestroy());
+            });
+            socket.on('data', () => socket.resetAndDestroy());
+            socket.on('error', () => undefined).on('close', () => resolve());
+          }),
+      ),
+    );
+    expect((await exchange(port, `GET /healthz HTTP/1.1\r\nHost: a\r\n${close}\r\n`)).status).toBe(200);
+    const open = promisify(server.getConnections.bind(server));
+    await expect.poll(open).toBe(0);
+    expect(uncaught).toEqual([]);
   });
 });
