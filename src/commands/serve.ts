@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { Command } from 'commander';
@@ -30,7 +31,9 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   const [deps, { buildApp }] = await Promise.all([createDeps(config, context.log), import('../app.ts')]);
   const app = await buildApp(deps);
   try {
-    await app.listen({ host: config.host, port: config.port });
+    // For the name "localhost" Fastify would start a second server, whose connections our listeners do not see.
+    const { address: host } = await lookup(config.host);
+    await app.listen({ host, port: config.port });
   } catch (error) {
     await app.close();
     await deps.close();

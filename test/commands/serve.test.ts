@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFailed, test } from 'vitest';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
@@ -167,6 +167,40 @@ describe('serve', () => {
     await delay(300);
     child.kill('SIGTERM');
     expect((await ended).milliseconds).toBeLessThan(10_000);
+  });
+
+  test('on localhost lives on when a connection that asked for another protocol is reset, by whichever address', async () => {
+    // The machine that runs this test may know localhost by one address only.
+    const twoAddresses = `import dns from 'node:dns';
+      const { lookup } = dns;
+      dns.lookup = (host, options, callback) =>
+        host === 'localhost' && options.all
+          ? callback(null, [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }])
+          : lookup(host, options, callback);`;
+    const { child, shows, ended } = startForTest(
+      {
+        ...environment,
+        HOST: 'localhost',
+        WORKER: 'false',
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(twoAddresses)}`,
+      },
+      'serve',
+    );
+    const [, url = ''] = await shows(/ready at (http:\/\/localhost:\d+)/);
+    const healthz = async () => expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    for (const host of ['127.0.0.1', '::1']) {
+      const socket = connect(Number(new URL(url).port), host);
+      const closed = new Promise(resolve => socket.on('error', () => undefined).once('close', resolve));
+      socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+      // By the time of this answer, what was sent before it has been read.
+      await healthz();
+      socket.resetAndDestroy();
+      await closed;
+      await healthz();
+    }
+    child.kill('SIGINT');
+    const { code, stderr } = await ended;
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('unexpected error')]);
   });
 
   test('says what is wrong with its address', async () => {
