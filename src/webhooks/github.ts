@@ -40,7 +40,8 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     done();
   });
   const release = async (request: FastifyRequest) => admission.release(request);
-  app.addHook('onResponse', release);
+  // Not `onResponse`: an answer whose connection is gone never ends, and the room would stay taken.
+  app.addHook('onSend', release);
   app.addHook('onRequestAbort', release);
 
   app.post(

@@ -134,4 +134,17 @@ describe('many payloads at once', () => {
     expect((await post(service, { event: 'pull_request' }, { body: payloadOf(200_000) })).status).toBe(503);
     expect((await post(service, { event: 'pull_request' }, { body: payloadOf(99_000) })).status).toBe(202);
   });
+
+  test.each([
+    ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['what is not a request', 'hello\r\n\r\n'],
+  ])('make room once they are dealt with, if %s follows and their answers cannot be sent', async (_, next) => {
+    const payload = `${head(mebibyte).replace('Connection: close\r\n', '')}\r\n${payloadOf(mebibyte)}`;
+    for (let index = 0; index < 65; index += 1) {
+      expect((await exchange(port, payload + next)).status).toBe(400);
+    }
+    expect((await ordinary()).status).toBe(202);
+    const { status } = await exchange(port, `${head(mebibyte)}\r\n${payloadOf(mebibyte)}`);
+    expect(status).toBe(401);
+  });
 });
