@@ -12,7 +12,7 @@ import {
   readPullRequestPage,
 } from '../database/pull-requests.ts';
 import { formatId, parseId } from '../ids.ts';
-import { refreshPullRequest } from '../sync/pull-requests.ts';
+import { createRefresh } from '../sync/refresh.ts';
 import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
@@ -109,6 +109,7 @@ export function paginatePullRequests(
 
 export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
+  const refresh = createRefresh(app.deps);
 
   const absent = async (id: string | undefined) =>
     id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? unauthorized() : notFound('pull request');
@@ -157,7 +158,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       const id = parseId('pr', request.params.pullRequest);
       const before = id && (await findPullRequestRow(database, organisationId, id));
       if (!id || !before) throw await absent(id);
-      await refreshPullRequest(app.deps, organisationId, id);
+      await refresh(organisationId, id);
       const row = await findPullRequestRow(database, organisationId, id);
       if (row === undefined) throw notFound('pull request');
       reply.type('application/json; charset=utf-8');

@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { lockRulesetVersion } from './organisations.ts';
 import { deletedPullRequests, pullRequests, scoreChanges, tickets } from './schema.ts';
@@ -87,16 +87,20 @@ export async function pullRequestExistsAnywhere(database: Database, id: string):
   return row?.[0] === 't';
 }
 
-export async function findPullRequest(
+/** What a pull request is known by, here and to GitHub. */
+export type PullRequestReference = Pick<StoredPullRequest, 'id' | 'githubId' | 'nodeId'>;
+
+/** Of those that are stored, in any order. */
+export function findPullRequestReferences(
   executor: Executor,
   organisationId: string,
-  id: string,
-): Promise<StoredPullRequest | undefined> {
-  const [pullRequest] = await executor
-    .select()
+  ids: readonly string[],
+): Promise<PullRequestReference[]> {
+  const { id, githubId, nodeId } = pullRequests;
+  return executor
+    .select({ id, githubId, nodeId })
     .from(pullRequests)
-    .where(and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.id, id)));
-  return pullRequest;
+    .where(and(eq(pullRequests.organisationId, organisationId), inArray(id, [...ids])));
 }
 
 /** Later calls return higher numbers, on all replicas. */

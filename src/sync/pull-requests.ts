@@ -7,12 +7,11 @@ import {
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
 import { findMembers, type MemberProfile, saveMembers, saveProfile } from '../database/members.ts';
-import { getOrganisation, lockRulesetVersion, type Organisation } from '../database/organisations.ts';
-import { drawTicket, findPullRequest } from '../database/pull-requests.ts';
+import { lockRulesetVersion, type Organisation } from '../database/organisations.ts';
+import { drawTicket } from '../database/pull-requests.ts';
 import { saveRepositories } from '../database/repositories.ts';
 import { settleSyncRequests } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { callGithub, type Urgency } from './github-limits.ts';
@@ -62,35 +61,6 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
   const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
   await settleSyncRequests(database.executor, organisation.id, ticket, reply.pullRequests);
   return { reply, outcomes };
-}
-
-/** Fetches one stored pull request again. */
-export async function refreshPullRequest(deps: Deps, organisationId: string, id: string): Promise<void> {
-  const { database, github } = deps;
-  const [stored, organisation] = await Promise.all([
-    findPullRequest(database.executor, organisationId, id),
-    getOrganisation(database.executor, organisationId),
-  ]);
-  if (stored === undefined) throw new ServiceError('not_found', 'There is no pull request with this id.');
-  const { reply, outcomes } = await syncPullRequests(deps, organisation, async () => {
-    const result = (await github.fetchPullRequests(organisation, [stored.nodeId])).get(stored.nodeId);
-    return { result, pullRequests: result?.status === 'found' ? [result.pullRequest] : [] };
-  });
-  if (reply.result?.status === 'failed') throw reply.result.error;
-  if (reply.result?.status !== 'found') {
-    throw new ServiceError(
-      'not_found',
-      'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.',
-    );
-  }
-  const outcome = outcomes.get(stored.githubId);
-  if (outcome === 'deleted') throw new ServiceError('not_found', 'The pull request was deleted meanwhile.');
-  if (outcome === 'untracked') {
-    throw new ServiceError(
-      'not_found',
-      'The repository of this pull request no longer belongs to the organisation; the stored copy is left as it was.',
-    );
-  }
 }
 
 function save(

@@ -72,13 +72,15 @@ describe('PUT sync', () => {
     expect(await sync()).toEqual({ ...first, headers: expect.anything() });
   });
 
-  test('thirty times at once answers each with the same', async () => {
+  test('thirty times at once answers each with the same, by one request or two', async () => {
     scene.github.clock.advance(1);
     source.edit({ title: 'Many' });
+    const asked = scene.github.count();
     const replies = await Promise.all(Array.from({ length: 30 }, () => sync<{ data: PullRequestBody }>()));
     const expected = await stored();
     expect(expected.title).toBe('Many');
     for (const { status, body } of replies) expect([status, body]).toEqual([200, { data: expected }]);
+    expect(scene.github.count() - asked).toBeLessThanOrEqual(2);
   });
 
   test('finds the pull request by its id after its repository was renamed', async () => {
@@ -171,7 +173,12 @@ describe('while GitHub', () => {
     scene.github.fault({ kind: 'hang' });
     scene.github.fault({ kind: 'trickle' });
     const began = performance.now();
-    const replies = await Promise.all([sync(), sync()]);
+    const asked = scene.github.count();
+    const first = sync();
+    // The second comes too late to share the request of the first.
+    await expect.poll(() => scene.github.count()).toBe(asked + 1);
+    const replies = await Promise.all([first, sync()]);
+    expect(scene.github.count()).toBe(asked + 2);
     expect(performance.now() - began).toBeLessThan(10_000);
     for (const { status, body } of replies) {
       expect([status, body.message]).toEqual([504, 'GitHub did not answer within 8 seconds: try again later']);

@@ -2,7 +2,8 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { members, repositories } from '../../src/database/schema.ts';
 import { syncMembers } from '../../src/sync/members.ts';
-import { refreshPullRequest, syncPullRequests } from '../../src/sync/pull-requests.ts';
+import { syncPullRequests } from '../../src/sync/pull-requests.ts';
+import { createRefresh } from '../../src/sync/refresh.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import {
   apply,
@@ -219,7 +220,7 @@ describe('a repository', () => {
     web.transfer(other.acme);
     pullRequest.edit({ title: 'elsewhere' });
     expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
-    await expect(refreshPullRequest(world.service, home.organisation.id, before?.id ?? '')).rejects.toMatchObject({
+    await expect(createRefresh(world.service)(home.organisation.id, before?.id ?? '')).rejects.toMatchObject({
       code: 'not_found',
     });
     expect(await stored(world.service, home, pullRequest)).toEqual(before);
@@ -237,7 +238,7 @@ describe('GitHub shows', () => {
     await sync(world.service, home, pullRequest);
     const before = await stored(world.service, home, pullRequest);
     pullRequest.remove();
-    await expect(refreshPullRequest(world.service, home.organisation.id, before?.id ?? '')).rejects.toThrow(
+    await expect(createRefresh(world.service)(home.organisation.id, before?.id ?? '')).rejects.toThrow(
       'GitHub no longer shows this pull request',
     );
     expect(await stored(world.service, home, pullRequest)).toEqual(before);

@@ -1,0 +1,213 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { formatId } from '../../src/ids.ts';
+import { type Client, createClient, type PullRequestBody } from '../support/client.ts';
+import { createLatch, type GithubStandInRequest, htmlError, secondaryLimit } from '../support/github/faults.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { type Home, newHome, startWorld, storedPullRequests, sync, type World } from './support.ts';
+
+let world: World;
+let client: Client;
+beforeAll(async () => {
+  world = await startWorld();
+  client = await createClient(world.service);
+});
+afterAll(() => world.close());
+afterEach(async () => {
+  world.github.clearFaults();
+  await world.service.database.executor.execute(sql`delete from github_limits`);
+});
+
+interface Sources {
+  home: Home;
+  /** Stored, and edited on GitHub since. */
+  pullRequests: PullRequest[];
+  put(pullRequest: PullRequest): Promise<{ status: number; headers: Record<string, unknown>; body: Body }>;
+}
+type Body = { data?: PullRequestBody; message?: string };
+
+async function newSources(count: number): Promise<Sources> {
+  const home = await newHome(world);
+  const web = home.acme.repository('web');
+  const pullRequests = Array.from({ length: count }, () => web.addPullRequest({}));
+  for (let from = 0; from < count; from += 50) await sync(world.service, home, ...pullRequests.slice(from, from + 50));
+  const rows = await storedPullRequests(world.service, home);
+  const ids = new Map(rows.map(({ githubId, id }) => [githubId, formatId('pr', id)]));
+  world.github.clock.advance(1);
+  for (const pullRequest of pullRequests) pullRequest.edit({ title: `New title of ${pullRequest.id}` });
+  return {
+    home,
+    pullRequests,
+    put: ({ id }) => client.put<Body>(`/2025-04/pull-requests/${ids.get(id)}/sync`, home.token),
+  };
+}
+
+const idsOf = ({ variables }: GithubStandInRequest) => variables.ids as string[];
+const naming =
+  (...pullRequests: PullRequest[]) =>
+  (request: GithubStandInRequest) =>
+    pullRequests.some(({ nodeId }) => idsOf(request).includes(nodeId));
+/** How many requests named one of these, since the world began. */
+const requestsFor = (...pullRequests: PullRequest[]) =>
+  world.github.requests.filter(request => request.operation === 'PullRequests' && naming(...pullRequests)(request));
+
+/** Syncs all but the last in one request, for they come while one for the last is under way. */
+async function putTogether({ pullRequests, put }: Sources) {
+  const shared = [...pullRequests];
+  const last = shared.pop();
+  if (last === undefined) throw new Error('none');
+  const { released, release } = createLatch();
+  world.github.fault({ kind: 'hold', until: released }, { when: naming(last) });
+  const before = requestsFor(last).length;
+  const held = put(last);
+  await expect.poll(() => requestsFor(last).length).toBe(before + 1);
+  const asked = requestsFor(...shared).length;
+  const together = Promise.all(shared.map(put));
+  await expect.poll(() => requestsFor(...shared).length).toBeGreaterThan(asked);
+  release();
+  const replies = await together;
+  expect((await held).status).toBe(200);
+  const requests = requestsFor(...shared).slice(asked);
+  expect(idsOf(requests[0] as GithubStandInRequest).toSorted()).toEqual(shared.map(({ nodeId }) => nodeId).toSorted());
+  return { replies, requests };
+}
+
+/** The statuses, and of those that were synced that each is the right one, as GitHub has it now. */
+function statusesOf({ pullRequests }: Sources, replies: { status: number; body: Body }[]): number[] {
+  return replies.map(({ status, body }, index) => {
+    const { id, title } = pullRequests[index] as PullRequest;
+    if (status === 200) expect(body.data).toMatchObject({ external_id: String(id), title });
+    return status;
+  });
+}
+
+describe('PUT syncs that come together', () => {
+  test('share requests of fifty, and each gets its own pull request', async () => {
+    const sources = await newSources(120);
+    const { pullRequests, put } = sources;
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'hold', until: released }, { times: Number.POSITIVE_INFINITY });
+    const asked = requestsFor(...pullRequests).length;
+    const requests = () => requestsFor(...pullRequests).slice(asked);
+    const replies = Promise.all(pullRequests.map(put));
+    await expect.poll(() => requests().flatMap(idsOf).length).toBe(120);
+    release();
+    expect(new Set(statusesOf(sources, await replies))).toEqual(new Set([200]));
+    expect(requests().length).toBeLessThanOrEqual(4);
+  });
+
+  test('while a request is under way share the next one, also if they do not come at the same moment', async () => {
+    const sources = await newSources(3);
+    const { home, pullRequests, put } = sources;
+    const [first, second, third] = pullRequests as [PullRequest, PullRequest, PullRequest];
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'hold', until: released });
+    const asked = requestsFor(first).length;
+    const replies = [put(first)];
+    await expect.poll(() => requestsFor(first).length).toBe(asked + 1);
+    const askedMeanwhile = requestsFor(second, third).length;
+    replies.push(put(second));
+    await client.get('/2025-04/account', home.token);
+    replies.push(put(third));
+    // The next one goes out beside one that hangs.
+    await expect.poll(() => requestsFor(second, third).length).toBe(askedMeanwhile + 1);
+    release();
+    expect(statusesOf(sources, await Promise.all(replies))).toEqual([200, 200, 200]);
+    expect(requestsFor(second, third).length).toBe(askedMeanwhile + 1);
+  });
+
+  test('of one pull request begin a request of their own if one is under way, which may know less', async () => {
+    const { pullRequests, put } = await newSources(1);
+    const [pullRequest] = pullRequests as [PullRequest];
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'late', until: released });
+    const asked = requestsFor(pullRequest).length;
+    const early = put(pullRequest);
+    await expect.poll(() => requestsFor(pullRequest).length).toBe(asked + 1);
+    world.github.clock.advance(1);
+    pullRequest.edit({ title: 'Newest' });
+    const replies = await Promise.all([put(pullRequest), put(pullRequest), put(pullRequest)]);
+    expect(replies.map(({ body }) => body.data?.title)).toEqual(['Newest', 'Newest', 'Newest']);
+    expect(requestsFor(pullRequest).length).toBe(asked + 2);
+    release();
+    expect((await early).body.data?.title).toBe('Newest');
+  });
+
+  test('of two organisations share no request', async () => {
+    const all = await Promise.all([newSources(10), newSources(10)]);
+    const before = world.github.requests.length;
+    const replies = await Promise.all(all.map(({ pullRequests, put }) => Promise.all(pullRequests.map(put))));
+    for (const [index, sources] of all.entries()) {
+      expect(new Set(statusesOf(sources, replies[index] ?? []))).toEqual(new Set([200]));
+    }
+    const [one, other] = all as [Sources, Sources];
+    for (const request of world.github.requests.slice(before)) {
+      expect([one, other].filter(({ pullRequests }) => naming(...pullRequests)(request))).toHaveLength(1);
+    }
+  });
+});
+
+describe('of PUT syncs that share a request', () => {
+  test('only that of a pull request fails which GitHub serves neither with others nor alone', async () => {
+    const sources = await newSources(11);
+    const [poisoned] = sources.pullRequests as [PullRequest];
+    world.github.fault(htmlError(502), { when: naming(poisoned), times: Number.POSITIVE_INFINITY });
+    const { replies, requests } = await putTogether(sources);
+    expect(statusesOf(sources, replies)).toEqual([502, ...Array.from({ length: 9 }, () => 200)]);
+    expect(requests).toHaveLength(11);
+  });
+
+  test('only that of a pull request fails which is broken inside the reply', async () => {
+    const sources = await newSources(4);
+    const [broken] = sources.pullRequests as [PullRequest];
+    world.github.fault(
+      { kind: 'broken', nodeIds: [broken.nodeId], message: 'boom' },
+      { when: naming(broken), times: Number.POSITIVE_INFINITY },
+    );
+    const { replies } = await putTogether(sources);
+    expect(statusesOf(sources, replies)).toEqual([502, 200, 200]);
+    expect(replies[0]?.body.message).toMatch(/boom/);
+  });
+
+  test('none fails because a reply to all of them would be too large for GitHub', async () => {
+    const sources = await newSources(4);
+    const [large, larger] = sources.pullRequests as [PullRequest, PullRequest];
+    world.github.fault(
+      { kind: 'broken', nodeIds: [large.nodeId, larger.nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' },
+      { when: naming(large) },
+    );
+    const { replies, requests } = await putTogether(sources);
+    expect(statusesOf(sources, replies)).toEqual([200, 200, 200]);
+    expect(requests.map(request => idsOf(request).length)).toEqual([3, 1, 1]);
+  });
+
+  test('only that of a pull request is 404 which GitHub no longer shows', async () => {
+    const sources = await newSources(4);
+    sources.pullRequests[1]?.remove();
+    const { replies, requests } = await putTogether(sources);
+    expect(statusesOf(sources, replies)).toEqual([200, 404, 200]);
+    expect(requests).toHaveLength(1);
+  });
+
+  test('each is 503 with Retry-After if GitHub limits its rate, which is asked once', async () => {
+    const sources = await newSources(4);
+    const [first] = sources.pullRequests as [PullRequest];
+    world.github.fault(secondaryLimit('90'), { when: naming(first), times: Number.POSITIVE_INFINITY });
+    const { replies, requests } = await putTogether(sources);
+    expect(replies.map(({ status, headers }) => [status, headers['retry-after']])).toEqual(
+      Array.from({ length: 3 }, () => [503, '90']),
+    );
+    expect(requests).toHaveLength(1);
+  });
+
+  test('each is 504 within 10 s if GitHub does not answer', async () => {
+    const sources = await newSources(3);
+    const shared = sources.pullRequests.slice(0, 2);
+    world.github.fault({ kind: 'hang' }, { when: naming(...shared), times: Number.POSITIVE_INFINITY });
+    const begin = performance.now();
+    const { replies, requests } = await putTogether(sources);
+    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(statusesOf(sources, replies)).toEqual([504, 504]);
+    expect(requests).toHaveLength(3);
+  });
+});
