@@ -3,6 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
+import { formatId, newId } from '../src/ids.ts';
 import type { Organisation } from '../test/support/github/organisation.ts';
 import { pullRequestPayload, simplePullRequestPayload } from '../test/support/github/payloads.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
@@ -13,6 +15,7 @@ import type { Row } from './report.ts';
 const pullRequests = 2_000;
 const repositories = 10;
 const perRequest = 50;
+const syncs = 200;
 const secret = 'a secret of the benchmark';
 
 /** How many requests GitHub gets for an import, and for pull requests that changed, against a client that asks by REST. */
@@ -43,6 +46,11 @@ export async function measureGithubRequests(): Promise<Row[]> {
     const synced = github.requests.length - before;
     await requireStored(server.url, 'Changed %');
 
+    const asked = github.requests.length;
+    await syncAtOnce(environment, server.url);
+    const refreshed = github.requests.length - asked;
+    const maxRefreshed = Math.ceil(syncs / perRequest) + 1;
+
     const mostImported = Math.ceil(pullRequests / perRequest) + repositories;
     const of = `${pullRequests.toLocaleString('en')} pull requests`;
     return [
@@ -61,6 +69,14 @@ export async function measureGithubRequests(): Promise<Row[]> {
         target: rounded(Math.ceil(pullRequests / perRequest) / pullRequests),
         comparison: 'at most',
         detail: `${synced} (at most ${Math.ceil(pullRequests / perRequest)}) to ${pullRequests}`,
+      },
+      {
+        what: `GitHub requests for ${syncs} PUT syncs at once`,
+        against: 'one each',
+        ratio: refreshed / syncs,
+        target: rounded(maxRefreshed / syncs),
+        comparison: 'at most',
+        detail: `${refreshed} (at most ${maxRefreshed}) to ${syncs}`,
       },
     ];
   } finally {
@@ -122,6 +138,41 @@ async function workOff(environment: Environment, url: string): Promise<void> {
     });
   } finally {
     await worker.stop();
+  }
+}
+
+/** PUT syncs of different pull requests, all sent before the first is answered. */
+async function syncAtOnce(environment: Environment, url: string): Promise<void> {
+  const token = generateAccessToken();
+  const ids = await withClient(url, async client => {
+    const user = newId();
+    await client.query(
+      `insert into users (organisation_id, id, name, email, photo_url)
+        select id, $1, 'Bench', 'bench@bench.example', '' from organisations`,
+      [user],
+    );
+    await client.query(
+      `insert into access_tokens (organisation_id, id, user_id, name, token_hash, scopes)
+        select id, $1, $2, 'bench', $3, '{sync}' from organisations`,
+      [newId(), user, hashAccessToken(token)],
+    );
+    const { rows } = await client.query<{ id: string }>('select id from pull_requests limit $1', [syncs]);
+    return rows.map(({ id }) => formatId('pr', id));
+  });
+  const service = await startProcess(['dist/main.js', 'serve'], { ...environment, WORKER: 'false' });
+  try {
+    const statuses = await Promise.all(
+      ids.map(async id => {
+        const address = `http://127.0.0.1:${service.port}/2025-04/pull-requests/${id}/sync`;
+        const reply = await fetch(address, { method: 'PUT', headers: { authorization: `Bearer ${token}` } });
+        await reply.body?.cancel();
+        return reply.status;
+      }),
+    );
+    const failed = statuses.find(status => status !== 200);
+    if (failed !== undefined || statuses.length !== syncs) throw new Error(`a sync was answered with ${failed}`);
+  } finally {
+    await service.stop();
   }
 }
 
