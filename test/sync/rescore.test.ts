@@ -6,7 +6,7 @@ import { connectDatabase } from '../../src/database/client.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
 import { countOutdated, cutRest, requestRescoring, takeRanges } from '../../src/database/rescoring.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
-import { pullRequests, rulesets } from '../../src/database/schema.ts';
+import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -179,6 +179,20 @@ describe('re-scoring', () => {
         expect(await takeRanges(transaction, home.organisation.id)).toHaveLength(4);
       });
     }
+  });
+
+  test('has no batch without an end while more than the batches cut at once is left', async () => {
+    const home = await newHome(world);
+    await newStored(home, 20_001);
+    await apply(world.service, home, rule('additions'));
+    const { executor } = world.service.database;
+    await world.service.database.transaction(transaction => cutRest(transaction, home.organisation.id));
+    const ranges = await executor
+      .select()
+      .from(rescoreRanges)
+      .where(eq(rescoreRanges.organisationId, home.organisation.id));
+    expect(ranges.filter(({ isBatch }) => isBatch)).toHaveLength(20);
+    expect(ranges.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
   });
 
   test('goes on where a worker was killed, again and again, and records each change once', async () => {

@@ -1,0 +1,212 @@
+/** Where two transactions meet, one is held at the point in question, and the other passes. */
+import { randomUUID } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createFactsReader } from '../../src/database/facts.ts';
+import { readRange, saveScores } from '../../src/database/rescoring.ts';
+import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import {
+  awaitGithub,
+  deferSyncRequests,
+  endSyncRequests,
+  findDueSyncRequests,
+  retrySyncRequests,
+} from '../../src/database/sync-requests.ts';
+import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
+import { createRequestWorker } from '../../src/sync/requests.ts';
+import { createLatch } from '../support/github/faults.ts';
+import { createTenant } from '../support/service.ts';
+import {
+  apply,
+  fetchedSync,
+  type Home,
+  lockWaits,
+  newHome,
+  rule,
+  scoreHistory,
+  startWorld,
+  stored,
+  sync,
+  until,
+  type World,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+afterEach(async () => {
+  world.github.clearFaults();
+  await world.service.database.executor.delete(syncRequests);
+});
+
+/** A session of its own, whose locks end with the test at the latest. */
+async function holder(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: world.service.database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
+const deliveryOf = ({ acme }: Home, githubId: number) => ({
+  guid: randomUUID(),
+  event: 'pull_request',
+  action: 'edited',
+  organisation: { githubId: acme.id, login: acme.login },
+  pullRequest: { githubId, nodeId: `PR_${githubId}`, minSourceUpdatedAt: null },
+});
+
+const requestsOf = ({ organisation }: Home) =>
+  world.service.database.executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
+
+test('a sync between the reading and the writing of a re-scoring keeps its newer score', async () => {
+  const home = await newHome(world);
+  await apply(world.service, home, rule('additions'));
+  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
+  await sync(world.service, home, pullRequest);
+  const { database } = world.service;
+  const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null, urlsInDoubt: false };
+  const { pullRequests } = await readRange(
+    database.executor,
+    home.organisation.id,
+    whole,
+    createFactsReader(new Set(['additions'])),
+  );
+  const [read] = pullRequests;
+  if (read === undefined) throw new Error('nothing read');
+  pullRequest.push({ additions: 41 });
+  await sync(world.service, home, pullRequest);
+  const late = { id: read.id, fetchTicket: read.fetchTicket, from: read.score, score: 7, breakdown: '[]' };
+  await saveScores(database.executor, home.organisation.id, 1, [late]);
+  expect(await stored(world.service, home, pullRequest)).toMatchObject({ score: 42 });
+  expect(await scoreHistory(world.service, home)).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
+});
+
+test('two saves of one pull request at once give one unbroken history of its score', async () => {
+  const home = await newHome(world);
+  await apply(world.service, home, rule('additions'));
+  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
+  await sync(world.service, home, pullRequest);
+  const lock = await holder();
+  await lock.query('begin');
+  await lock.query('select from pull_requests where github_id = $1 for update', [pullRequest.id]);
+  pullRequest.push({ additions: 10 });
+  const first = await fetchedSync(world.service, home, pullRequest);
+  world.github.clock.advance(1);
+  pullRequest.push({ additions: 100 });
+  const second = await fetchedSync(world.service, home, pullRequest);
+  const saving = first.save();
+  await until(async () => (await lockWaits(world.service)) === 1);
+  const savingToo = second.save();
+  await until(async () => (await lockWaits(world.service)) === 2);
+  await lock.query('rollback');
+  expect(await Promise.all([saving, savingToo])).toEqual(['saved', 'saved']);
+  expect(await scoreHistory(world.service, home)).toEqual([
+    'null → 1 (pull_request, 1)',
+    '1 → 11 (pull_request, 1)',
+    '11 → 111 (pull_request, 1)',
+  ]);
+});
+
+describe('a retry by the operator during a fetch', () => {
+  async function newFailing() {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await world.service.database.executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, attempts, last_error)
+      values (${home.organisation.id}, ${pullRequest.id}, ${pullRequest.nodeId}, nextval('tickets'), 3, 'It failed.')`);
+    return home;
+  }
+  const retry = async ({ organisation }: Home) =>
+    expect(await retrySyncRequests(world.service.database.executor, organisation.id)).toEqual({
+      retried: 1,
+      parked: 0,
+    });
+  const isNew = async (home: Home) => {
+    expect(await requestsOf(home)).toMatchObject([{ attempts: 0, lastError: null }]);
+    expect(await findDueSyncRequests(world.service.database.executor, home.organisation.id, 10)).toHaveLength(1);
+  };
+
+  test('that succeeds is not ended by it', async () => {
+    const home = await newFailing();
+    const latch = createLatch();
+    const before = world.github.count();
+    world.github.fault({ kind: 'late', until: latch.released });
+    const working = createRequestWorker(world.service)();
+    await until(async () => world.github.count() > before);
+    await retry(home);
+    latch.release();
+    await working;
+    await isNew(home);
+  });
+
+  test('that fails, or finds GitHub behind, is not put off by it', async () => {
+    const home = await newFailing();
+    const { executor } = world.service.database;
+    const requests = await findDueSyncRequests(executor, home.organisation.id, 10);
+    await retry(home);
+    const deferrals = requests.map(request => ({ request, seconds: 600, attempts: 4, isIsolated: true }));
+    await deferSyncRequests(executor, home.organisation.id, deferrals, 'It failed again.');
+    await awaitGithub(
+      executor,
+      home.organisation.id,
+      requests.map(request => ({ request, sourceUpdatedAt: null, seconds: 600 })),
+    );
+    await endSyncRequests(executor, home.organisation.id, requests, 'gone');
+    await isNew(home);
+  });
+});
+
+test('of more requests than fit, the oldest are fetched first', async () => {
+  const home = await newHome(world);
+  const { executor } = world.service.database;
+  await executor.execute(sql`
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at)
+    select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100)
+    from generate_series(1, 300) as number`);
+  const due = await findDueSyncRequests(executor, home.organisation.id, 6);
+  expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([98, 98, 98, 99, 99, 99]);
+});
+
+describe('a delivery', () => {
+  test('goes to the organisation that has the id, not to one that has taken its login', async () => {
+    const home = await newHome(world);
+    await world.service.database.executor
+      .update(organisations)
+      .set({ login: `former-${home.acme.login}` })
+      .where(eq(organisations.id, home.organisation.id));
+    const squatter = await createTenant(world.service, { login: home.acme.login });
+    expect(await takePullRequestDeliveries(world.service.database, [deliveryOf(home, 5)])).toEqual(['taken']);
+    const rows = await world.service.database.executor.select().from(syncRequests);
+    expect(rows.map(({ organisationId }) => organisationId)).toEqual([home.organisation.id]);
+    expect(squatter.organisation.id).not.toBe(home.organisation.id);
+  });
+
+  test('that comes through late does not lower the ticket of its request', async () => {
+    const home = await newHome(world);
+    const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
+    const lock = await holder();
+    await lock.query('begin');
+    await lock.query(
+      `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)
+        values ($1, $2, 'pull_request', 'edited', 'pending', 0)`,
+      [home.organisation.id, late.guid],
+    );
+    // It has drawn its ticket, and waits to see whether its GUID is taken.
+    const waiting = takePullRequestDeliveries(world.service.database, [late]);
+    await until(async () => (await lockWaits(world.service)) === 1);
+    await takePullRequestDeliveries(world.service.database, [early]);
+    const [before] = await requestsOf(home);
+    await lock.query('rollback');
+    expect(await waiting).toEqual(['taken']);
+    const [after] = await requestsOf(home);
+    expect(after?.ticket).toBe(before?.ticket);
+    const [row] = await world.service.database.executor
+      .select()
+      .from(webhookDeliveries)
+      .where(eq(webhookDeliveries.guid, late.guid));
+    expect(row?.ticket).toBeLessThan(before?.ticket ?? 0);
+  });
+});
