@@ -217,19 +217,19 @@ export interface Deferral {
 /**
  * Puts requests off; those that were made anew since they were read are due already, and stay so.
  *
- * @param reason shown to the operator
+ * @param reason shown to the operator; null if it is not a failure
  */
 export async function deferSyncRequests(
   executor: Executor,
   organisationId: string,
   deferrals: readonly Deferral[],
-  reason: string,
+  reason: string | null,
 ): Promise<void> {
   const requests = deferrals.map(({ request }) => request);
   await executor.execute(sql`
     update sync_requests set
       due_at = coalesce(now() + make_interval(secs => deferred.seconds), 'infinity'),
-      last_error = ${storable(reason)}, attempts = deferred.attempts, is_isolated = deferred.isolated
+      last_error = ${reason === null ? null : storable(reason)}, attempts = deferred.attempts, is_isolated = deferred.isolated
     from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
       ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[],

@@ -268,6 +268,8 @@ async function defer(
   const { database, log } = deps;
   const isRefused = error instanceof ServiceError && error.code === 'github_rate_limited';
   const isOutage = isDatabaseUnavailable(error);
+  // That background work leaves the reserve of points alone is no failure.
+  const isReserve = isRefused && requests.every(({ isBackground }) => isBackground);
   const reason = reasonOf(error);
   // Each waits by its own failures: a new one is not held back by those it happened to fail with.
   const waitOf = (failures: number) => {
@@ -287,7 +289,7 @@ async function defer(
       isIsolated: isIsolated || request.isIsolated,
     };
   });
-  await deferSyncRequests(database.executor, organisation.id, deferrals, reason);
+  await deferSyncRequests(database.executor, organisation.id, deferrals, isReserve ? null : reason);
   for (const { request, seconds, attempts } of deferrals) {
     if (seconds !== null) continue;
     log.error(
@@ -297,7 +299,7 @@ async function defer(
   }
   const again = deferrals.flatMap(({ seconds }) => seconds ?? []);
   if (again.length === 0) return;
-  log.warn(
+  log[isReserve ? 'debug' : 'warn'](
     { organisation: organisation.login, requests: again.length, seconds: Math.round(Math.min(...again)), reason },
     'pull requests were not synced and are tried again',
   );
