@@ -22,6 +22,8 @@ export interface Context {
 export interface Answer {
   json: unknown;
   text: string;
+  /** What went wrong nevertheless: the last line on standard error, and the command fails. */
+  failure?: string | undefined;
 }
 
 /** A failure that the operator can do something about; the message says what. */
@@ -38,8 +40,9 @@ export function answering<Options extends object>(
   return async (...args: unknown[]): Promise<void> => {
     const command = args.at(-1) as Command;
     const options = command.opts<Options & { json?: boolean }>();
-    const { json, text } = await run(options, ...command.processedArgs);
+    const { json, text, failure } = await run(options, ...command.processedArgs);
     context.stdout.write(options.json ? `${JSON.stringify(json, null, 2)}\n` : text === '' ? '' : `${text}\n`);
+    if (failure !== undefined) throw new CommandError(failure);
   };
 }
 

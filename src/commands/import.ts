@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { startOfDay } from '../scoring/text.ts';
-import { type ImportProgress, importPullRequests } from '../sync/import.ts';
-import { type Effort, estimateImport, type ImportEstimate, totalOf } from '../sync/import-estimate.ts';
+import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
+import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
 import {
   type Answer,
   answering,
@@ -62,21 +62,10 @@ export function importCommands(program: Command, context: Context): void {
                 ...scope,
                 signal,
                 onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
-                onProgress: ({ repository, seen, total, looked, waitingSeconds: wait }: ImportProgress) => {
-                  const note = wait === undefined ? repository : `${repository}: GitHub wants us to wait ${wait} s`;
-                  progress.update(seen, total, note, looked);
-                },
+                onProgress: at => progress.update(at.seen, at.total, describePlace(at), at.looked),
               });
               progress.stop();
-              const { repositories: read, seen, saved, untracked, failed, requests } = result;
-              return {
-                json: result,
-                text:
-                  `Looked at ${counted(seen, 'pull request')} of ${counted(read, 'repository', 'repositories')} ` +
-                  `with ${counted(requests, 'request')}: ` +
-                  `${number(saved)} saved, ${number(untracked)} by people who are no members` +
-                  `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not give whole, which the service tries again (see the log)`}.`,
-              };
+              return describeResult(result);
             } catch (error) {
               progress.stop();
               if (signal?.aborted !== true) throw error;
@@ -86,6 +75,31 @@ export function importCommands(program: Command, context: Context): void {
         },
       ),
     );
+}
+
+/** Where an import is, or until when it waits, and why. */
+function describePlace({ repository, waitingSeconds, waitingReason }: ImportProgress): string {
+  if (waitingSeconds === undefined) return repository;
+  const until = showTime(new Date(Date.now() + waitingSeconds * 1000)).slice(-5);
+  return `${repository === '' ? '' : `${repository}: `}waits until ${until} UTC: ${waitingReason}`;
+}
+
+function describeResult({ failedRepositories, ...result }: ImportResult): Answer {
+  const { repositories: read, seen, saved, untracked, failed, requests } = result;
+  const text =
+    `Looked at ${counted(seen, 'pull request')} of ${counted(read, 'repository', 'repositories')} ` +
+    `with ${counted(requests, 'request')}: ` +
+    `${number(saved)} saved, ${number(untracked)} by people who are no members` +
+    `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not give whole, which the service tries again (see the log)`}.`;
+  const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
+  return {
+    json: { ...result, failed_repositories: failedRepositories },
+    text: [text, ...failures].join('\n'),
+    failure:
+      failures.length === 0
+        ? undefined
+        : `${counted(failures.length, 'repository', 'repositories')} failed. Run the same command again: it continues with them.`,
+  };
 }
 
 const sign = ({ atMost }: { atMost: boolean }) => (atMost ? '≤ ' : '');
@@ -162,6 +176,6 @@ function describeBudget({ total, budget }: ImportEstimate): string {
   const { limit, remaining, resetAt } = budget;
   const reset = showTime(new Date(resetAt * 1000)).slice(-5);
   const left = `GitHub has ${number(remaining)} of the hour's ${number(limit)} points left, until ${reset} UTC`;
-  if (total.points <= remaining) return `${left}: enough.`;
-  return `${left}: fewer than it takes, so that it waits for the next ones; the time in all has these waits.`;
+  if (total.points <= usablePoints(budget)) return `${left}: enough.`;
+  return `${left}, and a tenth of the hour's is kept for webhooks and PUT syncs: fewer than it takes, so that it waits for the next ones; the time in all has these waits.`;
 }

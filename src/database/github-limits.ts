@@ -8,17 +8,43 @@ const blocked = {
     where credential = $1 and blocked_until > now()`,
 };
 
-/** Seconds until GitHub may be called again with the credential; 0 where it may be at once. */
+/** Seconds until GitHub may be called again with the credential; 0 if it may be at once. */
 export async function secondsBlocked(database: Database, credential: string): Promise<number> {
   const [row] = await database.read<[string]>(blocked, [credential]);
   return Number(row?.[0] ?? 0);
 }
 
+/** GitHub's points of an hour. */
+export interface Points {
+  limit: number;
+  remaining: number;
+  /** In Unix seconds. */
+  resetAt: number;
+}
+
+const points = {
+  name: 'github_points',
+  text: `select points, remaining_points, extract(epoch from reset_at)::bigint,
+      ceil(extract(epoch from reset_at - now()))::int
+    from github_limits where credential = $1 and reset_at > now()`,
+};
+
+/** What GitHub said last of the credential's points; undefined once they were reset, and if it has not said anything. */
+export async function findPoints(
+  database: Database,
+  credential: string,
+): Promise<(Points & { secondsToReset: number }) | undefined> {
+  const [row] = await database.read<[string, string, string, string]>(points, [credential]);
+  if (row === undefined) return undefined;
+  const [limit = 0, remaining = 0, resetAt = 0, secondsToReset = 0] = row.map(Number);
+  return { limit, remaining, resetAt, secondsToReset };
+}
+
 /**
- * Keeps all replicas from calling for a while. Where GitHub named no time, a minute, doubling up to an hour while it
- * goes on refusing.
+ * Keeps all replicas from calling for a while. If GitHub named no time, a minute, doubling up to an hour while it goes
+ * on refusing.
  *
- * @param seconds undefined where GitHub named no time
+ * @param seconds undefined if GitHub named no time
  */
 export async function blockGithub(executor: Executor, credential: string, seconds: number | undefined): Promise<void> {
   const wait =
@@ -43,10 +69,31 @@ export async function blockGithub(executor: Executor, credential: string, second
     });
 }
 
-/** GitHub has answered: the next refusal is a first one again. */
-export async function unblockGithub(executor: Executor, credential: string): Promise<void> {
-  await executor
-    .update(githubLimits)
-    .set({ refusals: 0 })
-    .where(sql`${githubLimits.credential} = ${credential} and ${githubLimits.refusals} > 0`);
+/**
+ * GitHub has answered: the next refusal is a first one again. Replies come in any order, so the fewest points of an hour
+ * count, and those of a later hour replace them.
+ *
+ * @param told undefined if GitHub said nothing of points, like a GitHub Enterprise Server without rate limits
+ */
+export async function saveReply(executor: Executor, credential: string, told: Points | undefined): Promise<void> {
+  if (told === undefined) {
+    await executor
+      .update(githubLimits)
+      .set({ refusals: 0 })
+      .where(sql`${githubLimits.credential} = ${credential} and ${githubLimits.refusals} > 0`);
+    return;
+  }
+  // GitHub counts by the hour. A reset that is further away, by a clock that is ahead, would hold the points too long.
+  await executor.execute(sql`
+    insert into github_limits as known (credential, points, remaining_points, reset_at)
+    values (${credential}, ${told.limit}, ${told.remaining},
+      least(to_timestamp(${told.resetAt}::double precision), now() + interval '1 hour'))
+    on conflict (credential) do update set
+      refusals = 0,
+      points = excluded.points,
+      remaining_points = case when excluded.reset_at = known.reset_at
+        then least(excluded.remaining_points, known.remaining_points) else excluded.remaining_points end,
+      reset_at = excluded.reset_at
+    where known.refusals > 0 or known.reset_at is null or excluded.reset_at > known.reset_at
+      or (excluded.reset_at = known.reset_at and excluded.remaining_points < known.remaining_points)`);
 }

@@ -16,8 +16,8 @@ import {
   repositoriesQuery,
   repositoryQuery,
 } from './organisation.ts';
+import type { OrganisationPage, Page, PageChoice, PullRequestPage, RepositoryPage } from './pages.ts';
 import {
-  type FetchedPullRequest,
   type ListedPullRequest,
   pullRequestListQuery,
   pullRequestPageQuery,
@@ -27,11 +27,13 @@ import { entries, list, Misfit, present } from './reading.ts';
 import {
   answerAt,
   type FetchResult,
+  isOfEdge,
   misfitError,
   nodeIdOf,
   read,
   readEntry,
   readListed,
+  readListedRepositories,
   readPageInfo,
 } from './replies.ts';
 import { createTransport, type GithubOptions, type GithubRequest } from './transport.ts';
@@ -39,32 +41,8 @@ import { createTransport, type GithubOptions, type GithubRequest } from './trans
 /** GitHub takes up to 100; with every fact of each, 50 is what it answers in time. */
 export const mostPullRequests = 50;
 
-export interface Page<Item> {
-  items: Item[];
-  /** Where the next page starts; stable while entries come and go. Null on an empty page. */
-  endCursor: string | null;
-  hasNextPage: boolean;
-  totalCount: number;
-}
-
-/** Which page of a repository's pull requests, in all states: oldest first, or latest change first. */
-export interface PageChoice {
-  order: 'created' | 'updated';
-  after: string | null;
-  pageSize: number;
-}
-
-/** A page of what belongs to an organisation, and what that is called now. */
-export interface OrganisationPage<Item> extends Page<Item> {
-  organisation: GithubIdentity;
-  /** By GitHub's clock, in Unix seconds. */
-  repliedAt: number;
-}
-
-export interface PullRequestPage extends Page<FetchedPullRequest> {
-  /** Entries that did not come whole. The node id is absent where not even that came. */
-  failed: { nodeId: string | undefined; error: ServiceError }[];
-}
+/** As many as GitHub takes. */
+export const maxRepositories = 100;
 
 /**
  * GitHub as this service needs it. Each method makes one GraphQL request and settles within the time limit; nothing
@@ -97,12 +75,16 @@ export interface Github {
     choice: PageChoice,
     signal?: AbortSignal,
   ): Promise<Page<ListedPullRequest> | undefined>;
-  /** A hundred repositories, oldest first. @throws not_found where GitHub does not show the organisation. */
+  /**
+   * Repositories, oldest first.
+   * @param choice `pageSize` is up to {@link maxRepositories}; without `facts` the page has no items, only its end
+   * @throws not_found if GitHub does not show the organisation
+   */
   pageRepositories(
     organisation: GithubIdentity,
-    after: string | null,
+    choice: { after: string | null; pageSize: number; facts?: boolean },
     signal?: AbortSignal,
-  ): Promise<OrganisationPage<GithubRepository>>;
+  ): Promise<RepositoryPage>;
   /** By its name now or a former one. @throws not_found where GitHub does not show the organisation. */
   findRepository(
     organisation: GithubIdentity,
@@ -192,14 +174,29 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       }));
     },
 
-    async pageRepositories(organisation, after, signal) {
+    async pageRepositories(organisation, { after, pageSize, facts = true }, signal) {
       const subject = `the repositories of ${organisation.login}`;
-      return pageOf(repositoriesQuery, 'repositories', { organisation, after, subject, signal }, readRepository);
+      const variables = { first: pageSize, after, facts };
+      const request = { organisation, subject, signal };
+      const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, request, isOfEdge);
+      const words = { subject: `a repository of ${organisation.login}`, credentials: names };
+      return read(subject, () => ({
+        organisation: readIdentity(answer),
+        repliedAt,
+        ...readListedRepositories(answer, failures, words),
+        ...readPageInfo(answer, 'repositories', after),
+      }));
     },
 
     async pageMembers(organisation, after, signal) {
       const subject = `the members of ${organisation.login}`;
-      return pageOf(membersQuery, 'membersWithRole', { organisation, after, subject, signal }, readMember);
+      const { answer, repliedAt } = await askOrganisation(membersQuery, { after }, { organisation, subject, signal });
+      return read(subject, () => ({
+        organisation: readIdentity(answer),
+        repliedAt,
+        items: list(answer, 'membersWithRole.nodes').map(readMember),
+        ...readPageInfo(answer, 'membersWithRole', after),
+      }));
     },
 
     async findRepository(organisation, name, signal) {
@@ -251,39 +248,30 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     return repository === null ? undefined : { repository, failures, subject };
   }
 
-  /** @throws not_found where GitHub does not show the organisation */
+  /**
+   * @param isPartial chooses failures that only concern a part of the answer: they are returned with it
+   * @throws not_found if GitHub does not show the organisation
+   */
   async function askOrganisation(
     query: string,
     variables: Record<string, unknown>,
     request: { organisation: GithubIdentity; subject: string; signal: AbortSignal | undefined },
-  ): Promise<{ answer: object; repliedAt: number }> {
+    isPartial: (failure: GraphqlFailure) => boolean = () => false,
+  ): Promise<{ answer: object; failures: GraphqlFailure[]; repliedAt: number }> {
     const { organisation, subject } = request;
     const { data, failures, repliedAt } = await transport.graphql(
       query,
       { id: organisation.nodeId, ...variables },
       request,
     );
-    requireWhole(failures, subject);
+    requireWhole(
+      failures.filter(failure => !isPartial(failure)),
+      subject,
+    );
     const answer = answerAt(data, 'node', subject);
     if (answer === null) throw unknownOrganisation(organisation.login);
     if (typeof answer !== 'object') throw misfitError(new Misfit('node is no object'), subject);
-    return { answer, repliedAt };
-  }
-
-  async function pageOf<Item>(
-    query: string,
-    connection: string,
-    request: { organisation: GithubIdentity; after: string | null; subject: string; signal: AbortSignal | undefined },
-    readItem: (node: unknown) => Item,
-  ): Promise<OrganisationPage<Item>> {
-    const { after, subject } = request;
-    const { answer, repliedAt } = await askOrganisation(query, { after }, request);
-    return read(subject, () => ({
-      organisation: readIdentity(answer),
-      repliedAt,
-      items: list(answer, `${connection}.nodes`).map(readItem),
-      ...readPageInfo(answer, connection, after),
-    }));
+    return { answer, failures: failures.filter(isPartial), repliedAt };
   }
 
   /** Lets only "not found" pass, which the absent value tells as well. */

@@ -13,6 +13,11 @@ export interface GithubRepository {
   pullRequestsUpdatedAt: number | null;
 }
 
+/** A repository of a page, and GitHub's cursor of its place. */
+export interface ListedRepository extends GithubRepository {
+  cursor: string;
+}
+
 /** The ids stay what they are; the login can be given up and taken by others. */
 export interface GithubIdentity {
   githubId: number;
@@ -49,15 +54,15 @@ fragment RepositoryFacts on Repository {
 const identity = 'id databaseId login';
 
 export const repositoriesQuery = `
-query Repositories($id: ID!, $after: String) {
+query Repositories($id: ID!, $first: Int!, $after: String, $facts: Boolean!) {
   ${rateLimit}
   node(id: $id) {
     ... on Organization {
       ${identity}
-      repositories(first: 100, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
+      repositories(first: $first, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
         totalCount
         ${pageInfo}
-        nodes { ...RepositoryFacts }
+        edges { cursor node @include(if: $facts) { ...RepositoryFacts } }
       }
     }
   }

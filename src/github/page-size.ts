@@ -1,6 +1,6 @@
 import { GithubError } from './errors.ts';
 
-/** How many pull requests are asked for at once: fewer after GitHub has failed on more, then more again. */
+/** How many entries are asked for at once: fewer after GitHub has failed on more, then more again. */
 export interface PageSize {
   readonly current: number;
   /** `asked` were too many: halves; false where it was one already. */
@@ -13,7 +13,7 @@ export interface PageSize {
 
 const successesBeforeGrowing = 8;
 
-export function createPageSize(maximum = 50): PageSize {
+export function createPageSize(maximum: number): PageSize {
   let current = maximum;
   let successes = 0;
   return {

@@ -1,5 +1,6 @@
 import type { ServiceError } from '../errors.ts';
 import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
+import { type ListedRepository, readRepository } from './organisation.ts';
 import {
   type FetchedPullRequest,
   isComplete,
@@ -7,7 +8,7 @@ import {
   readListedPullRequest,
   readPullRequest,
 } from './pull-request.ts';
-import { count, flag, Misfit, optionalText, text } from './reading.ts';
+import { count, entries, flag, Misfit, optionalText, present, text } from './reading.ts';
 
 /*
  * What a reply says of what was asked for. GitHub may give a part of it, and name in `errors`, by path, what failed.
@@ -69,6 +70,39 @@ export function readPageInfo(holder: unknown, connection: string, after: string 
   return { totalCount, hasNextPage, endCursor };
 }
 
+/** Whether a failure is about one of the repositories of a page. */
+export const isOfEdge = ({ path }: GraphqlFailure): boolean =>
+  startsWith(path, ['node', 'repositories', 'edges']) && typeof path[3] === 'number';
+
+/**
+ * The repositories of a page, and why others did not come whole. What GitHub does not show is in neither.
+ *
+ * @param failures those of {@link isOfEdge}
+ * @param words for messages: what was asked for, and the variables that hold the credentials
+ */
+export function readListedRepositories(
+  answer: object,
+  failures: readonly GraphqlFailure[],
+  { subject, credentials }: { subject: string; credentials: string },
+): { items: ListedRepository[]; failed: GithubError[] } {
+  const items: ListedRepository[] = [];
+  const failed: GithubError[] = [];
+  entries(answer, 'repositories.edges').forEach((edge, index) => {
+    const own = failures.filter(({ path, type }) => path[3] === index && type !== 'NOT_FOUND');
+    if (own.length > 0) {
+      failed.push(errorOfFailures(own, subject, credentials));
+      return;
+    }
+    if (!present(edge, 'node')) return;
+    try {
+      items.push({ ...readRepository((edge as { node: unknown }).node), cursor: text(edge, 'cursor') });
+    } catch (error) {
+      failed.push(misfitError(error, subject));
+    }
+  });
+  return { items, failed };
+}
+
 /** None where GitHub does not even name it. */
 export function readListed(node: unknown): ListedPullRequest[] {
   try {
@@ -89,7 +123,7 @@ export function nodeIdOf(node: unknown): string | undefined {
 }
 
 /** @throws what is no {@link Misfit} as it is */
-export function misfitError(error: unknown, subject: string): ServiceError {
+export function misfitError(error: unknown, subject: string): GithubError {
   if (!(error instanceof Misfit)) throw error;
   const message = `GitHub's reply about ${subject} makes no sense: ${error.message}; try again later`;
   return new GithubError('github_failed', message, { cause: error });

@@ -3,6 +3,7 @@ import { findImportPlaces, type ImportPlace } from '../database/repositories.ts'
 import type { Deps } from '../deps.ts';
 import { mostPullRequests } from '../github/client.ts';
 import { pointsOfPage } from '../github/pull-request.ts';
+import { reserveOf } from './github-limits.ts';
 import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
 import { identifyOrganisation } from './organisation.ts';
 
@@ -99,12 +100,17 @@ export function totalOf(efforts: readonly Effort[]): Effort {
   };
 }
 
-/** Work that takes more points than are left goes on when GitHub gives the next hour's, as often as it must. */
+/** Points that an import may spend now: a reserve stays for what is more urgent. */
+export const usablePoints = ({ limit, remaining }: { limit: number; remaining: number }): number =>
+  Math.max(0, remaining - reserveOf(limit));
+
+/** Work that takes more points than it may spend continues when GitHub gives the next hour's, as often as it must. */
 function withWaits({ seconds, points }: Effort, budget: ChosenRepositories['budget']): number {
-  if (budget === undefined || points <= budget.remaining) return seconds;
-  const missing = points - budget.remaining;
-  const hours = Math.ceil(missing / Math.max(1, budget.limit)) - 1;
-  const rest = missing - hours * budget.limit;
+  if (budget === undefined || points <= usablePoints(budget)) return seconds;
+  const missing = points - usablePoints(budget);
+  const hourly = Math.max(1, usablePoints({ ...budget, remaining: budget.limit }));
+  const hours = Math.ceil(missing / hourly) - 1;
+  const rest = missing - hours * hourly;
   const untilReset = Math.max(0, budget.resetAt - Date.now() / 1000);
   return Math.max(seconds, untilReset + hours * 3600 + (seconds * rest) / points);
 }

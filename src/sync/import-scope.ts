@@ -27,14 +27,14 @@ export interface ChosenRepositories {
 /** `owner/name` */
 export const fullName = ({ owner, name }: Pick<GithubRepository, 'owner' | 'name'>) => `${owner}/${name}`;
 
-type Patience = <Result>(work: () => Promise<Result>) => Promise<Result>;
+type Retrying = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
-/** @param patiently runs each request */
+/** @param retrying runs each request */
 export async function chooseRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   scope: ImportScope,
-  patiently: Patience,
+  retrying: Retrying,
 ): Promise<ChosenRepositories> {
   const wanted = parseNames(organisation.login, scope.repositories);
   const { since } = scope;
@@ -47,8 +47,8 @@ export async function chooseRepositories(
   });
   try {
     const all = await (wanted === undefined
-      ? listRepositories(deps, organisation, patiently)
-      : findRepositories(deps, organisation, wanted, patiently));
+      ? listRepositories(deps, organisation, retrying)
+      : findRepositories(deps, organisation, wanted, retrying));
     const repositories = all.filter(
       ({ pullRequests, pullRequestsUpdatedAt }) =>
         pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
@@ -59,9 +59,9 @@ export async function chooseRepositories(
   }
 }
 
-async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, patiently: Patience) {
+async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, retrying: Retrying) {
   const all: GithubRepository[] = [];
-  const readPage = (after: string | null) => patiently(() => pageRepositories(deps, organisation, after));
+  const readPage = (after: string | null) => retrying(() => pageRepositories(deps, organisation, after));
   for (let after: string | null = null; ; ) {
     const page = await readPage(after);
     all.push(...page.items);
@@ -94,13 +94,13 @@ async function findRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   names: Set<string>,
-  patiently: Patience,
+  retrying: Retrying,
 ) {
   const chosen = new Map<number, GithubRepository>();
   for (const name of names) {
     const ticket = await drawTicket(deps.database.executor);
-    const { organisation: present, repository } = await patiently(() =>
-      callGithub(deps, organisation, () => deps.github.findRepository(organisation, name)),
+    const { organisation: present, repository } = await retrying(() =>
+      callGithub(deps, organisation, () => deps.github.findRepository(organisation, name), 'background'),
     );
     const { login } = await followOrganisation(deps, organisation, ticket, present);
     if (repository === undefined) {

@@ -2,16 +2,14 @@ import type { Organisation } from '../database/organisations.ts';
 import { drawTicket } from '../database/pull-requests.ts';
 import { beginImport, saveImportCursor, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
-import { mostPullRequests } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
-import { createPageSize } from '../github/page-size.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import { chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
-import { identifyOrganisation } from './organisation.ts';
+import { identifyOrganisation, reasonOfRepository } from './organisation.ts';
 import { createPages } from './pages.ts';
-import { withPatience } from './patience.ts';
 import type { SyncOutcome } from './pull-requests.ts';
+import { withRetries } from './retries.ts';
 
 export interface ImportOptions extends ImportScope {
   /** Stops after the page under way; running again goes on there. */
@@ -29,12 +27,16 @@ export interface ImportProgress {
   total: number;
   /** Of these, looked at by this import. */
   looked: number;
-  /** Set while GitHub has asked for patience. */
+  /** Set while GitHub must not be asked, or fails. */
   waitingSeconds?: number;
+  waitingReason?: string;
 }
 
 export interface ImportResult {
+  /** Read to their ends. */
   repositories: number;
+  /** Not read to their ends; the next import continues with them. */
+  failedRepositories: { repository: string; reason: string }[];
   /** Pull requests looked at this time. */
   seen: number;
   /** Of these, saved: new, or as fresh as what was stored. */
@@ -48,7 +50,7 @@ export interface ImportResult {
 }
 
 /** Pull requests in a row; each costs two time limits of GitHub's at most. */
-const mostPassedOver = 10;
+const maxPassedOver = 10;
 
 /** Brings in pull requests of the organisation's repositories, page by page, each durable before the next is asked for. */
 export async function importPullRequests(
@@ -60,19 +62,20 @@ export async function importPullRequests(
   const { since, signal, onEstimate, onProgress } = options;
   parseNames(unidentified.login, options.repositories);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
-  const patiently = <Result>(work: () => Promise<Result>) =>
-    withPatience(
+  const retrying = <Result>(work: () => Promise<Result>) =>
+    withRetries(
       work,
-      (waitingSeconds, reason) => {
-        log.info({ waitingSeconds, reason }, 'the import waits for GitHub');
-        onProgress?.({ ...progress, waitingSeconds });
+      (waitingSeconds, waitingReason) => {
+        const until = new Date(Date.now() + waitingSeconds * 1000);
+        log.info({ waitingSeconds, until, reason: waitingReason }, 'the import waits for GitHub');
+        onProgress?.({ ...progress, waitingSeconds, waitingReason });
       },
       signal,
     );
 
-  const organisation = await patiently(() => identifyOrganisation(deps, unidentified));
+  const organisation = await retrying(() => identifyOrganisation(deps, unidentified));
   const ticket = await drawTicket(database.executor);
-  const chosen = await chooseRepositories(deps, organisation, options, patiently);
+  const chosen = await chooseRepositories(deps, organisation, options, retrying);
   const { repositories } = chosen;
   const places = await database.transaction(async executor => {
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
@@ -82,31 +85,36 @@ export async function importPullRequests(
     return undefined;
   });
   onEstimate?.(estimateOf(chosen, places, since));
-  const result: ImportResult = { repositories: 0, seen: 0, saved: 0, untracked: 0, failed: 0, requests: 0 };
+  const result: ImportResult = {
+    repositories: 0,
+    failedRepositories: [],
+    seen: 0,
+    saved: 0,
+    untracked: 0,
+    failed: 0,
+    requests: 0,
+  };
   const isFinished = ({ githubId }: GithubRepository) => places?.get(githubId)?.finished ?? false;
   const sizeOf = (some: readonly GithubRepository[]) => some.reduce((sum, { pullRequests }) => sum + pullRequests, 0);
-  const pageSize = createPageSize(mostPullRequests);
   let done = sizeOf(repositories.filter(isFinished));
   if (since === undefined) Object.assign(progress, { seen: done, total: sizeOf(repositories) });
 
-  for (const repository of repositories) {
-    if (isFinished(repository)) continue;
+  const importRepository = async (repository: GithubRepository) => {
     const place = places?.get(repository.githubId);
     let after = place?.after ?? null;
-    const syncPage = createPages(deps, organisation, repository, {
+    const named = { nodeId: repository.nodeId, name: progress.repository };
+    const syncPage = createPages(deps, organisation, named, {
       since,
-      pageSize,
-      mostPassedOver,
+      maxPassedOver,
       onRequest: () => {
         result.requests += 1;
       },
     });
     let isStored = after !== null;
     for (let ended = false; !ended; ) {
-      progress.repository = fullName(repository);
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
-      const page = await patiently(() => syncPage(after)).catch((error: unknown) => {
+      const page = await retrying(() => syncPage(after)).catch((error: unknown) => {
         if (isStored && error instanceof GithubError && error.unknownCursor) return undefined;
         throw error;
       });
@@ -130,9 +138,23 @@ export async function importPullRequests(
         await saveImportCursor(database.executor, organisation.id, place.id, ended ? null : after);
       }
     }
-    result.repositories += 1;
-    done += repository.pullRequests;
-    if (since === undefined) progress.seen = done;
+  };
+
+  for (const repository of repositories) {
+    if (isFinished(repository)) continue;
+    progress.repository = fullName(repository);
+    try {
+      await importRepository(repository);
+      result.repositories += 1;
+      done += repository.pullRequests;
+      if (since === undefined) progress.seen = done;
+    } catch (error) {
+      signal?.throwIfAborted();
+      const reason = await retrying(() => reasonOfRepository(deps, organisation, progress.repository, error));
+      log.warn({ repository: progress.repository, reason }, 'the import of a repository failed');
+      result.failedRepositories.push({ repository: progress.repository, reason });
+      done = progress.seen;
+    }
   }
   onProgress?.({ ...progress });
   return result;

@@ -17,7 +17,7 @@ export async function syncMembers(deps: Deps, unidentified: Organisation): Promi
   const ticket = await drawTicket(deps.database.executor);
   const listed: GithubMember[] = [];
   for (let after: string | null = null; ; ) {
-    const page = await callGithub(deps, organisation, () => deps.github.pageMembers(organisation, after));
+    const page = await callGithub(deps, organisation, () => deps.github.pageMembers(organisation, after), 'background');
     await followOrganisation(deps, organisation, ticket, page.organisation);
     listed.push(...page.items);
     if (!page.hasNextPage) break;

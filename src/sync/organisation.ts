@@ -1,10 +1,15 @@
+import { isDatabaseUnavailable } from '../database/failures.ts';
 import { type IdentifiedOrganisation, type Organisation, saveGithubIdentity } from '../database/organisations.ts';
 import { drawTicket } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import type { OrganisationPage } from '../github/client.ts';
-import type { GithubIdentity, GithubRepository } from '../github/organisation.ts';
+import { maxRepositories } from '../github/client.ts';
+import { GithubError } from '../github/errors.ts';
+import type { GithubIdentity } from '../github/organisation.ts';
+import { withPageSize } from '../github/page-size.ts';
+import type { RepositoryPage } from '../github/pages.ts';
 import { callGithub } from './github-limits.ts';
+import { pageSizesOf } from './page-sizes.ts';
 
 /**
  * Learns GitHub's ids of an organisation that only its login, or only one of them, is known of. From then on it is asked
@@ -16,7 +21,7 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
   const { githubId, nodeId, login } = organisation;
   if (githubId !== null && nodeId !== null) return { ...organisation, githubId, nodeId };
   const ticket = await drawTicket(deps.database.executor);
-  const profile = await callGithub(deps, organisation, () => deps.github.findOrganisation(organisation));
+  const profile = await callGithub(deps, organisation, () => deps.github.findOrganisation(organisation), 'background');
   const wayOut =
     githubId === null
       ? ''
@@ -55,14 +60,66 @@ export async function followOrganisation(
   return present;
 }
 
-/** A hundred of the organisation's repositories, and the ticket that was drawn before GitHub was asked for them. */
+/**
+ * A page of the organisation's repositories, of as many as GitHub lately managed, and the ticket that was drawn before
+ * GitHub was asked for it. Repositories that do not come whole are logged, and left out.
+ */
 export async function pageRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   after: string | null,
-): Promise<OrganisationPage<GithubRepository> & { ticket: number }> {
-  const ticket = await drawTicket(deps.database.executor);
-  const page = await callGithub(deps, organisation, () => deps.github.pageRepositories(organisation, after));
+): Promise<RepositoryPage & { ticket: number }> {
+  const { database, github, log } = deps;
+  const ticket = await drawTicket(database.executor);
+  const sizes = pageSizesOf(organisation).repositories;
+  const ask = (pageSize: number, facts = true) =>
+    callGithub(
+      deps,
+      organisation,
+      () => github.pageRepositories(organisation, { after, pageSize, facts }),
+      'background',
+    );
+  const page = await withPageSize(sizes, maxRepositories, async pageSize => {
+    const asked = await ask(pageSize);
+    const tooMuch = asked.failed.find(error => error.tooMuch);
+    if (tooMuch !== undefined && pageSize > 1) throw tooMuch;
+    return asked;
+  }).catch(async (error: unknown) => {
+    if (!(error instanceof GithubError && error.tooMuch)) throw error;
+    // One repository alone is too much: what comes after it is not.
+    const next = await ask(1, false);
+    sizes.restore();
+    return { ...next, failed: [error] };
+  });
+  for (const { message: reason } of page.failed) {
+    log.warn({ organisation: organisation.login, reason }, 'a repository is passed over');
+  }
   await followOrganisation(deps, organisation, ticket, page.organisation);
   return { ...page, ticket };
+}
+
+/**
+ * Why one repository can't be read, if that is its own trouble and others can: GitHub still answers about the
+ * organisation. Anything else is thrown.
+ *
+ * @throws GithubError `github_rate_limited` also if GitHub says so now
+ */
+export async function reasonOfRepository(
+  deps: Pick<Deps, 'config' | 'database' | 'github' | 'log'>,
+  organisation: IdentifiedOrganisation,
+  repository: string,
+  error: unknown,
+): Promise<string> {
+  if (!(error instanceof ServiceError)) {
+    if (isDatabaseUnavailable(error)) throw error;
+    deps.log.error({ err: error, repository }, 'a repository was not read');
+    return 'An error of the service; see its log.';
+  }
+  if (error.code === 'github_rate_limited') throw error;
+  const call = () => deps.github.findOrganisation(organisation);
+  const profile = await callGithub(deps, organisation, call, 'background').catch((failure: unknown) => {
+    throw failure instanceof ServiceError && failure.code === 'github_rate_limited' ? failure : error;
+  });
+  if (profile === undefined) throw error;
+  return error.message;
 }

@@ -1,11 +1,14 @@
 import type { Organisation } from '../database/organisations.ts';
 import { requestFailedSyncs } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
-import { mostPullRequests, type PageChoice } from '../github/client.ts';
+import { ServiceError } from '../errors.ts';
+import { mostPullRequests } from '../github/client.ts';
 import { GithubError, isDisturbance } from '../github/errors.ts';
-import { type PageSize, withPageSize } from '../github/page-size.ts';
+import { withPageSize } from '../github/page-size.ts';
+import type { PageChoice } from '../github/pages.ts';
 import type { ListedPullRequest } from '../github/pull-request.ts';
 import { callGithub } from './github-limits.ts';
+import { pageSizesOf } from './page-sizes.ts';
 import { type SyncOutcome, syncPullRequests } from './pull-requests.ts';
 
 export interface PagesOptions {
@@ -14,10 +17,8 @@ export interface PagesOptions {
    * Undefined is all, oldest first.
    */
   since: number | undefined;
-  /** How many are asked for at once; may be shared by repositories that are read one after the other. */
-  pageSize: PageSize;
   /** Pull requests in a row that are passed over before GitHub, not they, is taken for the cause. */
-  mostPassedOver: number;
+  maxPassedOver: number;
   /** Told of each request. */
   onRequest?: () => void;
 }
@@ -27,7 +28,7 @@ export interface SyncedPage {
   outcomes: Map<number, SyncOutcome>;
   /** Pull requests that GitHub did not give whole. */
   failed: number;
-  /** Of these, those that it did not even name, so that no sync request could be made for them. */
+  /** Of these, those that may come whole later, but that it did not even name: no sync request could be made for them. */
   unnamed: number;
   endCursor: string | null;
   /** Nothing that is wanted comes after it. */
@@ -48,11 +49,12 @@ const firstTry = 60;
 export function createPages(
   deps: Deps,
   organisation: Organisation,
-  repository: { nodeId: string },
-  { since, pageSize, mostPassedOver, onRequest }: PagesOptions,
+  repository: { nodeId: string; name: string },
+  { since, maxPassedOver, onRequest }: PagesOptions,
 ): (after: string | null) => Promise<SyncedPage> {
   const { database, github, log } = deps;
   const order = since === undefined ? 'created' : 'updated';
+  const pageSize = pageSizesOf(organisation).pullRequests;
   let passedOver = 0;
 
   const isWanted = ({ sourceUpdatedAt }: { sourceUpdatedAt: number }) =>
@@ -60,16 +62,17 @@ export function createPages(
 
   const list = async (after: string | null, size: number) => {
     const choice: PageChoice = { order, after, pageSize: size };
-    return callGithub(deps, organisation, async () => {
+    const call = async () => {
       onRequest?.();
       return github.listPullRequests(organisation, repository.nodeId, choice);
-    });
+    };
+    return callGithub(deps, organisation, call, 'background');
   };
 
   const record = async (failed: number, named: readonly { githubId: number; nodeId: string }[], reason: string) => {
     if (failed === 0) return;
     const nodeIds = named.map(({ nodeId }) => nodeId);
-    log.warn({ repository: repository.nodeId, failed, nodeIds, reason }, 'GitHub did not give pull requests whole');
+    log.warn({ repository: repository.name, failed, nodeIds, reason }, 'GitHub did not give pull requests whole');
     await requestFailedSyncs(database.executor, organisation.id, named, reason, firstTry);
   };
 
@@ -77,33 +80,39 @@ export function createPages(
     let size = 0;
     const { reply, outcomes } = await withPageSize(pageSize, mostPullRequests, asked => {
       size = asked;
-      return syncPullRequests(deps, organisation, async () => {
+      const fetch = async () => {
         onRequest?.();
         const choice: PageChoice = { order, after, pageSize: asked };
         const page = await github.pagePullRequests(organisation, repository.nodeId, choice);
-        return { page, pullRequests: (page?.items ?? []).filter(isWanted) };
-      });
+        if (page === undefined) {
+          const reason = 'GitHub does not show it to the configured credentials';
+          throw new ServiceError('not_found', `${reason}: check that it is still there, and their rights.`);
+        }
+        return { page, pullRequests: page.items.filter(isWanted) };
+      };
+      return syncPullRequests(deps, organisation, fetch, 'background');
     });
     const { page, pullRequests } = reply;
-    const errors = page?.failed.map(({ error }) => error) ?? [];
+    const errors = page.failed.map(({ error }) => error);
     const isTooMuch = errors.some(error => error instanceof GithubError && error.tooMuch);
     if (isTooMuch && pageSize.shrink(size)) return syncPage(after);
     if (passedOver > 0) pageSize.restore();
     passedOver = 0;
-    if (page === undefined) return { outcomes, failed: 0, unnamed: 0, endCursor: null, ended: true };
     const failed = errors.length;
-    let missing: ListedPullRequest[] = [];
     // What the credentials may not read stays so, however often it is asked for.
-    if (failed > 0 && errors.every(isDisturbance)) {
-      const came = new Set(page.items.map(({ nodeId }) => nodeId));
+    const disturbed = errors.filter(isDisturbance).length;
+    let missing: ListedPullRequest[] = [];
+    if (disturbed > 0) {
+      const settled = new Set(page.failed.flatMap(({ nodeId, error }) => (isDisturbance(error) ? [] : [nodeId])));
+      for (const { nodeId } of page.items) settled.add(nodeId);
       const listed = (await list(after, size).catch(() => undefined))?.items ?? [];
-      missing = listed.filter(item => isWanted(item) && !came.has(item.nodeId));
+      missing = listed.filter(item => isWanted(item) && !settled.has(item.nodeId));
     }
     await record(failed, missing, errors[0]?.message ?? '');
     return {
       outcomes,
       failed,
-      unnamed: Math.max(0, failed - missing.length),
+      unnamed: Math.max(0, disturbed - missing.length),
       endCursor: page.endCursor,
       ended: !page.hasNextPage || pullRequests.length < page.items.length,
     };
@@ -143,7 +152,7 @@ export function createPages(
           throw failure instanceof GithubError && failure.code === 'github_rate_limited' ? failure : error;
         });
         if (!again) {
-          if (passedOver === mostPassedOver) throw error;
+          if (passedOver === maxPassedOver) throw error;
           return await passOver(next, error);
         }
         again = false;

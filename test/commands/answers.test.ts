@@ -306,6 +306,7 @@ test('members and pull requests come from GitHub, and are scored', async () => {
     untracked: 1,
     failed: 0,
     requests: 3,
+    failed_repositories: [],
   });
   const [members, imported, since] = await Promise.all([
     run(environment, 'members', 'sync', ...acme()),
@@ -320,6 +321,31 @@ test('members and pull requests come from GitHub, and are scored', async () => {
     /^About 60 pull requests in 2 requests, 6 s; 6 of the 4,9\d\d points that GitHub has left\.\n$/,
   );
   expect(since).toMatchObject({ seen: 1 });
+});
+
+test('an import names the repositories that failed, and fails itself', async () => {
+  const { nodeId } = github.organisation('acme').repository('api');
+  const body = { data: { node: null }, errors: [{ type: 'FORBIDDEN', path: ['node'], message: 'SAML.' }] };
+  github.fault(
+    { kind: 'reply', status: 200, body },
+    { times: 2, when: ({ variables }) => variables.repository === nodeId },
+  );
+  const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* SAML\.$/);
+  const { code, stdout, stderr } = await run(environment, 'import', ...acme(), '--json');
+  expect(JSON.parse(stdout)).toMatchObject({
+    repositories: 1,
+    saved: 60,
+    failed_repositories: [{ repository: 'Acme/api', reason }],
+  });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/pullscore: 1 repository failed\. Run the same command again: it continues with them\.\n$/);
+  const again = await run(environment, 'import', ...acme());
+  expect(again.stdout.split('\n')).toEqual([
+    expect.stringMatching(/^Looked at 0 pull requests of 0 repositories /),
+    expect.stringMatching(/^Acme\/api: GitHub does not let GITHUB_TOKEN read /),
+    '',
+  ]);
+  expect(await runJson(environment, 'import', ...acme())).toMatchObject({ repositories: 1, seen: 1 });
 });
 
 test('scores are brought up to date, and then are so', async () => {

@@ -342,7 +342,8 @@ describe('of GitHub it tells', () => {
   test('that it has asked for patience, and asks it nothing', async () => {
     const { executor } = service.database;
     await executor.execute(
-      sql`insert into github_limits (credential, blocked_until) values ('token', now() + interval '10 minutes')`,
+      sql`insert into github_limits (credential, blocked_until) values ('token', now() + interval '10 minutes')
+        on conflict (credential) do update set blocked_until = excluded.blocked_until`,
     );
     onTestFinished(async () => {
       await executor.execute(sql`delete from github_limits`);

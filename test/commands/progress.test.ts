@@ -61,11 +61,11 @@ describe('without a terminal', () => {
     const { progress, wait, lines } = start(false);
     progress.update(0, 0, '');
     wait(10);
-    progress.update(0, 0, 'acme/web: GitHub wants us to wait 60 s');
+    progress.update(0, 0, 'acme/web: waits until 14:05 UTC');
     wait(10);
     progress.update(40, 0, 'acme/web');
     expect(lines()).toEqual([
-      '0 pull requests (acme/web: GitHub wants us to wait 60 s)',
+      '0 pull requests (acme/web: waits until 14:05 UTC)',
       '40 pull requests, 2.0/s (acme/web)',
     ]);
   });

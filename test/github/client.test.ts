@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Github, PullRequestPage } from '../../src/github/client.ts';
+import type { Github } from '../../src/github/client.ts';
+import type { PullRequestPage } from '../../src/github/pages.ts';
 import type { GithubRequest } from '../../src/github/transport.ts';
 import { errorOf, fetchOne, found, identityOf, start } from './support.ts';
 
@@ -258,8 +259,8 @@ describe('paging', () => {
     github.clock.set(1_700_000_000);
     web.openPullRequest().push();
     for (let index = 0; index < 120; index++) acme.repository(`empty-${index}`);
-    const first = await client.pageRepositories(identityOf(acme), null);
-    const second = await client.pageRepositories(identityOf(acme), first.endCursor);
+    const first = await client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 });
+    const second = await client.pageRepositories(identityOf(acme), { after: first.endCursor, pageSize: 100 });
     expect([first.items.length, first.hasNextPage, second.items.length, second.hasNextPage]).toEqual([
       100,
       true,
@@ -275,8 +276,44 @@ describe('paging', () => {
       archived: false,
       pullRequests: 1,
       pullRequestsUpdatedAt: 1_700_000_000,
+      cursor: expect.any(String),
     });
     expect(all.find(each => each.name === 'empty-7')).toMatchObject({ pullRequests: 0, pullRequestsUpdatedAt: null });
+  });
+
+  test.each([
+    ['that the credentials may not read', 'FORBIDDEN', { code: 'github_credentials' }],
+    ['that is too much for GitHub', 'RESOURCE_LIMITS_EXCEEDED', { code: 'github_failed', tooMuch: true }],
+  ])('a repository %s leaves the others of the page whole, each with its place', async (_, type, failure) => {
+    const { github, acme, client } = await start();
+    for (const name of ['api', 'docs']) acme.repository(name);
+    const path = ['node', 'repositories', 'edges', 1, 'node', 'pullRequests'];
+    github.fault({
+      kind: 'alter',
+      change: ({ data }) => {
+        const { edges } = (data as { node: { repositories: { edges: { node: unknown }[] } } }).node.repositories;
+        if (edges[1] !== undefined) edges[1].node = null;
+        return { data, errors: [{ type, path, message: 'No.' }] };
+      },
+    });
+    const page = await client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 });
+    expect(page.items.map(({ name }) => name)).toEqual(['web', 'docs']);
+    expect(page.failed).toMatchObject([failure]);
+    const [web] = page.items;
+    const rest = await client.pageRepositories(identityOf(acme), { after: web?.cursor ?? null, pageSize: 100 });
+    expect(rest.items.map(({ name }) => name)).toEqual(['api', 'docs']);
+  });
+
+  test('a repository that makes no sense is a failure of its own', async () => {
+    const { github, acme, client } = await start();
+    acme.repository('api');
+    github.fault({
+      kind: 'alter',
+      change: reply => JSON.parse(JSON.stringify(reply).replace('"name":"web"', '"name":7')),
+    });
+    const page = await client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 });
+    expect(page.items.map(({ name }) => name)).toEqual(['api']);
+    expect(page.failed).toMatchObject([{ code: 'github_failed' }]);
   });
 
   test('members of an organisation, who come and go', async () => {
@@ -301,7 +338,9 @@ describe('paging', () => {
     expect(await client.findOrganisation({ login: 'nowhere' })).toBeUndefined();
     expect(await client.findOrganisation(nowhere)).toBeUndefined();
     expect(await errorOf(client.pageMembers(nowhere, null))).toMatchObject({ code: 'not_found' });
-    expect(await errorOf(client.pageRepositories(nowhere, null))).toMatchObject({ code: 'not_found' });
+    expect(await errorOf(client.pageRepositories(nowhere, { after: null, pageSize: 100 }))).toMatchObject({
+      code: 'not_found',
+    });
   });
 
   test('an organisation is found whatever the case of its login', async () => {

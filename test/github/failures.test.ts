@@ -165,7 +165,7 @@ describe('replies that are none', () => {
           client.fetchPullRequests({ login: 'acme' }, [nodeId]),
           client.pagePullRequests({ login: 'acme' }, web.nodeId, options),
           client.pageMembers(identityOf(acme), null),
-          client.pageRepositories(identityOf(acme), null),
+          client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 }),
           client.findOrganisation({ login: 'acme' }),
         ];
         for (const outcome of await Promise.allSettled(calls)) {
@@ -260,7 +260,7 @@ describe('the page size', () => {
     for (let index = 0; index < 60; index++) web.openPullRequest();
     github.fault(htmlError(502), { times: 2 });
     github.fault(queryTimeout());
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     const page = () =>
       withPageSize(pageSize, 50, size =>
         client.pagePullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: size }),
@@ -275,7 +275,7 @@ describe('the page size', () => {
     const { github, web, client } = await start();
     const opened = [web.openPullRequest(), web.openPullRequest()].map(each => each.nodeId);
     github.fault(htmlError(502), { times: 3 });
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     const fetchSome = () =>
       withPageSize(pageSize, opened.length, size => client.fetchPullRequests({ login: 'acme' }, opened.slice(0, size)));
     expect(await errorOf(fetchSome())).toMatchObject({ code: 'github_failed', tooMuch: true });

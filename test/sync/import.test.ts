@@ -4,7 +4,6 @@ import { getOrganisation } from '../../src/database/organisations.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
 import { beginImport } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
-import { createPageSize } from '../../src/github/page-size.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
@@ -73,7 +72,15 @@ describe('an import', () => {
     fill(home, 'empty', 0);
     home.acme.repository('web').addPullRequest({ author: world.github.account('a stranger to all') });
     const result = await run(home);
-    expect(result).toEqual({ repositories: 2, seen: 151, saved: 150, untracked: 1, failed: 0, requests: 4 });
+    expect(result).toEqual({
+      repositories: 2,
+      failedRepositories: [],
+      seen: 151,
+      saved: 150,
+      untracked: 1,
+      failed: 0,
+      requests: 4,
+    });
     expect(world.github.count()).toBe(5);
     const rows = await storedPullRequests(world.service, home);
     expect(rows.map(({ score }) => score).toSorted((a, b) => a - b)).toEqual(
@@ -244,8 +251,7 @@ describe('a pull request that GitHub can never serve whole', () => {
     fill(home, 'web', 5);
     const syncPage = createPages(world.service, home.organisation, home.acme.repository('web'), {
       since: undefined,
-      pageSize: createPageSize(),
-      mostPassedOver: 2,
+      maxPassedOver: 2,
       onRequest: () => undefined,
     });
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
@@ -347,8 +353,9 @@ describe('an estimate', () => {
   });
 
   test.each([
-    ['enough', 1_000, 750],
-    ['enough for a part: it waits for the next hour', 100, 600 + (750 * 650) / 750],
+    ['enough', 1_250, 750],
+    ['enough for a part: it waits for the next hour', 600, 600 + (750 * 650) / 750],
+    ['none but the reserve: it waits for the next hour', 500, 600 + 750],
     ['none: it waits for the next hour', 0, 600 + 750],
     ['long none: it waits for that', 0, 3_000 + 750],
   ])('has the waits for points, where there are %s', (_, remaining, seconds) => {
@@ -373,14 +380,14 @@ describe('an estimate', () => {
       {
         repositories: [{ ...repository, pullRequests: 200_000, pullRequestsUpdatedAt: 1 }],
         requests: 1,
-        budget: { limit: 5_000, remaining: 1_000, resetAt: Date.now() / 1000 + 600 },
+        budget: { limit: 5_000, remaining: 1_000, resetAt: Date.now() / 1000 + 3_000 },
       },
       undefined,
       undefined,
     );
-    // 12,000 points: 1,000 now, 5,000 in each of the next two hours, 1,000 in the third.
+    // 12,000 points, a tenth of each hour's left aside: 500 now, 4,500 in each of the next two hours, 2,500 in the third.
     expect(total.points).toBe(12_000);
-    expect(total.seconds).toBeCloseTo(Math.max(12_000, 600 + 2 * 3_600 + 1_000), 0);
+    expect(total.seconds).toBeCloseTo(3_000 + 2 * 3_600 + 2_500, 0);
   });
 });
 
@@ -420,7 +427,7 @@ describe('an interrupted import', () => {
     expect(await storedCount(home)).toBe(120);
   });
 
-  test('ends where GitHub does not know a place that it has just told', async () => {
+  test('fails a repository of which GitHub does not know a place that it has just named, and asks no further', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     const refusal = { type: 'INVALID_CURSOR_ARGUMENTS', message: '`x` does not appear to be a valid cursor.' };
@@ -428,7 +435,10 @@ describe('an interrupted import', () => {
       { kind: 'reply', status: 200, body: { data: { node: null }, errors: [{ ...refusal, path: ['node'] }] } },
       { times: Number.POSITIVE_INFINITY, when: ({ variables }) => typeof variables.after === 'string' },
     );
-    await expect(run(home)).rejects.toMatchObject({ code: 'github_failed' });
+    expect(await run(home)).toMatchObject({
+      repositories: 0,
+      failedRepositories: [{ repository: `${home.acme.login}/web`, reason: expect.stringContaining('valid cursor') }],
+    });
     expect(pages()).toBe(2);
   });
 
@@ -470,12 +480,20 @@ describe('an interrupted import', () => {
   test('keeps what it has where GitHub fails for good, and goes on there', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
+    let isRefused = false;
     world.github.fault(
       { kind: 'reply', status: 401 },
-      { when: ({ variables }) => typeof variables.after === 'string' },
+      {
+        times: Number.POSITIVE_INFINITY,
+        when: ({ variables }) => {
+          isRefused ||= typeof variables.after === 'string';
+          return isRefused;
+        },
+      },
     );
     await expect(run(home)).rejects.toMatchObject({ code: 'github_credentials' });
     expect(await storedCount(home)).toBe(50);
+    world.github.clearFaults();
     expect(await run(home)).toMatchObject({ seen: 70 });
   });
 
@@ -493,6 +511,44 @@ describe('an interrupted import', () => {
     });
     await expect(waiting).rejects.toThrow('aborted');
     expect(performance.now() - begin).toBeLessThan(5_000);
+  });
+});
+
+describe('a repository that GitHub does not give', () => {
+  const ways: [string, object, RegExp][] = [
+    [
+      'because the credentials may not read it',
+      { data: { node: null }, errors: [{ type: 'FORBIDDEN', path: ['node'], message: 'SAML.' }] },
+      /does not let GITHUB_TOKEN read .* SAML\.$/,
+    ],
+    [
+      'because it is gone',
+      { data: { node: null }, errors: [{ type: 'NOT_FOUND', path: ['node'], message: 'No.' }] },
+      /^GitHub does not show it to the configured credentials/,
+    ],
+  ];
+  test.each(ways)('%s holds up no other, and is the only one that the next import reads', async (_, body, reason) => {
+    const home = await newHome(world);
+    for (const name of ['one', 'two', 'three']) fill(home, name, 60);
+    const two = home.acme.repository('two');
+    world.github.fault(
+      { kind: 'reply', status: 200, body },
+      { times: Number.POSITIVE_INFINITY, when: ({ variables }) => variables.repository === two.nodeId },
+    );
+    const failedRepositories = [{ repository: two.fullName, reason: expect.stringMatching(reason) }];
+    expect(await run(home)).toMatchObject({ repositories: 2, failedRepositories, seen: 120, saved: 120 });
+    world.github.clearFaults();
+    expect(await run(home)).toMatchObject({ repositories: 1, failedRepositories: [], seen: 60, saved: 60 });
+    expect(await storedCount(home)).toBe(180);
+  });
+
+  test('within a page of repositories holds up no other', async () => {
+    const home = await newHome(world);
+    for (const name of ['one', 'two']) fill(home, name, 3);
+    const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
+    world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) });
+    expect(await run(home)).toMatchObject({ repositories: 1, saved: 3 });
+    expect(world.service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is passed over' }));
   });
 });
 
@@ -590,6 +646,17 @@ describe('GitHub in trouble', () => {
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { when: request => request.operation === operation });
     expect(await run(home)).toMatchObject({ saved: 3 });
+  });
+
+  test('with pages of repositories that are too much gets smaller ones, which bring everything, and larger ones again', async () => {
+    const home = await newHome(world);
+    for (let index = 0; index < 160; index += 1) fill(home, `repository-${index}`, 1);
+    world.github.fault(queryTimeout(), { times: 2, when: ({ operation }) => operation === 'Repositories' });
+    expect((await estimateImport(world.service, home.organisation)).repositories).toHaveLength(160);
+    const sizes = () => world.github.requests.map(({ variables }) => variables.first);
+    expect(sizes()).toEqual([100, 50, 25, 25, 25, 25, 25, 25, 25]);
+    await estimateImport(world.service, home.organisation);
+    expect(sizes().slice(9)).toEqual([25, 50, 50, 50]);
   });
 
   test('with pages that are too much gets smaller ones, which bring everything', async () => {

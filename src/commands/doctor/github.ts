@@ -4,7 +4,7 @@ import { secondsBlocked } from '../../database/github-limits.ts';
 import type { IdentifiedOrganisation, Organisation } from '../../database/organisations.ts';
 import type { Deps } from '../../deps.ts';
 import { ServiceError } from '../../errors.ts';
-import type { Github } from '../../github/client.ts';
+import { type Github, maxRepositories } from '../../github/client.ts';
 import type { CredentialFacts, GithubInspection } from '../../github/inspection.ts';
 import { callGithub, credentialOf } from '../../sync/github-limits.ts';
 import { counted } from '../numbers.ts';
@@ -139,11 +139,13 @@ function limitVerdicts({ limit }: CredentialFacts): Verdict[] {
 
 /** Asks no earlier than GitHub wants, and remembers for all replicas when it wants patience. */
 export const ask = <Reply>(
-  { config, database }: GithubAccess,
+  { config, database, github }: GithubAccess,
   organisation: Organisation | undefined,
   call: () => Promise<Reply>,
 ): Promise<Reply> =>
-  database === undefined || organisation === undefined ? call() : callGithub({ config, database }, organisation, call);
+  database === undefined || organisation === undefined
+    ? call()
+    : callGithub({ config, database, github }, organisation, call);
 
 /** Of which organisations GitHub may be asked now. */
 export async function lookAtPatience(
@@ -291,7 +293,9 @@ async function lookAtInstallation(access: GithubAccess, organisation: Organisati
 /** Reads one as the service does, with all of its facts. */
 async function tryPullRequests(access: GithubAccess, organisation: IdentifiedOrganisation): Promise<Verdict> {
   const { github } = access;
-  const { items, totalCount } = await ask(access, organisation, () => github.pageRepositories(organisation, null));
+  const { items, totalCount } = await ask(access, organisation, () =>
+    github.pageRepositories(organisation, { after: null, pageSize: maxRepositories }),
+  );
   const [latest] = items
     .filter(({ pullRequests }) => pullRequests > 0)
     .sort((a, b) => (b.pullRequestsUpdatedAt ?? 0) - (a.pullRequestsUpdatedAt ?? 0));

@@ -2,16 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import { isDisturbance } from '../github/errors.ts';
 
-/** Short disturbances of GitHub's are waited out this often. */
-const mostTries = 5;
+/** Tries in all of what GitHub fails on for a short time. */
+const maxTries = 5;
 
 /**
- * Repeats what GitHub fails to answer for a while: rate limits until they end, disturbances with growing waits.
+ * Tries again what GitHub does not answer now: after a rate limit when it ends, in one wait, and after disturbances with
+ * growing waits.
  *
  * @param onWait is told the seconds of each wait, and why
  * @param signal ends a wait
  */
-export async function withPatience<Result>(
+export async function withRetries<Result>(
   work: () => Promise<Result>,
   onWait: (seconds: number, reason: string) => void,
   signal: AbortSignal | undefined,
@@ -23,7 +24,7 @@ export async function withPatience<Result>(
       if (!(error instanceof ServiceError)) throw error;
       const limited = error.code === 'github_rate_limited';
       if (!limited) failures += 1;
-      if (!limited && (!isDisturbance(error) || failures === mostTries)) throw error;
+      if (!limited && (!isDisturbance(error) || failures === maxTries)) throw error;
       const seconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
       onWait(seconds, error.message);
       await delay(seconds * 1000, undefined, signal === undefined ? {} : { signal });

@@ -1,0 +1,14 @@
+import { LRUCache } from 'lru-cache';
+import type { Organisation } from '../database/organisations.ts';
+import { maxRepositories, mostPullRequests } from '../github/client.ts';
+import { createPageSize } from '../github/page-size.ts';
+
+const create = () => ({
+  pullRequests: createPageSize(mostPullRequests),
+  repositories: createPageSize(maxRepositories),
+});
+
+const known = new LRUCache<string, ReturnType<typeof create>>({ max: 1_000, memoMethod: create });
+
+/** How many entries GitHub lately managed for the organisation: what is too much for one is not so for others. */
+export const pageSizesOf = ({ id }: Pick<Organisation, 'id'>) => known.memo(id);

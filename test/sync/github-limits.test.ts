@@ -1,0 +1,131 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { findPoints, saveReply } from '../../src/database/github-limits.ts';
+import { organisations } from '../../src/database/schema.ts';
+import { formatId } from '../../src/ids.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { estimateImport } from '../../src/sync/import-estimate.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import { compare, type Home, newHome, startWorld, storedPullRequests, sync, type World } from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RECONCILE_INTERVAL: '900' });
+});
+afterAll(() => world.close());
+afterEach(async () => {
+  setRemaining(5_000);
+  await world.service.database.executor.execute('delete from github_limits');
+});
+
+function setRemaining(points: number): void {
+  if (world.github.limit === null) throw new Error('no limit');
+  world.github.limit.remaining = points;
+}
+
+/** An organisation with pull requests, one of which has just been fetched when few points were left. */
+async function withFewPoints(remaining: number): Promise<Home> {
+  const home = await newHome(world);
+  const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
+  setRemaining(remaining);
+  await sync(world.service, home, ...opened.slice(0, 1));
+  return home;
+}
+
+const whatReserveSays =
+  /^\d+ of GitHub's 5,000 points are left: they are kept for webhooks and PUT syncs until \d\d:\d\d UTC\.$/;
+
+describe('a tenth of the points of an hour', () => {
+  test('is left to others by import, estimate, comparison and the list of members, on every replica', async () => {
+    const home = await withFewPoints(500);
+    const replica = await world.replica();
+    const before = world.github.count();
+    const refusal = { code: 'github_rate_limited', message: expect.stringMatching(whatReserveSays) };
+    for (const service of [world.service, replica]) {
+      await expect(estimateImport(service, home.organisation)).rejects.toMatchObject(refusal);
+      await expect(syncMembers(service, home.organisation)).rejects.toMatchObject(refusal);
+    }
+    await compare(world, home);
+    expect(world.github.count()).toBe(before);
+    const [row] = await world.service.database.executor
+      .select({ seconds: sql<number>`extract(epoch from reconcile_due_at - now())::float8` })
+      .from(organisations)
+      .where(eq(organisations.id, home.organisation.id));
+    const points = await findPoints(world.service.database, 'token');
+    expect(row?.seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
+  });
+
+  test('is there for PUT syncs', async () => {
+    const home = await withFewPoints(500);
+    const [stored] = await storedPullRequests(world.service, home);
+    const { statusCode } = await world.service.app.inject({
+      method: 'PUT',
+      url: `/2025-04/pull-requests/${formatId('pr', stored?.id ?? '')}/sync`,
+      headers: { authorization: `Bearer ${home.token}` },
+    });
+    expect(statusCode).toBe(200);
+  });
+
+  test('lets an import wait, once and without a request, and say until when and why', async () => {
+    const home = await withFewPoints(500);
+    const before = world.github.count();
+    const interruption = new AbortController();
+    const waits: unknown[] = [];
+    const waiting = importPullRequests(world.service, home.organisation, {
+      signal: interruption.signal,
+      onProgress: ({ waitingSeconds, waitingReason }) => {
+        waits.push({ waitingSeconds, waitingReason });
+        interruption.abort();
+      },
+    });
+    await expect(waiting).rejects.toThrow('aborted');
+    expect(waits).toEqual([
+      { waitingSeconds: expect.any(Number), waitingReason: expect.stringMatching(whatReserveSays) },
+    ]);
+    expect(world.github.count()).toBe(before);
+  });
+
+  test('is no longer kept once GitHub has reset the points', async () => {
+    const home = await withFewPoints(500);
+    await world.service.database.executor.execute("update github_limits set reset_at = now() - interval '1 second'");
+    setRemaining(5_000);
+    expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
+  });
+
+  test('is not touched by more than that', async () => {
+    const home = await withFewPoints(600);
+    expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
+  });
+});
+
+describe('what GitHub says of its points', () => {
+  const now = () => Math.floor(Date.now() / 1000);
+  const told = (remaining: number, resetAt: number) =>
+    saveReply(world.service.database.executor, 'told', { limit: 5_000, remaining, resetAt });
+  const known = () => findPoints(world.service.database, 'told');
+
+  test('of one hour is the fewest, in whatever order the replies come', async () => {
+    const resetAt = now() + 600;
+    for (const remaining of [400, 300, 350]) await told(remaining, resetAt);
+    expect(await known()).toMatchObject({ limit: 5_000, remaining: 300, resetAt });
+  });
+
+  test('of a later hour replaces that of an earlier one, and not the other way', async () => {
+    const resetAt = now() + 600;
+    await told(300, resetAt - 60);
+    await told(4_000, resetAt);
+    await told(100, resetAt - 60);
+    expect(await known()).toMatchObject({ remaining: 4_000, resetAt });
+  });
+
+  test('lasts an hour at most, also if its clock is ahead', async () => {
+    await told(0, now() + 86_400);
+    expect((await known())?.secondsToReset).toBeLessThanOrEqual(3_601);
+  });
+
+  test('is nothing on a server without rate limits', async () => {
+    await saveReply(world.service.database.executor, 'told', undefined);
+    const { rows } = await world.service.database.executor.execute('select from github_limits');
+    expect(rows).toEqual([]);
+  });
+});
