@@ -130,7 +130,7 @@ export async function setWebhooksEnabled(executor: Executor, id: string, enabled
   await executor
     .update(organisations)
     // What was missed while they were disabled is looked for at once, whatever is being compared already.
-    .set({ webhooksEnabled: enabled, ...(enabled ? { reconcileDueAt: sql`now()` } : {}) })
+    .set({ webhooksEnabled: enabled, ...(enabled ? { reconcileDueAt: sql`now()`, reconcileCursor: null } : {}) })
     .where(eq(organisations.id, id));
 }
 

@@ -26,10 +26,9 @@ export function startLoops(deps: Deps): Loops {
     ['rescore', startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0, 2)],
   ]);
   if (config.reconcileInterval > 0 && github.configured) {
-    loops.set(
-      'reconcile',
-      startLoop(deps, 'reconcile', () => reconcileOrganisation(deps), 1),
-    );
+    // Two, so that an organisation whose comparison takes long does not hold up the others.
+    const compare = (signal: AbortSignal) => reconcileOrganisation(deps, { signal });
+    loops.set('reconcile', startLoop(deps, 'reconcile', compare, 2));
   }
   const listener = listen(deps, work => loops.get(work)?.wake());
   const pruning = setInterval(

@@ -1,70 +1,120 @@
-import { getOrganisation, type Organisation } from '../database/organisations.ts';
+import { getOrganisation, type IdentifiedOrganisation, type Organisation } from '../database/organisations.ts';
 import {
+  areMembersDue,
   claimReconciliation,
+  endReconciliation,
   findReconciled,
   postponeReconciliation,
+  type RepositoryProgress,
+  saveMembersListed,
+  saveReconcileCursor,
   saveReconciled,
 } from '../database/reconciliation.ts';
 import { confirmNames, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { mostPullRequests } from '../github/client.ts';
-import { createPageSize } from '../github/page-size.ts';
+import { GithubError } from '../github/errors.ts';
 import { fullName } from './import-scope.ts';
 import { whileRenewing } from './lease.ts';
-import { identifyOrganisation, pageRepositories } from './organisation.ts';
+import { syncMembers } from './members.ts';
+import { identifyOrganisation, pageRepositories, reasonOfRepository } from './organisation.ts';
 import { createPages } from './pages.ts';
 
-/** Seconds until the next try where GitHub or the database failed. */
+/** After which a comparison lets in the other organisations that are due. */
+const defaultTurnMs = 20_000;
+
+/** Until the next try if GitHub or the database failed. */
 const retrySeconds = 60;
 
 /** Seconds by which GitHub's clock may be behind the database's. */
-const mostClockDifference = 86_400;
+const maxClockDifference = 86_400;
 
 /** Seconds after which GitHub shows all changes of a moment: within it there may be more, and answers may lag behind. */
 const settlingSeconds = 60;
 
 /**
- * Heals what webhooks missed: compares the repositories of one organisation, and its login, with GitHub. One request
- * tells of a hundred repositories when a pull request of theirs last changed; only those that changed since the last
- * comparison are read, latest change first, down to where it stopped.
+ * Heals what webhooks missed: compares the repositories of one organisation, its login and its members with GitHub. One
+ * request says of a hundred repositories when a pull request of theirs last changed; only those that changed since the
+ * last comparison are read, latest change first, down to where it stopped. A comparison that takes long is made in
+ * turns; the place where it stops is stored after each page.
  *
+ * @param options `turnMs`: after which the next organisation that is due gets its turn; at least one page is read.
+ * `signal` ends the turn after the page under way.
  * @returns whether an organisation was due
  */
-export async function reconcileOrganisation(deps: Deps): Promise<boolean> {
-  const { config, database, log } = deps;
-  const comparison = await claimReconciliation(database.executor);
+export async function reconcileOrganisation(
+  deps: Deps,
+  { turnMs = defaultTurnMs, signal }: { turnMs?: number; signal?: AbortSignal } = {},
+): Promise<boolean> {
+  const { config, log } = deps;
+  const { executor } = deps.database;
+  const comparison = await claimReconciliation(executor);
   if (comparison === undefined) return false;
-  const organisation = await getOrganisation(database.executor, comparison.organisationId);
+  const organisation = await getOrganisation(executor, comparison.organisationId);
   // Jitter keeps organisations that were added together from being compared together.
-  let seconds = config.reconcileInterval * (0.9 + 0.2 * Math.random());
-  const renew = () => postponeReconciliation(database.executor, comparison);
+  const interval = config.reconcileInterval * (0.9 + 0.2 * Math.random());
+  const turnEnd = performance.now() + turnMs;
+  const isOver = () => signal?.aborted === true || performance.now() >= turnEnd;
+  const renew = () => postponeReconciliation(executor, comparison);
+  let wait = Math.min(retrySeconds, interval);
+  let isFinished = false;
   try {
     await whileRenewing(renew, log, async () => {
       const identified = await identifyOrganisation(deps, organisation);
-      for (let after: string | null = null; ; ) {
-        const page = await pageRepositories(deps, identified, after);
-        await reconcileRepositories(deps, identified, page);
-        if (!page.hasNextPage) break;
-        after = page.endCursor;
-      }
+      isFinished = await compareRepositories(deps, identified, isOver);
+      if (isFinished) await compareMembers(deps, identified);
+      // It is due at once, behind those that are due already.
+      else wait = 0;
     });
   } catch (error) {
-    seconds = (error instanceof ServiceError && error.retryAfter) || Math.min(retrySeconds, seconds);
     if (!(error instanceof ServiceError)) throw error;
-    log.warn({ organisation: organisation.login, seconds, reason: error.message }, 'the comparison with GitHub waits');
+    wait = error.retryAfter ?? wait;
+    const { login } = organisation;
+    log.warn({ organisation: login, seconds: wait, reason: error.message }, 'the comparison with GitHub waits');
   } finally {
-    await postponeReconciliation(database.executor, comparison, seconds);
+    if (isFinished) await endReconciliation(executor, comparison, interval);
+    else await postponeReconciliation(executor, comparison, wait);
   }
   return true;
 }
 
-async function reconcileRepositories(
+/** @returns false if the turn was over before the last repository */
+async function compareRepositories(
   deps: Deps,
-  organisation: Organisation,
+  organisation: IdentifiedOrganisation,
+  isOver: () => boolean,
+): Promise<boolean> {
+  const { executor } = deps.database;
+  const begin = organisation.reconcileCursor;
+  let page = await fromCursor(begin, after => pageRepositories(deps, organisation, after));
+  for (;;) {
+    if (!(await comparePage(deps, organisation, page, isOver))) return false;
+    const after = page.hasNextPage ? page.endCursor : null;
+    await saveReconcileCursor(executor, organisation.id, after);
+    if (after === null) return true;
+    if (isOver()) return false;
+    page = await pageRepositories(deps, organisation, after);
+  }
+}
+
+/** Reads what comes after a stored cursor, or from the start if GitHub no longer knows it. */
+async function fromCursor<Page>(cursor: string | null, read: (after: string | null) => Promise<Page>): Promise<Page> {
+  try {
+    return await read(cursor);
+  } catch (error) {
+    if (cursor === null || !(error instanceof GithubError && error.unknownCursor)) throw error;
+    return read(null);
+  }
+}
+
+/** @returns false if the turn was over before the last repository */
+async function comparePage(
+  deps: Deps,
+  organisation: IdentifiedOrganisation,
   { items: listed, ticket, repliedAt }: Awaited<ReturnType<typeof pageRepositories>>,
-): Promise<void> {
-  const { database } = deps;
+  isOver: () => boolean,
+): Promise<boolean> {
+  const { database, log } = deps;
   const { executor } = database;
   const known = await findReconciled(
     executor,
@@ -82,37 +132,77 @@ async function reconcileRepositories(
     );
   });
   for (const repository of named) {
-    const { pullRequestsUpdatedAt: changedAt } = repository;
-    const since = known.get(repository.githubId) ?? beginningOf(organisation);
+    const { githubId, name, pullRequestsUpdatedAt: changedAt } = repository;
+    const progress = known.get(githubId);
+    const since = progress?.reconciledAt ?? beginningOf(organisation);
     if (changedAt === null || changedAt < since) continue;
-    await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
-    const whole = await reconcileRepository(deps, organisation, repository, since);
-    // GitHub's moments are whole seconds: more may happen within the last one, and the last ones are read once more.
-    const settledUntil = Math.max(since, Math.min(changedAt + 1, repliedAt - settlingSeconds));
-    if (whole) await saveReconciled(executor, organisation.id, repository.githubId, settledUntil);
+    try {
+      await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
+      // GitHub's moments are whole seconds: more may happen within the last one, and the last ones are read once more.
+      const until = Math.max(since, Math.min(changedAt + 1, repliedAt - settlingSeconds));
+      const isDone = await compareRepository(deps, organisation, repository, { since, until }, progress, isOver);
+      if (!isDone) return false;
+    } catch (error) {
+      const reason = await reasonOfRepository(deps, organisation, name, error);
+      log.warn({ repository: name, reason }, 'a repository was not compared; the next comparison tries again');
+      await saveReconciled(executor, organisation.id, githubId, { reconcileCursor: null, reconcileUntil: null });
+    }
+    await saveReconcileCursor(executor, organisation.id, repository.cursor);
+    if (isOver()) return false;
   }
+  return true;
 }
 
 /** In GitHub's seconds, or some earlier. What is older than the organisation here is for `import` to bring in. */
-const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTime() / 1000) - mostClockDifference;
+const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTime() / 1000) - maxClockDifference;
 
-/** @returns false where some of the pull requests were not even named, and must be asked for again */
-async function reconcileRepository(
+/**
+ * Reads what changed in a repository, latest change first, from where it was interrupted. What changed since then stands
+ * before that place: it is later than the stored `reconcileUntil`, and is read the next time.
+ *
+ * @param stretch of GitHub's moments, in Unix seconds: what is read, and before what nothing is missing then
+ * @returns false if the turn was over before the last page
+ */
+async function compareRepository(
   deps: Deps,
   organisation: Organisation,
-  repository: { nodeId: string },
-  since: number,
+  repository: { githubId: number; nodeId: string; name: string },
+  stretch: { since: number; until: number },
+  progress: RepositoryProgress | undefined,
+  isOver: () => boolean,
 ): Promise<boolean> {
-  const syncPage = createPages(deps, organisation, repository, {
-    since,
-    pageSize: createPageSize(mostPullRequests),
-    mostPassedOver: Number.POSITIVE_INFINITY,
-  });
-  let whole = true;
-  for (let after: string | null = null; ; ) {
-    const { unnamed, ended, endCursor } = await syncPage(after);
-    if (unnamed > 0) whole = false;
-    if (ended) return whole;
-    after = endCursor;
+  const { since } = stretch;
+  const save = (values: Partial<RepositoryProgress>) =>
+    saveReconciled(deps.database.executor, organisation.id, repository.githubId, values);
+  const syncPage = createPages(deps, organisation, repository, { since, maxPassedOver: Number.POSITIVE_INFINITY });
+  const begin = progress?.reconcileCursor ?? null;
+  let until = begin === null ? stretch.until : (progress?.reconcileUntil ?? since);
+  let page = await fromCursor(begin, syncPage);
+  for (;;) {
+    // What was not even named can only be found by reading the same again.
+    if (page.unnamed > 0) until = since;
+    if (page.ended) {
+      await save({ reconciledAt: until, reconcileCursor: null, reconcileUntil: null });
+      return true;
+    }
+    await save({ reconcileCursor: page.endCursor, reconcileUntil: until });
+    if (isOver()) return false;
+    page = await syncPage(page.endCursor);
+  }
+}
+
+/** Its failure leaves what the comparison of the repositories found; the next one tries again. */
+async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation): Promise<void> {
+  const { executor } = deps.database;
+  if (!(await areMembersDue(executor, organisation.id))) return;
+  try {
+    const { members } = await syncMembers(deps, organisation);
+    await saveMembersListed(executor, organisation.id, members);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    deps.log.warn(
+      { organisation: organisation.login, reason: error.message },
+      'the members were not compared; the next comparison tries again',
+    );
   }
 }

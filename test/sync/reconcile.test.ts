@@ -38,6 +38,13 @@ async function imported(pullRequests: number) {
   return { home, repository, opened };
 }
 
+async function dueInSeconds({ organisation: { id } }: Home): Promise<number> {
+  const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
+    sql`select extract(epoch from reconcile_due_at - now())::float8 as seconds from organisations where id = ${id}`,
+  );
+  return rows[0]?.seconds ?? Number.NaN;
+}
+
 const titles = async (home: Home) => (await storedPullRequests(world.service, home)).map(({ title }) => title).sort();
 
 describe('a comparison with GitHub', () => {
@@ -124,11 +131,7 @@ describe('a comparison with GitHub', () => {
     opened[0]?.edit({ title: 'Missed' });
     world.github.fault(secondaryLimit('1'), { times: 1 });
     await compare(world, home);
-    const [organisation] = await world.service.database.executor
-      .select({ seconds: sql<number>`extract(epoch from reconcile_due_at - now())::float8` })
-      .from(organisations)
-      .where(eq(organisations.id, home.organisation.id));
-    expect(organisation?.seconds).toBeLessThan(5);
+    expect(await dueInSeconds(home)).toBeLessThan(5);
     await world.service.database.executor.execute(sql`delete from github_limits`);
     await compare(world, home);
     expect(await titles(home)).toContain('Missed');
@@ -150,6 +153,102 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(120);
     await compare(world, home);
     expect(await compare(world, home)).toBe(1);
+  });
+
+  test('is not held up by a pull request that the credentials may never read', async () => {
+    const { home, opened } = await imported(3);
+    world.github.clock.advance(60);
+    for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
+    world.github.clock.advance(120);
+    const nodeIds = opened.slice(0, 1).map(({ nodeId }) => nodeId);
+    world.github.fault(
+      { kind: 'broken', nodeIds, type: 'FORBIDDEN' },
+      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    expect(await compare(world, home)).toBe(2);
+    expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(2);
+    expect(await compare(world, home)).toBe(1);
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+  });
+
+  test('reads again what GitHub did not even name for the moment', async () => {
+    const { home, opened } = await imported(3);
+    world.github.clock.advance(60);
+    for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
+    world.github.clock.advance(120);
+    const nodeIds = opened.slice(0, 1).map(({ nodeId }) => nodeId);
+    world.github.fault(
+      { kind: 'broken', nodeIds },
+      { times: 2, when: ({ operation }) => operation !== 'Repositories' && operation !== 'Members' },
+    );
+    await compare(world, home);
+    expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(2);
+    await compare(world, home);
+    expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(3);
+  });
+
+  const forbidden = { type: 'FORBIDDEN', path: ['node'], message: 'Resource protected by SAML enforcement.' };
+
+  test('of one repository that fails does not keep it from the others, and is made up for later', async () => {
+    const { home, repository, opened } = await imported(1);
+    const other = home.acme.repository('zoo').openPullRequest();
+    await compare(world, home);
+    world.github.clock.advance(60);
+    for (const pullRequest of [...opened, other]) pullRequest.edit({ title: 'Missed' });
+    world.github.clock.advance(120);
+    const heal = world.github.fault(
+      { kind: 'reply', status: 200, body: { data: { node: null }, errors: [forbidden] } },
+      { times: Number.POSITIVE_INFINITY, when: ({ variables }) => variables.repository === repository.nodeId },
+    );
+    await compare(world, home);
+    expect((await storedPullRequests(world.service, home)).map(({ title }) => title)).toEqual(['Change 0', 'Missed']);
+    expect(await dueInSeconds(home)).toBeGreaterThan(800);
+    heal();
+    // The list, and the one repository that is behind.
+    expect(await compare(world, home)).toBe(2);
+    expect(await titles(home)).toEqual(['Missed', 'Missed']);
+  });
+
+  test('stops, and soon tries again, when GitHub does not answer about the organisation either', async () => {
+    const { home, opened } = await imported(1);
+    world.github.clock.advance(60);
+    opened[0]?.edit({ title: 'Missed' });
+    world.github.fault(
+      { kind: 'reply', status: 401 },
+      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation !== 'Repositories' },
+    );
+    await compare(world, home);
+    expect(await dueInSeconds(home)).toBeLessThan(61);
+    world.github.clearFaults();
+    await compare(world, home);
+    expect(await titles(home)).toEqual(['Missed']);
+  });
+
+  test('takes smaller pages of repositories when GitHub fails on large ones', async () => {
+    const home = await newHome(world);
+    const opened = Array.from({ length: 60 }, (_, index) => home.acme.repository(`r${index}`).openPullRequest());
+    world.github.fault(queryTimeout(), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ operation, variables }) => operation === 'Repositories' && Number(variables.first) > 25,
+    });
+    await compare(world, home);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(opened.length);
+  });
+
+  test('passes over a repository that alone is too much for GitHub', async () => {
+    const home = await newHome(world);
+    const opened = ['one', 'two', 'three'].map(name => home.acme.repository(name).openPullRequest());
+    const identity = { githubId: home.acme.id, nodeId: home.acme.nodeId, login: home.acme.login };
+    const [first] = (await world.service.github.pageRepositories(identity, { after: null, pageSize: 1 })).items;
+    world.github.fault(queryTimeout(), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ operation, variables: { first: size, after, facts } }) =>
+        operation === 'Repositories' && facts === true && (after === null ? Number(size) > 1 : after === first?.cursor),
+    });
+    await compare(world, home);
+    const [one, , three] = opened;
+    const stored = await storedPullRequests(world.service, home);
+    expect(stored.map(({ githubId }) => githubId)).toEqual([one?.id, three?.id]);
   });
 
   test('is not made where webhooks are disabled, and at once when they are enabled again', async () => {

@@ -1,0 +1,263 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { requestComparison, saveMembersListed } from '../../src/database/reconciliation.ts';
+import { members, organisations, repositories } from '../../src/database/schema.ts';
+import { startLoops } from '../../src/sync/loops.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { createLatch, secondaryLimit } from '../support/github/faults.ts';
+import type { Repository } from '../support/github/repository.ts';
+import { compare, type Home, makeDue, newHome, startWorld, storedPullRequests, type World } from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RECONCILE_INTERVAL: '900' });
+});
+afterAll(() => world.close());
+afterEach(() => {
+  world.github.clearFaults();
+  world.github.requests.length = 0;
+  return world.service.database.executor.execute('delete from github_limits');
+});
+
+/** A turn so short that it is over after one page. */
+const shortTurn = () => reconcileOrganisation(world.service, { turnMs: 0 });
+
+/** Repositories that no comparison has seen, with as many pull requests each. */
+async function withRepositories(names: readonly string[], count: number) {
+  const home = await newHome(world);
+  const made = names.map(name => home.acme.repository(name));
+  for (const repository of made) for (let index = 0; index < count; index += 1) repository.openPullRequest();
+  world.github.clock.advance(120);
+  await makeDue(world.service, home);
+  world.github.requests.length = 0;
+  return { home, made };
+}
+
+/** How many pages of pull requests were read of each. */
+const pagesOf = (made: readonly Repository[]) =>
+  made.map(
+    ({ nodeId }) =>
+      world.github.requests.filter(
+        ({ operation, variables }) => operation === 'PullRequestPage' && variables.repository === nodeId,
+      ).length,
+  );
+
+const now = ({ organisation }: Home) => getOrganisation(world.service.database.executor, organisation.id);
+const change = ({ organisation: { id } }: Home, values: object) =>
+  world.service.database.executor.update(organisations).set(values).where(eq(organisations.id, id));
+
+/** Seconds from now, by the database's clock; null if there is no such moment. */
+async function secondsTo(home: Home, column: 'reconcile_due_at' | 'reconcile_again_at' | 'members_due_at') {
+  const { rows } = await world.service.database.executor.execute<{ seconds: number | null }>(
+    sql`select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds
+      from organisations where id = ${home.organisation.id}`,
+  );
+  return rows[0]?.seconds ?? null;
+}
+
+const storedCount = async (home: Home) => (await storedPullRequests(world.service, home)).length;
+
+describe('a comparison that is interrupted', () => {
+  test('among repositories continues with the next one, and reads none twice', async () => {
+    const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
+    for (let turn = 1; turn <= 3; turn += 1) {
+      expect(await shortTurn()).toBe(true);
+      expect(await storedCount(home)).toBe(2 * turn);
+    }
+    expect(await shortTurn()).toBe(true);
+    expect(pagesOf(made)).toEqual([1, 1, 1]);
+    expect(await now(home)).toMatchObject({ reconcileCursor: null });
+    expect(await shortTurn()).toBe(false);
+  });
+
+  test('among repositories that keep changing comes to its end', async () => {
+    const { home, made } = await withRepositories(['one', 'two', 'three'], 1);
+    for (let turn = 0; turn < 4; turn += 1) {
+      for (const repository of made) repository.pullRequests[0]?.edit({ title: `Edited ${turn}` });
+      await shortTurn();
+    }
+    expect(pagesOf(made)).toEqual([1, 1, 1]);
+    expect(await shortTurn()).toBe(false);
+    expect(await storedCount(home)).toBe(3);
+  });
+
+  test('within a repository continues after the last page that was saved', async () => {
+    const { home, made } = await withRepositories(['web'], 130);
+    for (const count of [50, 100]) {
+      await shortTurn();
+      expect(await storedCount(home)).toBe(count);
+    }
+    // Those that were read come to the front: this changes nothing about the rest, and they are read the next time.
+    const latest = made[0]?.sortedBy('updatedAt').at(-1);
+    latest?.edit({ title: 'Edited meanwhile' });
+    await shortTurn();
+    expect(pagesOf(made)).toEqual([3]);
+    expect(await storedCount(home)).toBe(130);
+    await shortTurn();
+    expect(await shortTurn()).toBe(false);
+    await compare(world, home);
+    const titles = (await storedPullRequests(world.service, home)).map(({ title }) => title);
+    expect(titles).toContain('Edited meanwhile');
+    expect(pagesOf(made)).toEqual([4]);
+  });
+
+  test('by a rate limit asks no further, and continues there', async () => {
+    const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
+    const [, two] = made;
+    world.github.fault(secondaryLimit('60'), { when: ({ variables }) => variables.repository === two?.nodeId });
+    await reconcileOrganisation(world.service);
+    expect(pagesOf(made)).toEqual([1, 1, 0]);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(55);
+    await world.service.database.executor.execute('delete from github_limits');
+    await compare(world, home);
+    expect(pagesOf(made)).toEqual([1, 2, 1]);
+    expect(await storedCount(home)).toBe(6);
+  });
+
+  test('begins anew, once, if GitHub no longer knows where it was', async () => {
+    const { home, made } = await withRepositories(['one', 'two'], 60);
+    await shortTurn();
+    const { executor } = world.service.database;
+    const cursor = 'of a former server';
+    const ofHome = eq(repositories.organisationId, home.organisation.id);
+    await executor.update(repositories).set({ reconcileCursor: cursor }).where(ofHome);
+    await change(home, { reconcileCursor: cursor });
+    await compare(world, home);
+    expect(await storedCount(home)).toBe(120);
+    expect(pagesOf(made)).toEqual([4, 2]);
+    expect(await compare(world, home)).toBe(1);
+  });
+
+  test('misses nothing that GitHub did not even name before the interruption', async () => {
+    const { home, made } = await withRepositories(['web'], 60);
+    const bad = made[0]?.sortedBy('updatedAt').at(-1)?.nodeId ?? '';
+    world.github.fault(
+      { kind: 'broken', nodeIds: [bad] },
+      { times: 2, when: ({ operation }) => operation?.startsWith('PullRequest') === true },
+    );
+    await shortTurn();
+    await compare(world, home);
+    expect(await storedCount(home)).toBe(59);
+    await compare(world, home);
+    expect(await storedCount(home)).toBe(60);
+  });
+
+  test('long ago, before webhooks were disabled, does not count when they are enabled again', async () => {
+    const { home } = await withRepositories(['one', 'two'], 2);
+    await shortTurn();
+    expect((await now(home)).reconcileCursor).not.toBeNull();
+    await setWebhooksEnabled(world.service.database.executor, home.organisation.id, true);
+    expect((await now(home)).reconcileCursor).toBeNull();
+  });
+});
+
+describe('organisations', () => {
+  test('take turns while a comparison is long: the one that had its turn comes after those that are due', async () => {
+    const { home: large, made } = await withRepositories(['one', 'two', 'three'], 2);
+    const { home: small } = await withRepositories(['web'], 1);
+    await change(large, { reconcileDueAt: sql`now() - interval '2 seconds'` });
+    await change(small, { reconcileDueAt: sql`now() - interval '1 second'` });
+    await shortTurn();
+    expect([await storedCount(large), await storedCount(small)]).toEqual([2, 0]);
+    await shortTurn();
+    expect([await storedCount(large), await storedCount(small)]).toEqual([2, 1]);
+    await shortTurn();
+    expect(pagesOf(made)).toEqual([1, 1, 0]);
+  });
+
+  test('are compared while GitHub keeps another one waiting', async () => {
+    const { home: slow } = await withRepositories(['web'], 1);
+    const { home: other } = await withRepositories(['web'], 1);
+    const reply = createLatch();
+    world.github.fault(
+      { kind: 'hold', until: reply.released },
+      { when: ({ variables }) => variables.id === slow.acme.nodeId },
+    );
+    await makeDue(world.service, slow, other);
+    await change(slow, { reconcileDueAt: sql`now() - interval '1 second'` });
+    const loops = startLoops(world.service);
+    onTestFinished(() => loops.stop());
+    await expect.poll(() => storedCount(other)).toBe(1);
+    expect(await storedCount(slow)).toBe(0);
+    reply.release();
+    await expect.poll(() => storedCount(slow)).toBe(1);
+  });
+});
+
+describe('a comparison that a webhook asks for', () => {
+  const request = (home: Home, options?: { members: boolean }) =>
+    requestComparison(world.service.database.executor, home.organisation.id, options);
+
+  test('is made at once, and once more a minute later, when GitHub no longer answers from before the event', async () => {
+    const { home } = await withRepositories(['web'], 1);
+    await change(home, { reconcileDueAt: sql`now() + interval '1 hour'` });
+    await request(home);
+    expect(await reconcileOrganisation(world.service)).toBe(true);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(50);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(60);
+    // A minute later.
+    await change(home, { reconcileDueAt: sql`now()`, reconcileAgainAt: sql`now()` });
+    expect(await reconcileOrganisation(world.service)).toBe(true);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(800);
+    expect((await now(home)).reconcileAgainAt).toBeNull();
+  });
+
+  test('is repeated at once if the one under way took longer than that minute', async () => {
+    const { home } = await withRepositories(['one', 'two'], 1);
+    await shortTurn();
+    await request(home);
+    await change(home, { reconcileAgainAt: sql`now() - interval '1 second'` });
+    await reconcileOrganisation(world.service);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(0);
+    await reconcileOrganisation(world.service);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(800);
+  });
+
+  test('for the members waits as long as a list of them keeps the next one waiting', async () => {
+    const { home } = await withRepositories([], 0);
+    const { executor } = world.service.database;
+    await compare(world, home);
+    await saveMembersListed(executor, home.organisation.id, 50_000);
+    await request(home, { members: true });
+    for (const column of ['reconcile_due_at', 'reconcile_again_at', 'members_due_at'] as const) {
+      const seconds = (await secondsTo(home, column)) ?? 0;
+      expect(seconds).toBeGreaterThan(column === 'reconcile_due_at' ? 800 : 2_900);
+    }
+    world.github.requests.length = 0;
+    await compare(world, home);
+    expect(world.github.count('Members')).toBe(0);
+  });
+});
+
+describe('members', () => {
+  const loginsOf = async ({ organisation }: Home) => {
+    const rows = await world.service.database.executor
+      .select()
+      .from(members)
+      .where(eq(members.organisationId, organisation.id));
+    return rows.filter(({ leftAt }) => leftAt === null).map(({ login }) => login);
+  };
+
+  test('are compared with the repositories, so that no lost webhook matters', async () => {
+    const { home } = await withRepositories([], 0);
+    const [ada] = [...home.acme.members.values()];
+    await compare(world, home);
+    expect(await loginsOf(home)).toEqual([ada?.login]);
+    if (ada !== undefined) home.acme.leave(ada);
+    const bert = home.acme.member(`bert-${home.acme.login}`);
+    await compare(world, home);
+    expect(await loginsOf(home)).toEqual([bert.login]);
+  });
+
+  test('that GitHub does not list leave the comparison of the repositories as it is, and are tried with the next', async () => {
+    const { home } = await withRepositories(['web'], 1);
+    world.github.fault({ kind: 'reply', status: 403 }, { when: ({ operation }) => operation === 'Members' });
+    await compare(world, home);
+    expect(await storedCount(home)).toBe(1);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(800);
+    await compare(world, home);
+    expect(world.github.count('Members')).toBe(2);
+    expect(await loginsOf(home)).toHaveLength(1);
+  });
+});
