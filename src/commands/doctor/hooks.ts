@@ -2,6 +2,7 @@
 import type { Config } from '../../config.ts';
 import type { Organisation } from '../../database/organisations.ts';
 import type { GithubHook, HookDelivery } from '../../github/inspection.ts';
+import { subscribedEvents } from '../../webhooks/events.ts';
 import type { Context } from '../context.ts';
 import { counted } from '../numbers.ts';
 import {
@@ -19,16 +20,6 @@ import {
 import { ask, type GithubAccess } from './github.ts';
 
 const path = '/webhooks/github';
-
-/** Those that the service makes use of, by what GitHub's settings call them. */
-const events = new Map([
-  ['pull_request', 'Pull requests'],
-  ['pull_request_review', 'Pull request reviews'],
-  ['pull_request_review_thread', 'Pull request review threads'],
-  ['pull_request_review_comment', 'Pull request review comments'],
-  ['organization', 'Organizations'],
-  ['repository', 'Repositories'],
-]);
 
 /** @param organisation with its present login */
 export function lookAtHook(
@@ -81,7 +72,7 @@ function comesHere({ publicUrl }: Config, { url }: GithubHook): boolean {
 export const destination = ({ publicUrl }: Config) => `${publicUrl ?? 'PUBLIC_URL'}${path}`;
 
 const needed = (config: Config) =>
-  `${destination(config)}, content type application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events ${list([...events.values()])}`;
+  `${destination(config)}, content type application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events ${list([...subscribedEvents.values()])}`;
 
 /** What the credentials may not see, people can. */
 function unseen({ config, inspection }: GithubAccess, settings: string): Verdict {
@@ -124,10 +115,10 @@ function faultsOf({ active, contentType, hasSecret, events: chosen }: GithubHook
       ),
     );
   }
-  const missing = chosen.includes('*') ? [] : [...events.keys()].filter(event => !chosen.includes(event));
+  const missing = chosen.includes('*') ? [] : [...subscribedEvents.keys()].filter(event => !chosen.includes(event));
   if (missing.length > 0) {
-    const message = `The webhook on GitHub does not tell of ${list(missing)}.`;
-    const action = `Choose ${list(missing.map(event => events.get(event) ?? event))} at ${page}.`;
+    const message = `The webhook on GitHub does not send ${list(missing)}.`;
+    const action = `Choose ${list(missing.map(event => subscribedEvents.get(event) ?? event))} at ${page}.`;
     faults.push(missing.includes('pull_request') ? problem(message, action) : warning(message, action));
   }
   return faults;
