@@ -7,7 +7,7 @@ import {
   retrySyncRequests,
   type SyncRequestCounts,
 } from '../database/sync-requests.ts';
-import { listDeliveries } from '../database/webhook-deliveries.ts';
+import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import { answering, type Context, requireOrganisation, seconds, showTime, table, withDeps } from './context.ts';
 import { brief } from './explanation-text.ts';
 import { counted } from './numbers.ts';
@@ -51,8 +51,9 @@ export function webhookCommands(program: Command, context: Context): void {
         withDeps(context, async deps => {
           const organisation = await requireOrganisation(context, deps, login);
           const { executor } = deps.database;
-          const [deliveries, requests, failing] = await Promise.all([
+          const [deliveries, gone, requests, failing] = await Promise.all([
             listDeliveries(executor, organisation.id, 20),
+            countGoneDeliveries(executor, organisation.id),
             countSyncRequests(executor, organisation.id),
             listFailingRequests(executor, organisation.id, mostFailing.json),
           ]);
@@ -63,8 +64,10 @@ export function webhookCommands(program: Command, context: Context): void {
               webhooks_enabled: organisation.webhooksEnabled,
               secret_configured: secret,
               waiting: requests.waiting,
+              behind: requests.behind,
               failing: requests.failing,
               parked: requests.parked,
+              gone,
               failures: failing.map(request => ({
                 pull_request: request.name,
                 url: request.url,
@@ -87,7 +90,8 @@ export function webhookCommands(program: Command, context: Context): void {
             text: [
               `Webhooks are ${organisation.webhooksEnabled ? 'enabled' : 'disabled'} for ${organisation.login}.`,
               ...(secret ? [] : ['GITHUB_WEBHOOK_SECRET is not set here: without it the service refuses deliveries.']),
-              describeWaiting(requests),
+              ...describeWaiting(requests),
+              ...describeGone(context, organisation.login, gone),
               ...describeFailing(context, organisation.login, requests, failing),
               '',
               table(
@@ -101,6 +105,9 @@ export function webhookCommands(program: Command, context: Context): void {
                 ]),
                 'No delivery has arrived yet. On GitHub, add a webhook to PUBLIC_URL/webhooks/github with content type application/json.',
               ),
+              ...(deliveries.some(({ state }) => state === 'gone')
+                ? ['gone: GitHub did not show the pull request, though it was asked for a quarter of an hour.']
+                : []),
             ].join('\n'),
           };
         }),
@@ -113,7 +120,7 @@ export function webhookCommands(program: Command, context: Context): void {
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText(
       'after',
-      `\nA pull request that keeps failing is parked: it is tried again when it next changes, or by this command.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,
+      `\nA pull request that keeps failing is parked: it is tried again within a minute after its next change, or by this command.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,
     )
     .action(
       answering<{ organisation: string }>(context, ({ organisation: login }) =>
@@ -132,10 +139,27 @@ export function webhookCommands(program: Command, context: Context): void {
     );
 }
 
-function describeWaiting({ waiting, failing, parked }: SyncRequestCounts): string {
-  const wait = `${counted(waiting, 'pull request')} ${waiting === 1 ? 'waits' : 'wait'} to be synced`;
-  if (parked === 0) return `${wait}, ${failing} of them after a failure.`;
-  return `${wait}, ${failing} of them after a failure; of these ${parked} parked, until the next change or a retry.`;
+function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts): string[] {
+  const lines = [
+    `${counted(waiting, 'pull request waits', 'pull requests wait')} to be synced, ${failing} of them after a failure.`,
+  ];
+  if (parked > 0) {
+    lines.push(
+      `Of these, ${counted(parked, 'is parked: it is', 'are parked: they are')} tried again within a minute after the next change, or by a retry.`,
+    );
+  }
+  if (behind > 0) {
+    lines.push(
+      `Of these, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced: not a failure, and usually over within seconds.`,
+    );
+  }
+  return lines;
+}
+
+function describeGone({ program }: Context, login: string, gone: number): string[] {
+  if (gone === 0) return [];
+  const found = `Of ${counted(gone, 'delivery', 'deliveries')} within the last ${goneDays} days GitHub never showed the pull request.`;
+  return [`${found} What to do: ${program} doctor --organisation ${login}`];
 }
 
 function describeFailing(

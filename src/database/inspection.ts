@@ -72,10 +72,15 @@ export interface OrganisationInspection {
   tokens: number;
   /** Seconds; null where none was ever taken. */
   sinceLastDelivery: number | null;
-  /** Deliveries that were taken more than ten minutes ago and not applied yet. */
+  /** Deliveries that were taken more than ten minutes ago and not applied yet, unless GitHub is still to catch up. */
   lateDeliveries: number;
   /** Seconds until its repositories are compared with GitHub; negative where that is overdue. */
   untilComparison: number;
+  pullRequests: number;
+  /** Seconds since the pull request that was fetched longest ago was; null without pull requests. */
+  sinceOldestFetch: number | null;
+  /** All that are tracked here. */
+  organisations: number;
 }
 
 export async function inspectOrganisation(executor: Executor, organisationId: string): Promise<OrganisationInspection> {
@@ -93,10 +98,20 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
     (
       select count(*)::int from webhook_deliveries
       where organisation_id = ${organisationId} and state = 'pending' and received_at < now() - interval '10 minutes'
+        and not exists (
+          select from sync_requests where organisation_id = ${organisationId}
+            and github_id = pull_request_github_id and last_error is null and behind_since is not null
+        )
     ) as "lateDeliveries",
     (
       select extract(epoch from reconcile_due_at - now())::float8 from organisations where id = ${organisationId}
-    ) as "untilComparison"`);
+    ) as "untilComparison",
+    (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
+    (
+      select extract(epoch from now() - min(fetched_at))::float8 from pull_requests
+      where organisation_id = ${organisationId}
+    ) as "sinceOldestFetch",
+    (select count(*)::int from organisations) as organisations`);
   const row = rows[0];
   return {
     members: row?.members ?? 0,
@@ -105,5 +120,37 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
     sinceLastDelivery: row?.sinceLastDelivery ?? null,
     lateDeliveries: row?.lateDeliveries ?? 0,
     untilComparison: row?.untilComparison ?? 0,
+    pullRequests: row?.pullRequests ?? 0,
+    sinceOldestFetch: row?.sinceOldestFetch ?? null,
+    organisations: row?.organisations ?? 0,
   };
+}
+
+export interface UnconfirmedRepository {
+  githubId: number;
+  /** `owner/name` */
+  name: string;
+  /** Stored ones. */
+  pullRequests: number;
+}
+
+/**
+ * Repositories with stored pull requests, first those that GitHub listed longest ago: each comparison moves the tickets
+ * of all that it lists.
+ */
+export async function findUnconfirmedRepositories(
+  executor: Executor,
+  organisationId: string,
+  limit: number,
+): Promise<UnconfirmedRepository[]> {
+  const { rows } = await executor.execute<{ github_id: string; name: string; pull_requests: number }>(sql`
+    select github_id, name, (
+        select count(*)::int from pull_requests
+        where organisation_id = ${organisationId} and repository_id = repositories.id
+      ) as pull_requests
+    from repositories where organisation_id = ${organisationId} and exists (
+      select from pull_requests where organisation_id = ${organisationId} and repository_id = repositories.id
+    )
+    order by fetch_ticket, id limit ${limit}`);
+  return rows.map(row => ({ githubId: Number(row.github_id), name: row.name, pullRequests: row.pull_requests }));
 }

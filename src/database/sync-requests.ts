@@ -264,6 +264,9 @@ export async function requestFailedSyncs(
     on conflict (organisation_id, github_id) do nothing`);
 }
 
+/** The pace of the sweep: 50 pull requests cost 3 points, so that it takes a twentieth of an hour's 5,000. */
+export const maxRefetchesPerHour = 4_000;
+
 /**
  * Has the stored pull requests fetched again that were fetched longest ago, and not within the last day: for facts that
  * change on GitHub without a webhook.
@@ -361,6 +364,8 @@ export async function findSettledPullRequests(
 
 export interface SyncRequestCounts {
   waiting: number;
+  /** Of the waiting ones: GitHub does not show yet what a webhook announced. That is no failure. */
+  behind: number;
   /** Of the waiting ones: parked, or to be tried again. */
   failing: number;
   /** Of the failing ones. */
@@ -371,12 +376,14 @@ export interface SyncRequestCounts {
 
 export async function countSyncRequests(executor: Executor, organisationId: string): Promise<SyncRequestCounts> {
   const { rows } = await executor.execute<Record<string, number>>(sql`
-    select count(*)::int as waiting, (count(*) filter (where last_error is not null))::int as failing,
+    select count(*)::int as waiting,
+      (count(*) filter (where last_error is null and behind_since is not null))::int as behind,
+      (count(*) filter (where last_error is not null))::int as failing,
       (count(*) filter (where due_at = 'infinity'))::int as parked,
       coalesce(extract(epoch from now() - min(due_at) filter (where due_at <= now()))::int, 0) as overdue
     from sync_requests where organisation_id = ${organisationId}`);
-  const { waiting = 0, failing = 0, parked = 0, overdue = 0 } = rows[0] ?? {};
-  return { waiting, failing, parked, overdueSeconds: overdue };
+  const { waiting = 0, behind = 0, failing = 0, parked = 0, overdue = 0 } = rows[0] ?? {};
+  return { waiting, behind, failing, parked, overdueSeconds: overdue };
 }
 
 export interface FailingRequest {

@@ -160,6 +160,21 @@ export function listDeliveries(executor: Executor, organisationId: string, limit
     .limit(limit);
 }
 
+/** How far back {@link countGoneDeliveries} looks. */
+export const goneDays = 7;
+
+/** Deliveries of the last days whose pull request GitHub did not show, then or since. */
+export async function countGoneDeliveries(executor: Executor, organisationId: string): Promise<number> {
+  const { rows } = await executor.execute<{ gone: number }>(sql`
+    select count(*)::int as gone from webhook_deliveries as deliveries
+    where organisation_id = ${organisationId} and received_at > now() - make_interval(days => ${goneDays})
+      and state = 'gone' and not exists (
+        select from pull_requests where organisation_id = ${organisationId}
+          and github_id = pull_request_github_id and fetch_ticket > deliveries.ticket
+      )`);
+  return rows[0]?.gone ?? 0;
+}
+
 /** Deliveries that one statement forgets: after a long pause there may be more than its time limit allows. */
 const forgottenAtOnce = 5_000;
 

@@ -370,8 +370,10 @@ test('webhooks are disabled, enabled and looked at', async () => {
     webhooks_enabled: false,
     secret_configured: false,
     waiting: 0,
+    behind: 0,
     failing: 0,
     parked: 0,
+    gone: 0,
     failures: [],
     deliveries: [],
   });

@@ -11,9 +11,11 @@ import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
 import { loadConfig } from '../../src/config.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
+import { takeAppliedDelivery } from '../../src/database/webhook-deliveries.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/loops.ts';
 import { syncMembers } from '../../src/sync/members.ts';
+import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { administer } from '../support/database-server.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
@@ -40,14 +42,7 @@ const { publicKey, privateKey } = generateKeyPairSync('rsa', {
   publicKeyEncoding: { type: 'spki', format: 'pem' },
   privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
 });
-const events = [
-  'organization',
-  'pull_request',
-  'pull_request_review',
-  'pull_request_review_comment',
-  'pull_request_review_thread',
-  'repository',
-];
+const events = [...subscribedEvents.keys()];
 
 let github: GithubStandIn;
 let acme: GithubOrganisation;
@@ -79,6 +74,8 @@ beforeAll(async () => {
     GITHUB_WEBHOOK_SECRET: webhookSecret,
     PUBLIC_URL: await service.app.listen({ host: '127.0.0.1', port: 0 }),
   };
+  const delivery = { guid: 'the first', event: 'repository', action: 'created' };
+  await takeAppliedDelivery(service.database.executor, delivery, tenant.organisation);
   loops = startLoops(service);
 });
 afterAll(async () => {
@@ -421,6 +418,38 @@ describe('of GitHub it tells', () => {
     ]);
   });
 
+  test('repositories that it no longer shows, of which nothing is deleted', async () => {
+    await hook();
+    const { executor } = service.database;
+    const { id } = tenant.organisation;
+    const stored = async () =>
+      (await executor.execute<{ name: string }>(sql`select name from repositories order by name`)).rows.map(
+        ({ name }) => name,
+      );
+    const [api, docs] = [acme.repository('api'), acme.repository('docs')];
+    for (const repository of [api, docs]) repository.addPullRequest();
+    await importPullRequests(service, tenant.organisation);
+    // As if comparisons had listed the others since.
+    await executor.execute(sql`update repositories set fetch_ticket = nextval('tickets') where name = 'acme/web'`);
+    onTestFinished(async () => {
+      await executor.execute(sql`delete from pull_requests where organisation_id = ${id} and repository_id in
+        (select id from repositories where name <> 'acme/web')`);
+      await executor.execute(sql`delete from repositories where name <> 'acme/web'`);
+    });
+    expect(await complaints()).toEqual([]);
+    api.remove();
+    docs.transfer(github.organisation('elsewhere'));
+    expect(await complaints()).toEqual([
+      'warning repositories: GitHub no longer shows acme/api and acme/docs here: 2 stored pull requests stay as last ' +
+        'fetched. → On GitHub, see the repository access of GITHUB_TOKEN. If the repository was deleted or transferred, ' +
+        'there is nothing to do.',
+    ]);
+    expect(await stored()).toEqual(['acme/api', 'acme/docs', 'acme/web']);
+    expect(await complaints({ RECONCILE_INTERVAL: '0' })).not.toContainEqual(
+      expect.stringContaining('no longer shows'),
+    );
+  });
+
   test('everything else, where one answer is nonsense', async () => {
     await hook();
     github.fault(htmlError(500), { when: ({ operation }) => operation === 'Members' });
@@ -478,7 +507,8 @@ describe('of the webhook on GitHub it tells', () => {
     expect(await complaints()).toEqual([
       `problem hook: No webhook on GitHub goes to ${here()}. → Add one at ${page()}/new: ${here()}, content type ` +
         'application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events Pull requests, Pull request reviews, ' +
-        'Pull request review threads, Pull request review comments, Organizations and Repositories.',
+        'Pull request review threads, Pull request review comments, Issue comments, Labels, Milestones, ' +
+        'Organizations and Repositories.',
     ]);
   });
 
@@ -507,14 +537,19 @@ describe('of the webhook on GitHub it tells', () => {
       /^problem hook: The webhook on GitHub has no secret: .* → Give it that of/,
     ],
     [
-      'that it does not tell of pull requests',
+      'that it does not send pull requests',
       { events: events.filter(event => event !== 'pull_request') },
-      /^problem hook: The webhook on GitHub does not tell of pull_request\. → Choose Pull requests at/,
+      /^problem hook: The webhook on GitHub does not send pull_request\. → Choose Pull requests at/,
     ],
     [
-      'that it does not tell of reviews and renamings',
-      { events: ['pull_request', 'pull_request_review_thread', 'pull_request_review_comment', 'organization'] },
-      /^warning hook: The webhook on GitHub does not tell of pull_request_review and repository\. → Choose Pull request reviews and Repositories at/,
+      'that it does not send reviews and renamings',
+      { events: events.filter(event => !['pull_request_review', 'repository'].includes(event)) },
+      /^warning hook: The webhook on GitHub does not send pull_request_review and repository\. → Choose Pull request reviews and Repositories at/,
+    ],
+    [
+      'that it is from before comments, labels and milestones were read',
+      { events: events.filter(event => !['issue_comment', 'label', 'milestone'].includes(event)) },
+      /^warning hook: The webhook on GitHub does not send issue_comment, label and milestone\. → Choose Issue comments, Labels and Milestones at/,
     ],
     [
       'that its secret is another',
@@ -609,13 +644,25 @@ describe('of the upkeep it tells', () => {
       await executor.execute(sql`delete from sync_requests`);
     });
   }
+  /** One that came so long ago. */
+  async function deliveries(state: 'pending' | 'gone', age: string, githubId: number): Promise<void> {
+    const { executor } = service.database;
+    await executor.execute(sql`
+      insert into webhook_deliveries
+        (organisation_id, guid, event, action, state, pull_request_github_id, ticket, received_at)
+      values (${tenant.organisation.id}, ${`doctor-${githubId}`}, 'pull_request', 'opened', ${state}, ${githubId}, 0,
+        now() - ${age}::interval)`);
+    onTestFinished(async () => {
+      await executor.execute(sql`delete from webhook_deliveries where guid like 'doctor-%'`);
+    });
+  }
   const failing = `($acme, 2, 'PR_2', 1, now() + interval '1 hour', 3, 'Something went wrong.')`;
   const parked = `($acme, 3, 'PR_3', 1, 'infinity', 8, 'Nothing helps.')`;
 
   test('which pull requests fail or are parked, and how to take them up again', async () => {
     await hook();
     await requests(failing);
-    const retry = 'When that is mended: pullscore webhooks retry --organisation acme';
+    const retry = 'When that is fixed: pullscore webhooks retry --organisation acme';
     expect(await complaints()).toEqual([
       `warning requests: 1 pull request could not be synced and is tried again, such as PR_2: Something went wrong. → ${retry}`,
     ]);
@@ -634,7 +681,8 @@ describe('of the upkeep it tells', () => {
       run(environment, 'webhooks', 'status', '--organisation', 'acme'),
       runJson(environment, 'webhooks', 'status', '--organisation', 'acme'),
     ]);
-    expect(text.stdout).toMatch(/^2 pull requests wait to be synced, 2 of them after a failure; of these 1 parked,/m);
+    expect(text.stdout).toMatch(/^2 pull requests wait to be synced, 2 of them after a failure\.$/m);
+    expect(text.stdout).toMatch(/^Of these, 1 is parked: it is tried again within a minute after the next change,/m);
     expect(text.stdout).toMatch(/^PR_3 +8 +parked +Nothing helps\.\nPR_2 +3 +\d{4}-.* Something went wrong\.\n/m);
     expect(text.stdout).toContain('Take them up again at once: pullscore webhooks retry --organisation acme');
     const moment = expect.any(Number);
@@ -656,6 +704,76 @@ describe('of the upkeep it tells', () => {
     await expect
       .poll(() => runJson(environment, 'webhooks', 'status', '--organisation', 'acme'))
       .toMatchObject({ waiting: 0 });
+  });
+
+  test('nothing of what only waits for GitHub to show what a webhook announced', async () => {
+    await hook();
+    await requests(`($acme, 5, 'PR_5', 1, now() + interval '5 minutes', 0, null)`);
+    const { executor } = service.database;
+    await executor.execute(sql`update sync_requests set behind_since = now() - interval '11 minutes'`);
+    await deliveries('pending', '11 minutes', 5);
+    expect(await complaints()).toEqual([]);
+    expect(await show()).toMatch(/1 pull request waits to be synced, 1 of them until\s+GitHub shows/);
+    const status = () => runJson(environment, 'webhooks', 'status', '--organisation', 'acme');
+    expect(await status()).toMatchObject({ waiting: 1, behind: 1, failing: 0, parked: 0 });
+    await executor.execute(sql`update sync_requests set last_error = 'GitHub failed.'`);
+    expect(await status()).toMatchObject({ waiting: 1, behind: 0, failing: 1 });
+    expect(await complaints()).toEqual([
+      expect.stringMatching(/^warning deliveries: Not applied yet, .*: 1 delivery\./),
+      expect.stringMatching(/^warning requests: /),
+    ]);
+  });
+
+  test('deliveries of the last week whose pull request GitHub never showed, and webhooks status explains them', async () => {
+    await requireBuild();
+    await hook();
+    await deliveries('gone', '6 days', 6);
+    await deliveries('gone', '8 days', 7);
+    const [found, ...others] = await complaints();
+    expect(others).toEqual([]);
+    expect(found).toMatch(
+      /^warning deliveries: GitHub never showed the pull request of 1 delivery within the last 7 days\. → Let the credentials/,
+    );
+    const [text, json] = await Promise.all([
+      run(environment, 'webhooks', 'status', '--organisation', 'acme'),
+      runJson<{ deliveries: { state: string }[] }>(environment, 'webhooks', 'status', '--organisation', 'acme'),
+    ]);
+    expect(text.stdout).toContain(
+      'Of 1 delivery within the last 7 days GitHub never showed the pull request. What to do: pullscore doctor --organisation acme',
+    );
+    expect(text.stdout).toMatch(/ gone +doctor-6\n/);
+    expect(text.stdout).toMatch(/^gone: GitHub did not show the pull request, though/m);
+    expect(json).toMatchObject({ gone: 1 });
+    expect(json.deliveries.filter(({ state }) => state === 'gone')).toHaveLength(2);
+  });
+
+  test('no delivery whose pull request came in by a later fetch after all', async () => {
+    await hook();
+    const { executor } = service.database;
+    const { rows } = await executor.execute<{ id: string }>(sql`select github_id as id from pull_requests limit 1`);
+    await deliveries('gone', '1 hour', Number(rows[0]?.id));
+    expect(await complaints()).toEqual([]);
+    await executor.execute(sql`update webhook_deliveries set ticket = 1000000 where guid like 'doctor-%'`);
+    expect(await complaints()).toEqual([expect.stringMatching(/^warning deliveries: GitHub never showed/)]);
+  });
+
+  test('that the sweep is far behind what docs/rules.md says', async () => {
+    await hook();
+    const { executor } = service.database;
+    const { id } = tenant.organisation;
+    const age = (interval: string) =>
+      executor.execute(sql`update pull_requests set fetched_at = now() - ${interval}::interval
+        where id = (select min(id::text)::uuid from pull_requests where organisation_id = ${id})`);
+    onTestFinished(async () => {
+      await age('0');
+    });
+    await age('47 hours');
+    expect(await complaints()).toEqual([]);
+    await age('49 hours');
+    expect(await complaints()).toEqual([
+      'warning comparison: Some pull requests were last fetched 2 days ago: what changed there without a webhook is not ' +
+        'known yet. → Comparisons catch up with that while they run and GitHub has points left; see the log of the service.',
+    ]);
   });
 
   test('that nothing does it, what waits for it, and that the comparison is overdue', async () => {

@@ -19,6 +19,7 @@ import {
 } from './github.ts';
 import { lookAtHook } from './hooks.ts';
 import { lookAtOrganisation, lookAtWorkers } from './organisation.ts';
+import { lookAtRepositories } from './repositories.ts';
 import { lookAtServer } from './server.ts';
 import { showFindings } from './text.ts';
 
@@ -186,6 +187,7 @@ async function lookAtGithub(
     const rights = await lookAtRights(access, context.program, organisation);
     findings.push(...rights.findings);
     if (!organisation.webhooksEnabled) continue;
+    if (rights.shown) findings.push(...(await lookAtRepositories(access, rights.shown)));
     const place = { area: 'webhooks', name: 'hook', organisation: organisation.login } as const;
     const notShown = finding(place, skipped('The webhook on GitHub is not looked at: the organisation is not shown.'));
     findings.push(...(rights.shown ? await lookAtHook(context, access, rights.shown, place) : [notShown]));

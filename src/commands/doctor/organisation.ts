@@ -5,7 +5,13 @@ import { inspectOrganisation, type OrganisationInspection } from '../../database
 import type { Organisation } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescoring.ts';
 import { getRuleset } from '../../database/rules.ts';
-import { countSyncRequests, listFailingRequests, type SyncRequestCounts } from '../../database/sync-requests.ts';
+import {
+  countSyncRequests,
+  listFailingRequests,
+  maxRefetchesPerHour,
+  type SyncRequestCounts,
+} from '../../database/sync-requests.ts';
+import { countGoneDeliveries, goneDays } from '../../database/webhook-deliveries.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
 import type { Context } from '../context.ts';
 import { counted } from '../numbers.ts';
@@ -75,7 +81,10 @@ export async function lookAtOrganisation(
     ),
     check(
       about('webhooks', 'deliveries'),
-      async () => deliveryVerdicts(context, config, organisation, await inspecting),
+      async () => {
+        const gone = await countGoneDeliveries(executor, id);
+        return deliveryVerdicts(context, config, organisation, await inspecting, gone);
+      },
       remedy,
     ),
     check(
@@ -94,15 +103,8 @@ export async function lookAtOrganisation(
       async () => {
         if (config.reconcileInterval === 0) return skipped('Repositories are not compared: RECONCILE_INTERVAL is 0.');
         if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
-        const { untilComparison } = await inspecting;
-        if (untilComparison > 0) {
-          return ok(`Repositories are next compared with GitHub in ${duration(untilComparison)}.`);
-        }
-        if (untilComparison > -overdue) return ok('Repositories are about to be compared with GitHub.');
-        const late = `The comparison with GitHub is overdue since ${duration(-untilComparison)}.`;
-        return workers > 0
-          ? warning(late, 'See the log of the service: it says what keeps it from comparing.')
-          : warning(late, `Start ${program} serve, or worker: nothing compares while neither runs.`);
+        const inspection = await inspecting;
+        return [comparisonVerdict(program, inspection, workers), ...sweepVerdicts(config, inspection)];
       },
       remedy,
     ),
@@ -112,6 +114,32 @@ export async function lookAtOrganisation(
 
 /** Seconds after which what is due should have been begun. */
 const overdue = 120;
+
+function comparisonVerdict(program: string, { untilComparison }: OrganisationInspection, workers: number): Verdict {
+  if (untilComparison > 0) return ok(`Repositories are next compared with GitHub in ${duration(untilComparison)}.`);
+  if (untilComparison > -overdue) return ok('Repositories are about to be compared with GitHub.');
+  const late = `The comparison with GitHub is overdue since ${duration(-untilComparison)}.`;
+  return workers > 0
+    ? warning(late, 'See the log of the service: it says what keeps it from comparing.')
+    : warning(late, `Start ${program} serve, or worker: nothing compares while neither runs.`);
+}
+
+/** Whether the pull requests are fetched again as often as docs/rules.md says. */
+function sweepVerdicts(
+  { github }: Config,
+  { pullRequests, sinceOldestFetch, organisations }: OrganisationInspection,
+): Verdict[] {
+  // Organisations share the points of a token; each has those of an App to itself.
+  const perHour = maxRefetchesPerHour / (github.app === undefined ? Math.max(1, organisations) : 1);
+  const promisedSeconds = Math.max(86_400, (pullRequests / perHour) * 3_600);
+  if (sinceOldestFetch === null || sinceOldestFetch < 2 * promisedSeconds) return [];
+  return [
+    warning(
+      `Some pull requests were last fetched ${duration(sinceOldestFetch)} ago: what changed there without a webhook is not known yet.`,
+      'Comparisons catch up with that while they run and GitHub has points left; see the log of the service.',
+    ),
+  ];
+}
 
 function peopleVerdicts(program: string, login: string, { members, users, tokens }: OrganisationInspection): Verdict[] {
   const verdicts: Verdict[] = [];
@@ -148,6 +176,7 @@ function deliveryVerdicts(
   config: Config,
   { login, webhooksEnabled }: Organisation,
   { sinceLastDelivery, lateDeliveries }: OrganisationInspection,
+  gone: number,
 ): Verdict[] {
   if (!webhooksEnabled) {
     return [
@@ -176,19 +205,27 @@ function deliveryVerdicts(
       ),
     );
   }
+  if (gone > 0) {
+    verdicts.push(
+      warning(
+        `GitHub never showed the pull request of ${counted(gone, 'delivery', 'deliveries')} within the last ${goneDays} days.`,
+        'Let the credentials read its repository: an App installed on selected repositories, or a fine-grained token, may lack it. If the pull request was deleted, there is nothing to do.',
+      ),
+    );
+  }
   return verdicts;
 }
 
 function requestVerdicts(
   program: string,
   login: string,
-  { waiting, failing, parked, overdueSeconds }: SyncRequestCounts,
+  { waiting, behind, failing, parked, overdueSeconds }: SyncRequestCounts,
   first: { name: string | null; nodeId: string; reason: string } | undefined,
   workers: number,
 ): Verdict[] {
   const verdicts: Verdict[] = [];
   const wait = `${counted(waiting, 'pull request waits', 'pull requests wait')} to be synced`;
-  const retry = `When that is mended: ${program} webhooks retry --organisation ${login}`;
+  const retry = `When that is fixed: ${program} webhooks retry --organisation ${login}`;
   const example = first === undefined ? '.' : `, such as ${first.name ?? first.nodeId}: ${first.reason}`;
   if (parked > 0) {
     const found = counted(parked, 'pull request kept failing and is', 'pull requests kept failing and are');
@@ -212,7 +249,8 @@ function requestVerdicts(
     );
   }
   if (verdicts.length > 0) return verdicts;
-  return [ok(waiting === 0 ? 'No pull request waits to be synced.' : `${wait}.`)];
+  if (waiting === 0) return [ok('No pull request waits to be synced.')];
+  return [ok(behind === 0 ? `${wait}.` : `${wait}, ${behind} of them until GitHub shows what a webhook announced.`)];
 }
 
 /** @param workers processes that do the upkeep */
