@@ -49,7 +49,7 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
   );
   counted(
     'pullscore_stale_answers_total',
-    'Webhooks that named a time which no state that GitHub shows reaches',
+    'Pull requests of which GitHub never showed a state as new as their webhook announced',
     () => counters.stale,
   );
 
@@ -147,7 +147,7 @@ function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined
   const registers = [registry];
   const syncRequests = new Gauge({
     name: 'pullscore_sync_requests',
-    help: 'Pull requests to be fetched: waiting, failing and tried again, or parked until somebody retries them',
+    help: 'Pull requests to be fetched: waiting, behind until GitHub catches up with a webhook, failing and tried again, or parked until their next change or a retry',
     labelNames: ['state'],
     registers,
   });
@@ -173,7 +173,8 @@ function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined
     for (const gauge of [overdue, ranges]) gauge.remove();
     for (const gauge of [syncRequests, blockedUntil]) gauge.reset();
     if (backlog === undefined) return;
-    for (const state of ['waiting', 'failing', 'parked'] as const) syncRequests.set({ state }, backlog[state]);
+    for (const state of ['waiting', 'behind', 'failing', 'parked'] as const)
+      syncRequests.set({ state }, backlog[state]);
     overdue.set(backlog.overdueSeconds);
     ranges.set(backlog.rescoreRanges);
     for (const [organisation, until] of backlog.blockedUntil) blockedUntil.set({ organisation }, until);

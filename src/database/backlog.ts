@@ -5,6 +5,8 @@ import type { Executor } from './client.ts';
 export interface Backlog {
   /** Sync requests, each in one of these. */
   waiting: number;
+  /** GitHub does not show yet what a webhook announced: they are asked for again. */
+  behind: number;
   /** They failed, and are tried again. */
   failing: number;
   /** They failed so often that nobody tries them again by himself. */
@@ -19,8 +21,9 @@ export interface Backlog {
 
 export async function readBacklog(executor: Executor): Promise<Backlog> {
   const [{ rows }, blocks] = await Promise.all([
-    executor.execute<Record<'waiting' | 'failing' | 'parked' | 'overdue' | 'ranges', number>>(sql`
-      select (count(*) filter (where last_error is null))::int as waiting,
+    executor.execute<Record<'waiting' | 'behind' | 'failing' | 'parked' | 'overdue' | 'ranges', number>>(sql`
+      select (count(*) filter (where last_error is null and behind_since is null))::int as waiting,
+        (count(*) filter (where last_error is null and behind_since is not null))::int as behind,
         (count(*) filter (where last_error is not null and due_at <> 'infinity'))::int as failing,
         (count(*) filter (where due_at = 'infinity'))::int as parked,
         coalesce(extract(epoch from now() - min(due_at) filter (where due_at <= now())), 0)::float8 as overdue,
@@ -31,9 +34,10 @@ export async function readBacklog(executor: Executor): Promise<Backlog> {
       from github_limits left join organisations on credential = 'app:' || id
       where blocked_until > now() and (credential = 'token' or login is not null)`),
   ]);
-  const { waiting = 0, failing = 0, parked = 0, overdue = 0, ranges = 0 } = rows[0] ?? {};
+  const { waiting = 0, behind = 0, failing = 0, parked = 0, overdue = 0, ranges = 0 } = rows[0] ?? {};
   return {
     waiting,
+    behind,
     failing,
     parked,
     overdueSeconds: overdue,

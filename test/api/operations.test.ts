@@ -4,11 +4,13 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
+import { createRequestWorker } from '../../src/sync/requests.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';
 import { startProxy } from '../support/proxy.ts';
 import { closing, createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
+import { post } from '../webhooks/support.ts';
 
 let service: Service;
 let tenant: Tenant;
@@ -177,13 +179,16 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     const replica = await start();
     const { organisation } = await createTenant(replica, { login: 'acme' });
     const { executor } = replica.database;
+    const counters = { pullscore_pull_requests_gone_total: 0, pullscore_stale_answers_total: 0 };
     const empty = {
       pullscore_database_up: 1,
       'pullscore_sync_requests{state="waiting"}': 0,
+      'pullscore_sync_requests{state="behind"}': 0,
       'pullscore_sync_requests{state="failing"}': 0,
       'pullscore_sync_requests{state="parked"}': 0,
       pullscore_sync_requests_overdue_seconds: 0,
       pullscore_rescore_ranges: 0,
+      ...counters,
     };
     const ofDatabase = async () => {
       const entries = Object.entries(await scrape(replica));
@@ -191,10 +196,11 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     };
     expect(await ofDatabase()).toEqual(empty);
     await executor.execute(sql`
-      insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error)
-      select ${organisation.id}::uuid, id, 'PR_' || id, id, due_at::timestamptz, error from (values
-        (1, 'now', null), (2, 'yesterday', null), (3, 'tomorrow', 'It failed.'), (4, 'infinity', 'It failed.'),
-        (5, 'infinity', 'It failed.'), (6, 'infinity', 'It failed.')) as requests (id, due_at, error)`);
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error, behind_since)
+      select ${organisation.id}::uuid, id, 'PR_' || id, id, due_at::timestamptz, error, behind::timestamptz from (values
+        (1, 'now', null, null), (2, 'yesterday', null, null), (3, 'tomorrow', 'It failed.', 'now'),
+        (4, 'infinity', 'It failed.', null), (5, 'infinity', 'It failed.', null), (6, 'infinity', 'It failed.', null),
+        (7, 'tomorrow', null, 'now')) as requests (id, due_at, error, behind)`);
     await executor.execute(sql`
       insert into github_limits (credential, blocked_until) values ('token', to_timestamp(4000000000)),
         (${`app:${organisation.id}`}, to_timestamp(4000000001)), ('app:of an organisation that is gone', 'tomorrow')`);
@@ -203,9 +209,11 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     expect(others).toEqual({
       pullscore_database_up: 1,
       'pullscore_sync_requests{state="waiting"}': 2,
+      'pullscore_sync_requests{state="behind"}': 1,
       'pullscore_sync_requests{state="failing"}': 1,
       'pullscore_sync_requests{state="parked"}': 3,
       pullscore_rescore_ranges: 1,
+      ...counters,
       'pullscore_github_blocked_until_timestamp_seconds{organisation=""}': 4_000_000_000,
       'pullscore_github_blocked_until_timestamp_seconds{organisation="acme"}': 4_000_000_001,
     });
@@ -214,6 +222,39 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
       await executor.execute(`delete from ${table}`);
     }
     expect(await ofDatabase()).toEqual(empty);
+  });
+
+  test('counts pull requests that GitHub never showed, and those of which it showed an older state only', async () => {
+    const replica = await start();
+    const acme = github.organisation('acme');
+    await createTenant(replica, identity);
+    const work = createRequestWorker(replica);
+    const [absent, outdated] = [acme.repository('web').openPullRequest(), acme.repository('web').openPullRequest()];
+    for (const { opened } of [absent, outdated]) {
+      if (opened === undefined) throw new Error('no event');
+      expect(await post(replica, opened)).toMatchObject({ status: 202 });
+    }
+    absent.remove();
+    const { executor } = replica.database;
+    const counted = async () => {
+      const { pullscore_pull_requests_gone_total: gone, pullscore_stale_answers_total: stale } = await scrape(replica);
+      return { gone, stale };
+    };
+    // As if GitHub had given the same answers for so long.
+    const behind = (seconds: number) =>
+      executor.execute(sql`update sync_requests set due_at = now(),
+        behind_since = now() - make_interval(secs => ${seconds}),
+        behind_source_updated_at = case when github_id = ${outdated.id} then to_timestamp(${outdated.updatedAt}) end,
+        min_source_updated_at = to_timestamp(${outdated.updatedAt + 60})`);
+    await behind(29);
+    expect(await work()).toBe(true);
+    expect(await counted()).toEqual({ gone: 0, stale: 0 });
+    await behind(31);
+    expect(await work()).toBe(true);
+    expect(await counted()).toEqual({ gone: 0, stale: 1 });
+    await behind(781);
+    expect(await work()).toBe(true);
+    expect(await counted()).toEqual({ gone: 1, stale: 1 });
   });
 
   test('leaves out what stands in a database that is gone, or does not answer, and comes soon all the same', async () => {
