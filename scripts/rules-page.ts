@@ -1,5 +1,5 @@
 /** The tables of docs/rules.md, made from the tables of the code: a page can't be out of step with what it tells of. */
-import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
+import { type FactDescription, factDescriptions } from '../src/scoring/fact-descriptions.ts';
 import { absentWhere, type FactName, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
 import { functions } from '../src/scoring/functions.ts';
 
@@ -21,6 +21,12 @@ function table(headings: readonly string[], rows: readonly (readonly string[])[]
   return [line(headings), `|${' --- |'.repeat(headings.length)}`, ...rows.map(line)].join('\n');
 }
 
+/** By what a fact is refreshed, and how old it can get. */
+function ageOf({ webhooks, otherwise }: FactDescription): string {
+  const announced = webhooks.length === 0 ? [] : [`seconds (${webhooks.map(code).join(', ')})`];
+  return [...announced, ...(otherwise === undefined ? [] : [otherwise])].join('; ') || 'never changes';
+}
+
 function factTable(group: string): string {
   const isWanted = factGroups[group];
   if (isWanted === undefined) throw new Error(`there is no group of facts ${group}`);
@@ -28,7 +34,8 @@ function factTable(group: string): string {
   const hasUnits = names.some(name => factDescriptions[name].unit !== undefined);
   const canBeAbsent = names.some(isOptionalFact);
   const rows = names.map(name => {
-    const { meaning, unit = '', sources } = factDescriptions[name];
+    const description = factDescriptions[name];
+    const { meaning, unit = '', sources } = description;
     const absent = isOptionalFact(name) ? absentWhere[name] : 'never';
     return [
       code(name),
@@ -36,10 +43,18 @@ function factTable(group: string): string {
       ...(hasUnits ? [unit] : []),
       sources.map(code).join(', '),
       ...(canBeAbsent ? [absent] : []),
+      ageOf(description),
     ];
   });
   return table(
-    ['Fact', 'Meaning', ...(hasUnits ? ['Unit'] : []), 'On GitHub', ...(canBeAbsent ? ['Absent where'] : [])],
+    [
+      'Fact',
+      'Meaning',
+      ...(hasUnits ? ['Unit'] : []),
+      'On GitHub',
+      ...(canBeAbsent ? ['Absent where'] : []),
+      'How old at most',
+    ],
     rows,
   );
 }

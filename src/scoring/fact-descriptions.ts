@@ -8,84 +8,173 @@ export interface FactDescription {
   unit?: string;
   /** Fields of GitHub's `PullRequest`, in GraphQL. */
   sources: readonly string[];
+  /** Events of GitHub's that announce its changes. */
+  webhooks: readonly string[];
+  /** How old it can get by changes that no webhook announces; without these, and without webhooks, it never changes. */
+  otherwise?: string;
 }
 
 const people = 'people';
 const unixTime = 'Unix seconds';
 const hours = 'hours, with fractions';
 
+const pullRequest = ['pull_request'];
+/** Deleting the last comment of a review without a text deletes the review. */
+const review = ['pull_request_review', 'pull_request_review_comment'];
+const discussion = [...review, 'pull_request_review_thread', 'issue_comment'];
+
+/** Only the sweep finds it: src/database/sync-requests.ts. */
+const aDayIf = (change: string) => `a day if ${change}`;
+const diff = { webhooks: pullRequest, otherwise: aDayIf('its base branch took over some of its commits') };
+const authorIsGone = "the author's account is gone";
+
 export const factDescriptions: { readonly [Name in FactName]: FactDescription } = {
-  number: { meaning: 'Its number within the repository.', unit: 'none', sources: ['number'] },
-  additions: { meaning: 'Lines added.', unit: 'lines', sources: ['additions'] },
-  deletions: { meaning: 'Lines removed.', unit: 'lines', sources: ['deletions'] },
-  size: { meaning: 'Lines added and removed together.', unit: 'lines', sources: ['additions', 'deletions'] },
-  changed_files: { meaning: 'Files changed, all of them.', unit: 'files', sources: ['changedFiles'] },
-  commits: { meaning: 'Its commits.', unit: 'commits', sources: ['commits.totalCount'] },
+  number: { meaning: 'Its number within the repository.', unit: 'none', sources: ['number'], webhooks: [] },
+  additions: { meaning: 'Lines added.', unit: 'lines', sources: ['additions'], ...diff },
+  deletions: { meaning: 'Lines removed.', unit: 'lines', sources: ['deletions'], ...diff },
+  size: { meaning: 'Lines added and removed together.', unit: 'lines', sources: ['additions', 'deletions'], ...diff },
+  changed_files: { meaning: 'Files changed, all of them.', unit: 'files', sources: ['changedFiles'], ...diff },
+  commits: { meaning: 'Its commits.', unit: 'commits', sources: ['commits.totalCount'], ...diff },
   comments: {
     meaning: 'Comments in the conversation; remarks on lines of code are not among them.',
     unit: 'comments',
     sources: ['comments.totalCount'],
+    webhooks: ['issue_comment'],
   },
   reviews: {
     meaning: 'Reviews submitted by anyone but the author.',
     unit: 'reviews',
     sources: ['reviews.totalCount', 'reviews.nodes.author'],
+    webhooks: review,
+    otherwise: aDayIf(authorIsGone),
   },
   approvals: {
     meaning: 'People whose latest verdict is an approval.',
     unit: people,
     sources: ['latestOpinionatedReviews.nodes.state'],
+    webhooks: ['pull_request_review'],
+    otherwise: aDayIf("a reviewer's account is gone"),
   },
   changes_requested: {
     meaning: 'People whose latest verdict asks for changes.',
     unit: people,
     sources: ['latestOpinionatedReviews.nodes.state'],
+    webhooks: ['pull_request_review'],
+    otherwise: aDayIf("a reviewer's account is gone"),
   },
   linked_issues: {
     meaning: 'Issues that it closes when it is merged.',
     unit: 'issues',
     sources: ['closingIssuesReferences.totalCount'],
+    webhooks: pullRequest,
+    otherwise: aDayIf('an issue was linked by hand, moved or deleted'),
   },
-  created_at: { meaning: 'When it was opened.', unit: unixTime, sources: ['createdAt'] },
-  updated_at: { meaning: 'When GitHub last saw it change.', unit: unixTime, sources: ['updatedAt'] },
-  merged_at: { meaning: 'When it was merged.', unit: unixTime, sources: ['mergedAt'] },
-  closed_at: { meaning: 'When it was closed; being merged closes it.', unit: unixTime, sources: ['closedAt'] },
+  created_at: { meaning: 'When it was opened.', unit: unixTime, sources: ['createdAt'], webhooks: [] },
+  updated_at: {
+    meaning: 'When GitHub last saw it change.',
+    unit: unixTime,
+    sources: ['updatedAt'],
+    webhooks: [...pullRequest, ...discussion],
+    otherwise: 'until the next comparison if anything else moved it',
+  },
+  merged_at: { meaning: 'When it was merged.', unit: unixTime, sources: ['mergedAt'], webhooks: pullRequest },
+  closed_at: {
+    meaning: 'When it was closed; being merged closes it.',
+    unit: unixTime,
+    sources: ['closedAt'],
+    webhooks: pullRequest,
+  },
   hours_to_first_review: {
     meaning: 'From its opening to the first review by another.',
     unit: hours,
     sources: ['createdAt', 'reviews.nodes.submittedAt'],
+    webhooks: review,
+    otherwise: aDayIf(authorIsGone),
   },
-  hours_to_merge: { meaning: 'From its opening to its merging.', unit: hours, sources: ['createdAt', 'mergedAt'] },
-  hours_to_close: { meaning: 'From its opening to its closing.', unit: hours, sources: ['createdAt', 'closedAt'] },
-  title: { meaning: 'Its title.', sources: ['title'] },
-  body: { meaning: 'Its description, in Markdown as written; empty where there is none.', sources: ['body'] },
+  hours_to_merge: {
+    meaning: 'From its opening to its merging.',
+    unit: hours,
+    sources: ['createdAt', 'mergedAt'],
+    webhooks: pullRequest,
+  },
+  hours_to_close: {
+    meaning: 'From its opening to its closing.',
+    unit: hours,
+    sources: ['createdAt', 'closedAt'],
+    webhooks: pullRequest,
+  },
+  title: { meaning: 'Its title.', sources: ['title'], webhooks: pullRequest },
+  body: {
+    meaning: 'Its description, in Markdown as written; empty where there is none.',
+    sources: ['body'],
+    webhooks: pullRequest,
+  },
   state: {
     meaning: '`"merged"`, else `"closed"`, else `"draft"`, else `"open"`: the first that fits.',
     sources: ['state', 'isDraft'],
+    webhooks: pullRequest,
   },
-  author: { meaning: "Its author's login; `ghost` where the account is gone.", sources: ['author.login'] },
+  author: {
+    meaning: "Its author's login; `ghost` where the account is gone.",
+    sources: ['author.login'],
+    webhooks: [],
+    otherwise: aDayIf('the author was renamed or the account is gone'),
+  },
   author_association: {
     meaning: "The author's standing in the repository: `MEMBER`, `OWNER`, `COLLABORATOR`, `CONTRIBUTOR` and the like.",
     sources: ['authorAssociation'],
+    webhooks: [],
+    otherwise: aDayIf('the author joined, left or got another role'),
   },
-  base: { meaning: 'The branch that it goes into.', sources: ['baseRefName'] },
-  head: { meaning: 'The branch that it comes from.', sources: ['headRefName'] },
+  base: {
+    meaning: 'The branch that it goes into.',
+    sources: ['baseRefName'],
+    webhooks: pullRequest,
+    otherwise: aDayIf('the branch was renamed'),
+  },
+  head: {
+    meaning: 'The branch that it comes from.',
+    sources: ['headRefName'],
+    webhooks: [],
+    otherwise: aDayIf('the branch was renamed'),
+  },
   repository: {
     meaning: 'Its repository, as `owner/name`.',
     sources: ['repository.owner.login', 'repository.name'],
+    webhooks: ['repository', 'organization'],
   },
-  milestone: { meaning: "Its milestone's title.", sources: ['milestone.title'] },
+  milestone: {
+    meaning: "Its milestone's title.",
+    sources: ['milestone.title'],
+    webhooks: [...pullRequest, 'milestone'],
+  },
   draft: {
     meaning: 'Whether it is marked as a draft. A draft that was closed still is, though its `state` is `"closed"`.',
     sources: ['isDraft'],
+    webhooks: pullRequest,
   },
-  merged: { meaning: 'Whether it is merged.', sources: ['state'] },
-  from_fork: { meaning: 'Whether it comes from another repository.', sources: ['isCrossRepository'] },
-  author_is_bot: { meaning: 'Whether its author is an app.', sources: ['author.__typename'] },
-  labels: { meaning: 'The names of its labels, the first 100.', sources: ['labels.nodes.name'] },
-  assignees: { meaning: 'The logins of its assignees, the first 20.', sources: ['assignees.nodes.login'] },
+  merged: { meaning: 'Whether it is merged.', sources: ['state'], webhooks: pullRequest },
+  from_fork: { meaning: 'Whether it comes from another repository.', sources: ['isCrossRepository'], webhooks: [] },
+  author_is_bot: {
+    meaning: 'Whether its author is an app.',
+    sources: ['author.__typename'],
+    webhooks: [],
+    otherwise: aDayIf(authorIsGone),
+  },
+  labels: {
+    meaning: 'The names of its labels, the first 100.',
+    sources: ['labels.nodes.name'],
+    webhooks: [...pullRequest, 'label'],
+  },
+  assignees: {
+    meaning: 'The logins of its assignees, the first 20.',
+    sources: ['assignees.nodes.login'],
+    webhooks: pullRequest,
+    otherwise: aDayIf('a person was renamed or the account is gone'),
+  },
   files: {
     meaning: 'The paths of the changed files, the first 100. `changed_files` counts them all.',
     sources: ['files.nodes.path'],
+    ...diff,
   },
 };

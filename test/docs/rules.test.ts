@@ -10,6 +10,7 @@ import {
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { renderRulesPage } from '../../scripts/rules-page.ts';
+import { maxRefetchesPerHour } from '../../src/database/sync-requests.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request.ts';
 import { compileExpression } from '../../src/scoring/compile.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
@@ -22,6 +23,7 @@ import { parseRulesFile } from '../../src/scoring/rules-file.ts';
 import { ruleLimits } from '../../src/scoring/ruleset.ts';
 import { expressionLimits } from '../../src/scoring/tokens.ts';
 import { fileLimits } from '../../src/scoring/yaml-reader.ts';
+import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { githubSchema } from '../support/github/schema.ts';
 
 const page = readFileSync('docs/rules.md', 'utf8');
@@ -114,6 +116,17 @@ test('the limits are those of the code', () => {
     number(patternLimits.size),
     number(fileLimits.characters),
   ]);
+});
+
+test('facts are refreshed by the webhooks that are subscribed to, and each of these refreshes one', () => {
+  const named = new Set(Object.values(factDescriptions).flatMap(({ webhooks }) => webhooks));
+  expect(sorted(named)).toEqual(sorted(subscribedEvents.keys()));
+});
+
+test('the pace of the sweep is that of the code', () => {
+  const pace = maxRefetchesPerHour.toLocaleString('en');
+  expect(page).toContain(`about ${pace} pull\n  requests an hour`);
+  expect(page).toContain(`number divided by ${pace}, in hours`);
 });
 
 test('links lead somewhere', () => {
