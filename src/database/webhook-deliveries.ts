@@ -185,7 +185,7 @@ export async function forgetOldDeliveries(executor: Executor): Promise<void> {
       with old as materialized (
         select oldest.* from organisations cross join lateral (
           select organisation_id, guid from webhook_deliveries
-          where organisation_id = organisations.id and state = 'applied' and received_at < now() - interval '30 days'
+          where organisation_id = organisations.id and state <> 'pending' and received_at < now() - interval '30 days'
           order by received_at limit ${forgottenAtOnce} for update skip locked
         ) as oldest limit ${forgottenAtOnce}
       )

@@ -204,11 +204,12 @@ async function acceptAnswers(
   await awaitGithub(database.executor, organisation.id, waits);
   await endSyncRequests(database.executor, organisation.id, stale, 'applied');
   await endSyncRequests(database.executor, organisation.id, gone, 'gone');
-  counters.gone += gone.length;
   counters.stale += stale.length;
   for (const { nodeId, age, minSourceUpdatedAt } of gone) {
-    // Those that no webhook speaks of are deleted, or out of reach: nothing was expected of them.
-    log[minSourceUpdatedAt === null ? 'debug' : 'warn'](
+    // A stored one that the sweep finds gone was deleted, or is out of reach: nothing was expected of it.
+    if (minSourceUpdatedAt === null) continue;
+    counters.gone += 1;
+    log.warn(
       { organisation: organisation.login, nodeId, seconds: Math.round(age) },
       'GitHub does not show a pull request that its webhook was about: taken for gone',
     );

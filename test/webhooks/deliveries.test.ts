@@ -429,7 +429,7 @@ test('deliveries are forgotten after a month, however many there are, some at a 
   await executor.execute(sql`
     insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket, received_at)
     select ${organisation?.id}::uuid, 'guid-' || number_of, 'pull_request', 'edited',
-      case when number_of <= 3 then 'pending' else 'applied' end, 0,
+      case when number_of <= 3 then 'pending' when number_of <= 9 then 'gone' else 'applied' end, 0,
       now() - case when number_of <= 12003 then interval '31 days' else interval '29 days' end
     from generate_series(1, 12008) as number_of`);
   await executor.execute(sql`
