@@ -215,20 +215,13 @@ function compareScoreChanges({ rows, changes }: Stored): string[] {
 }
 
 function compareMembers(stored: Stored, organisation: ModelOrganisation, stage: Stage): string[] {
-  const { github, members: everybody, notices } = organisation;
+  const { github, members: everybody } = organisation;
   const differences = stored.members
     .filter(({ githubId }) => !everybody.has(githubId))
     .map(({ login }) => `${login} is stored as a member, and never was one`);
-  const now = stored.members.filter(({ leftAt }) => leftAt === null);
-  for (const { id, login } of everybody.values()) {
-    const isMemberHere = now.some(({ githubId }) => githubId === id);
-    if (notices.isTold(`member ${id}`) && isMemberHere !== github.members.has(id)) {
-      differences.push(
-        `${login} is ${isMemberHere ? 'a member' : 'no member'} here, and the opposite was acknowledged`,
-      );
-    }
-  }
+  // Webhooks only ask for a reading of the member list.
   if (stage !== 'imported') return differences;
+  const now = stored.members.filter(({ leftAt }) => leftAt === null);
   for (const { githubId, login } of now) {
     if (!github.members.has(githubId)) differences.push(`${login} is stored as a member, and has left`);
   }

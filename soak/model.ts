@@ -140,7 +140,7 @@ export function createModel(organisations: ModelOrganisation[]): Model {
       for (const { github, logins, members, notices } of organisations) {
         logins.add(github.login);
         for (const [id, account] of github.members) members.set(id, account);
-        notices.record(members.keys(), repositories);
+        notices.record(repositories);
       }
       for (const { id, fullName } of repositories) {
         const names = repositoryNames.get(id) ?? new Set();

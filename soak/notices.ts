@@ -3,26 +3,22 @@ import type { Organisation } from '../test/support/github/organisation.ts';
 import type { Repository } from '../test/support/github/repository.ts';
 
 /** What a small webhook is about. */
-type Subject = `member ${number}` | `repository ${number}`;
+type Subject = `repository ${number}`;
 
-/** How it says that is: the action by which someone came or left, a repository's `owner/name`. */
+/** How it says that is: a repository's `owner/name`. */
 interface Notice {
   subject: Subject;
   state: string;
 }
 
 /**
- * What small webhooks tell one organisation: who came or left, and what a repository is called. The service takes it
- * over as it comes, also when it comes late; what it reads on GitHub later is the truth. So what was told last must be
- * known for as long as it has been so on GitHub without a break.
+ * What small webhooks tell one organisation: what a repository is called. The service takes it over as it comes, also
+ * when it comes late; what it reads on GitHub later is the truth. So what was told last must be known for as long as it
+ * has been so on GitHub without a break.
  */
 export interface Notices {
-  /**
-   * After anything happened on GitHub: what was told of anything that is otherwise now counts no longer.
-   *
-   * @param people everybody who has ever been a member, by GitHub id
-   */
-  record(people: Iterable<number>, repositories: Iterable<Repository>): void;
+  /** After anything happened on GitHub: what was told of anything that is otherwise now counts no longer. */
+  record(repositories: Iterable<Repository>): void;
   /** @param acknowledged false where nobody knows whether it was taken over */
   take(event: WebhookEvent, acknowledged: boolean): void;
   /** How it is on GitHub was told, and must be known here. */
@@ -43,8 +39,7 @@ export function createNotices(organisation: Organisation): Notices {
   }
 
   return {
-    record(people, repositories) {
-      for (const id of people) see(`member ${id}`, organisation.members.has(id) ? 'member_added' : 'member_removed');
+    record(repositories) {
       for (const { id, fullName, organisation: owner } of repositories) {
         see(`repository ${id}`, owner === organisation ? fullName : none);
       }
@@ -61,13 +56,7 @@ export function createNotices(organisation: Organisation): Notices {
 }
 
 function noticeOf({ event, action = '', payload }: WebhookEvent): Notice | undefined {
-  const { membership, repository } = payload as {
-    membership?: { user: { id: number } };
-    repository?: { id: number; full_name: string };
-  };
-  if (event === 'organization' && membership !== undefined) {
-    return { subject: `member ${membership.user.id}`, state: action };
-  }
+  const { repository } = payload as { repository?: { id: number; full_name: string } };
   if (event === 'repository' && repository !== undefined && /^(renamed|transferred)$/.test(action)) {
     return { subject: `repository ${repository.id}`, state: repository.full_name };
   }

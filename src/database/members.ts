@@ -1,7 +1,6 @@
 import { and, eq, inArray, lte, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
-import { drawTicket } from './pull-requests.ts';
 import { members } from './schema.ts';
 
 export type Member = typeof members.$inferSelect;
@@ -73,47 +72,6 @@ export async function saveProfile(
     .where(
       and(eq(members.organisationId, organisationId), eq(members.githubId, githubId), lte(members.fetchTicket, ticket)),
     );
-}
-
-/**
- * Takes over what a webhook tells, in the transaction that records it: someone came, or left. Who left is recorded also
- * where they were not known: a fetch that began before might still find them a member. Webhooks tell no name; the login
- * stands for it until one is known.
- */
-export async function saveMembership(
-  executor: Executor,
-  organisationId: string,
-  profile: Omit<MemberProfile, 'name'>,
-  change: 'came' | 'left',
-): Promise<void> {
-  // Before the ticket is drawn: what is saved while this waits may have a later one, and say nothing of membership.
-  await executor
-    .select({ id: members.id })
-    .from(members)
-    .where(and(eq(members.organisationId, organisationId), eq(members.githubId, profile.githubId)))
-    .for('no key update');
-  const ticket = await drawTicket(executor);
-  await executor
-    .insert(members)
-    .values({
-      organisationId,
-      id: newId(),
-      ...profile,
-      name: profile.login,
-      leftAt: change === 'left' ? sql`now()` : null,
-      fetchTicket: ticket,
-    })
-    .onConflictDoUpdate({
-      target: [members.organisationId, members.githubId],
-      set: {
-        login: sql`excluded.login`,
-        name: sql`case when ${members.name} = ${members.login} then excluded.login else ${members.name} end`,
-        photoUrl: sql`excluded.photo_url`,
-        leftAt: change === 'left' ? sql`coalesce(${members.leftAt}, now())` : null,
-        fetchTicket: ticket,
-      },
-      setWhere: isBehind,
-    });
 }
 
 /** Those of them that are known, also if they have left, by GitHub id. */

@@ -1,9 +1,7 @@
 import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { saveProfile } from '../../src/database/members.ts';
-import { drawTicket } from '../../src/database/pull-requests.ts';
-import { members, repositories } from '../../src/database/schema.ts';
+import { repositories } from '../../src/database/schema.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
@@ -15,7 +13,7 @@ import {
   compare,
   fetchedSync,
   type Home,
-  lockWaits,
+  memberLogins,
   newHome,
   rule,
   scoreHistory,
@@ -110,14 +108,7 @@ describe('what an older fetch found', () => {
   });
 });
 
-/** Those who have not left, by login. */
-async function memberLogins({ organisation }: Home): Promise<string[]> {
-  const rows = await world.service.database.executor
-    .select()
-    .from(members)
-    .where(eq(members.organisationId, organisation.id));
-  return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
-}
+const logins = (home: Home) => memberLogins(world.service, home);
 
 async function repositoryNames({ organisation, acme }: Home): Promise<string[]> {
   const rows = await world.service.database.executor
@@ -152,7 +143,7 @@ describe('a name that changed after a fetch began', () => {
     else await sync(world.service, home, other);
     expect(await early.save()).toBe(way === 'a comparison' ? 'outdated' : 'saved');
     expect(await repositoryNames(home)).toEqual(['site']);
-    if (way === 'another fetch') expect(await memberLogins(home)).toEqual([author.login]);
+    if (way === 'another fetch') expect(await logins(home)).toEqual([author.login]);
   });
 
   test('is the one that scores of that fetch go by', async () => {
@@ -207,72 +198,61 @@ describe('someone who left after a fetch began', () => {
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const early = await fetchedSync(world.service, home, pullRequest);
-    await deliver(home.acme.leave(authorOf(home)));
-    expect(await early.save()).toBe('saved');
-    expect(await memberLogins(home)).toEqual([]);
-  });
-
-  test('has left also where, while the webhook waits, a later fetch is saved that says nothing of membership', async () => {
-    const home = await newHome(world);
-    const author = authorOf(home);
+    home.acme.leave(authorOf(home));
     await syncMembers(world.service, home.organisation);
-    const { database } = world.service;
-    let delivering: Promise<void> | undefined;
-    await database.transaction(async executor => {
-      await executor.select().from(members).where(eq(members.githubId, author.id)).for('update');
-      delivering ??= deliver(home.acme.leave(author));
-      await expect.poll(() => lockWaits(world.service)).toBe(1);
-      const profile = { githubId: author.id, login: author.login, name: 'Another name', photoUrl: author.avatarUrl };
-      await saveProfile(executor, home.organisation.id, await drawTicket(executor), profile);
-    });
-    await delivering;
-    expect(await memberLogins(home)).toEqual([]);
+    expect(await early.save()).toBe('saved');
+    expect(await logins(home)).toEqual([]);
   });
 
-  test('is no member also where the service first hears of them by that', async () => {
+  test('and whom the service first hears of by it has left with the next list, and what it found stays', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const early = await fetchedSync(world.service, home, pullRequest);
-    await deliver(home.acme.leave(authorOf(home)));
-    expect(await memberLogins(home)).toEqual([]);
+    home.acme.leave(authorOf(home));
     expect(await early.save()).toBe('saved');
-    expect(await memberLogins(home)).toEqual([]);
-  });
-
-  test('is no member, and someone who came is one, whatever a list of members says that was begun before', async () => {
-    const home = await newHome(world);
-    const comer = world.github.account(`comer-${home.acme.login}`);
-    const leaver = home.acme.member(`leaver-${home.acme.login}`);
-    for (let index = 0; index < 100; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
     await syncMembers(world.service, home.organisation);
-    const secondPage = createLatch();
-    world.github.fault(
-      { kind: 'hold', until: secondPage.released },
-      { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
-    );
-    const before = world.github.count('Members');
-    const listing = syncMembers(world.service, home.organisation);
-    await expect.poll(() => world.github.count('Members'), { interval: 5 }).toBe(before + 2);
-    // The second page is on its way: it has no more those whom the first one should have had.
-    await deliver(home.acme.leave(leaver));
-    await deliver(home.acme.join(comer));
-    secondPage.release();
-    await listing;
-    const logins = await memberLogins(home);
-    expect(logins).not.toContain(leaver.login);
-    expect(logins).toContain(comer.login);
-    expect(logins).toHaveLength(102);
+    expect(await logins(home)).toEqual([]);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(1);
   });
 
-  test('is a member again by a fetch that began after the return', async () => {
+  test('is a member again by a fetch that began after the return, with the same profile as before', async () => {
     const home = await newHome(world);
     const author = authorOf(home);
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await deliver(home.acme.leave(author));
+    await syncMembers(world.service, home.organisation);
+    home.acme.leave(author);
+    await syncMembers(world.service, home.organisation);
+    expect(await logins(home)).toEqual([]);
     home.acme.join(author);
     await sync(world.service, home, pullRequest);
-    expect(await memberLogins(home)).toEqual([author.login]);
+    expect(await logins(home)).toEqual([author.login]);
   });
+});
+
+test('a list of members that was begun before another one, and ends after it, undoes nothing', async () => {
+  const home = await newHome(world);
+  const comer = world.github.account(`comer-${home.acme.login}`);
+  const leaver = home.acme.member(`leaver-${home.acme.login}`);
+  for (let index = 0; index < 100; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
+  await syncMembers(world.service, home.organisation);
+  const secondPage = createLatch();
+  world.github.fault(
+    { kind: 'hold', until: secondPage.released },
+    { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
+  );
+  const before = world.github.count('Members');
+  const early = syncMembers(world.service, home.organisation);
+  await expect.poll(() => world.github.count('Members'), { interval: 5 }).toBe(before + 2);
+  // Its second page is on its way: it no longer has those whom the first one should have had.
+  home.acme.leave(leaver);
+  home.acme.join(comer);
+  await syncMembers(world.service, home.organisation);
+  secondPage.release();
+  expect(await early).toMatchObject({ left: 0 });
+  const known = await logins(home);
+  expect(known).not.toContain(leaver.login);
+  expect(known).toContain(comer.login);
+  expect(known).toHaveLength(102);
 });
 
 test('in whatever order fetches end, the rows are wholly what the latest of them found', async () => {
@@ -298,7 +278,7 @@ test('in whatever order fetches end, the rows are wholly what the latest of them
         expect(await storedFacts(home, pullRequest)).toEqual(snapshot(pullRequest));
         expect(await storedPullRequests(world.service, home)).toHaveLength(1);
         expect(await repositoryNames(home)).toEqual(['turn-3']);
-        expect(await memberLogins(home)).toEqual([author.login]);
+        expect(await logins(home)).toEqual([author.login]);
       },
     ),
     { numRuns: 12 },

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, sql } from 'drizzle-orm';
 import { expect, onTestFinished } from 'vitest';
 import { applyRuleset } from '../../src/database/rules.ts';
-import { organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
+import { members, organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type SyncOutcome, syncPullRequests } from '../../src/sync/pull-requests.ts';
@@ -70,6 +70,12 @@ export async function fetchOf(deps: Deps, home: Home, wanted: readonly PullReque
   );
   const found = [...results.values()].flatMap(result => (result.status === 'found' ? [result.pullRequest] : []));
   return { results, pullRequests: found };
+}
+
+/** Of those who have not left. */
+export async function memberLogins({ database }: Deps, { organisation }: Home): Promise<string[]> {
+  const rows = await database.executor.select().from(members).where(eq(members.organisationId, organisation.id));
+  return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
 }
 
 /** Those that wait for the sync loop, by GitHub id. */

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
-import { organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
+import { members, organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
 import { forgetOldDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import type { MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
+import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { type Scene, startScene } from '../support/scene.ts';
@@ -33,8 +33,6 @@ async function titles(token = scene.token) {
   const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests?per_page=100', token);
   return body.data.map(({ title }) => title);
 }
-const members = async () =>
-  (await scene.client.get<{ data: MemberBody[] }>('/2025-04/members', scene.token)).body.data.map(({ name }) => name);
 async function states() {
   const { rows } = await scene.service.database.executor.execute<{ state: string }>(
     sql`select state from webhook_deliveries order by received_at`,
@@ -361,35 +359,28 @@ describe('an organisation', () => {
   });
 });
 
-describe('members', () => {
-  test('come and go as GitHub tells, under their name once it is known', async () => {
-    const { service, acme, github } = scene;
-    const grace = github.account('grace', { name: 'Grace Hopper' });
-    const joined = acme.join(grace);
-    expect(await post(service, joined ?? { event: 'none' })).toMatchObject(taken);
-    expect(await members()).toContain('grace');
-    scene.web.addPullRequest({ author: grace });
-    await scene.import();
-    expect(await members()).toContain('Grace Hopper');
-
-    const left = acme.leave(grace);
-    const guid = randomUUID();
-    expect(await post(service, left ?? { event: 'none' }, { guid })).toMatchObject(taken);
-    expect(await members()).not.toContain('Grace Hopper');
-    const again = acme.join(grace);
-    expect(await post(service, again ?? { event: 'none' })).toMatchObject(taken);
-    expect(await members()).toContain('Grace Hopper');
-    // The same departure, told again after the return.
-    expect(await post(service, left ?? { event: 'none' }, { guid })).toMatchObject(appliedBefore);
-    expect(await members()).toContain('Grace Hopper');
-  });
-
-  test('that were never known may go', async () => {
-    const { service, acme, github } = scene;
-    const stranger = github.account('stranger');
-    acme.join(stranger);
-    expect(await post(service, acme.leave(stranger) ?? { event: 'none' })).toMatchObject(taken);
-    expect(await members()).not.toContain('stranger');
+describe('someone who came or left', () => {
+  test('makes the organisation due for a comparison, once, and is not taken from the payload', async () => {
+    const { service, github } = scene;
+    const epsilon = github.organisation('epsilon');
+    const { organisation } = await createTenant(service, { login: 'epsilon', githubId: epsilon.id });
+    const { executor } = service.database;
+    const later = { reconcileDueAt: new Date(Date.now() + 3_600_000) };
+    const put = () => executor.update(organisations).set(later).where(eq(organisations.id, organisation.id));
+    const grace = github.account('grace');
+    for (const event of [epsilon.join(grace), epsilon.leave(grace)]) {
+      if (event === undefined) throw new Error('no event');
+      await put();
+      const guid = randomUUID();
+      expect(await post(service, event, { guid })).toMatchObject(taken);
+      const { reconcileDueAt } = await getOrganisation(executor, organisation.id);
+      expect(reconcileDueAt.getTime()).toBeLessThanOrEqual(Date.now() + 1_000);
+      await put();
+      expect(await post(service, event, { guid })).toMatchObject(appliedBefore);
+      expect(await getOrganisation(executor, organisation.id)).toMatchObject(later);
+    }
+    const known = await executor.select().from(members).where(eq(members.organisationId, organisation.id));
+    expect(known).toEqual([]);
   });
 });
 
