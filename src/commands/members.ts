@@ -1,14 +1,14 @@
 import type { Command } from 'commander';
 import { syncMembers } from '../sync/members.ts';
 import { answering, type Context, requireGithub, requireOrganisation, withDeps } from './context.ts';
-import { counted } from './numbers.ts';
+import { counted, number } from './numbers.ts';
 
 export function memberCommands(program: Command, context: Context): void {
   program
     .command('members')
     .description("the organisation's members")
     .command('sync')
-    .description("take over GitHub's list of members")
+    .description("read GitHub's list of members now")
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText('after', `\nExample:\n  ${context.program} members sync --organisation acme`)
     .action(
@@ -17,11 +17,15 @@ export function memberCommands(program: Command, context: Context): void {
           const organisation = await requireOrganisation(context, deps, login);
           requireGithub(deps);
           const { members, left } = await syncMembers(deps, organisation);
-          return {
-            json: { members, left },
-            text: `${organisation.login} has ${counted(members, 'member')}${left === 0 ? '' : `; ${counted(left, 'has', 'have')} left`}.`,
-          };
+          return { json: { members, left }, text: sentence(organisation.login, members, left) };
         }),
       ),
     );
+}
+
+function sentence(login: string, members: number, left: number | null): string {
+  if (left === null) {
+    return `GitHub shows only the public members of ${login} to this token, ${number(members)}, so nobody was marked as having left. Use the token of a member, or an App.`;
+  }
+  return `${login} has ${counted(members, 'member')}${left === 0 ? '' : `; ${counted(left, 'has', 'have')} left`}.`;
 }

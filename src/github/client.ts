@@ -16,14 +16,14 @@ import {
   repositoriesQuery,
   repositoryQuery,
 } from './organisation.ts';
-import type { OrganisationPage, Page, PageChoice, PullRequestPage, RepositoryPage } from './pages.ts';
+import type { MemberPage, OrganisationPage, Page, PageChoice, PullRequestPage, RepositoryPage } from './pages.ts';
 import {
   type ListedPullRequest,
   pullRequestListQuery,
   pullRequestPageQuery,
   pullRequestsQuery,
 } from './pull-request.ts';
-import { entries, list, Misfit, present } from './reading.ts';
+import { entries, flag, list, Misfit, present } from './reading.ts';
 import {
   answerAt,
   type FetchResult,
@@ -43,6 +43,9 @@ export const mostPullRequests = 50;
 
 /** As many as GitHub takes. */
 export const maxRepositories = 100;
+
+/** As many as GitHub takes. */
+export const maxMembers = 100;
 
 /**
  * GitHub as this service needs it. Each method makes one GraphQL request and settles within the time limit; nothing
@@ -91,12 +94,13 @@ export interface Github {
     name: string,
     signal?: AbortSignal,
   ): Promise<{ organisation: GithubIdentity; repository: GithubRepository | undefined }>;
-  /** A hundred members. @throws not_found where GitHub does not show the organisation. */
+  /** @throws not_found if GitHub does not show the organisation. */
   pageMembers(
     organisation: GithubIdentity,
     after: string | null,
+    pageSize?: number,
     signal?: AbortSignal,
-  ): Promise<OrganisationPage<GithubMember>>;
+  ): Promise<MemberPage>;
   findOrganisation(organisation: OrganisationReference, signal?: AbortSignal): Promise<GithubOrganisation | undefined>;
 }
 
@@ -188,12 +192,15 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       }));
     },
 
-    async pageMembers(organisation, after, signal) {
+    async pageMembers(organisation, after, pageSize = maxMembers, signal) {
       const subject = `the members of ${organisation.login}`;
-      const { answer, repliedAt } = await askOrganisation(membersQuery, { after }, { organisation, subject, signal });
+      const variables = { first: pageSize, after };
+      const { answer, repliedAt } = await askOrganisation(membersQuery, variables, { organisation, subject, signal });
       return read(subject, () => ({
         organisation: readIdentity(answer),
         repliedAt,
+        // An App is never a member, and sees them all.
+        isPublicOnly: config.app === undefined && !flag(answer, 'viewerIsAMember'),
         items: list(answer, 'membersWithRole.nodes').map(readMember),
         ...readPageInfo(answer, 'membersWithRole', after),
       }));

@@ -77,12 +77,13 @@ query Repository($id: ID!, $name: String!) {
 ${repositoryFragment}`;
 
 export const membersQuery = `
-query Members($id: ID!, $after: String) {
+query Members($id: ID!, $first: Int!, $after: String) {
   ${rateLimit}
   node(id: $id) {
     ... on Organization {
       ${identity}
-      membersWithRole(first: 100, after: $after) {
+      viewerIsAMember
+      membersWithRole(first: $first, after: $after) {
         totalCount
         ${pageInfo}
         nodes { databaseId login name avatarUrl }

@@ -1,6 +1,6 @@
 import type { ServiceError } from '../errors.ts';
 import type { GithubError } from './errors.ts';
-import type { GithubIdentity, ListedRepository } from './organisation.ts';
+import type { GithubIdentity, GithubMember, ListedRepository } from './organisation.ts';
 import type { FetchedPullRequest } from './pull-request.ts';
 
 export interface Page<Item> {
@@ -33,4 +33,9 @@ export interface RepositoryPage extends OrganisationPage<ListedRepository> {
 export interface PullRequestPage extends Page<FetchedPullRequest> {
   /** Entries that did not come whole. The node id is absent if not even that came. */
   failed: { nodeId: string | undefined; error: ServiceError }[];
+}
+
+export interface MemberPage extends OrganisationPage<GithubMember> {
+  /** GitHub hides the other members from the token, whose owner is not one of them. */
+  isPublicOnly: boolean;
 }

@@ -138,7 +138,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     await replica.github.pageMembers(identity, null).catch(() => undefined);
     github.fault({ kind: 'reply', status: 500 });
     await replica.github.pageMembers(identity, null).catch(() => undefined);
-    await replica.github.pageMembers(identity, null, AbortSignal.abort()).catch(() => undefined);
+    await replica.github.pageMembers(identity, null, 100, AbortSignal.abort()).catch(() => undefined);
     expect(await scrape(replica)).toMatchObject({
       'pullscore_github_requests_total{operation="Organisation",outcome="ok"}': 2,
       'pullscore_github_requests_total{operation="Members",outcome="ok"}': 1,

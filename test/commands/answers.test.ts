@@ -348,6 +348,17 @@ test('an import names the repositories that failed, and fails itself', async () 
   expect(await runJson(environment, 'import', ...acme())).toMatchObject({ repositories: 1, seen: 1 });
 });
 
+test('members of whom GitHub hides some do not leave, and it is said why', async () => {
+  onTestFinished(() => void Object.assign(github.grants, { viewerIsMember: true }));
+  github.grants.viewerIsMember = false;
+  expect(await runJson(environment, 'members', 'sync', ...acme())).toEqual({ members: 0, left: null });
+  const { code, stdout } = await run(environment, 'members', 'sync', ...acme());
+  expect([code, stdout]).toEqual([
+    0,
+    'GitHub shows only the public members of Acme to this token, 0, so nobody was marked as having left. Use the token of a member, or an App.\n',
+  ]);
+});
+
 test('scores are brought up to date, and then are so', async () => {
   const path = join(folder, 'double.yaml');
   writeFileSync(

@@ -387,6 +387,13 @@ describe('of GitHub it tells', () => {
     ]);
   });
 
+  test('members that it hides', async () => {
+    github.grants.viewerIsMember = false;
+    expect(await complaints()).toContain(
+      'warning members: GitHub shows only its public members: 0. Nobody is marked as having left. → Set GITHUB_TOKEN to the token of a member, or use an App.',
+    );
+  });
+
   test('an organisation that it does not show', async () => {
     await addOrganisation(service.database.executor, { login: 'nobodys', githubId: null, name: '', photoUrl: '' });
     onTestFinished(async () => {

@@ -230,7 +230,8 @@ describe('paging', () => {
       const pageInfo = { hasNextPage: true, endCursor };
       const page = { totalCount: 9, nodes: [], pageInfo };
       const { nodeId: id, id: databaseId, login } = acme;
-      const body = { data: { node: { pullRequests: page, id, databaseId, login, membersWithRole: page } } };
+      const node = { pullRequests: page, id, databaseId, login, membersWithRole: page, viewerIsAMember: true };
+      const body = { data: { node } };
       github.fault({ kind: 'reply', status: 200, body }, { times: 2 });
       const options = { order: 'created', after: 'cursor', pageSize: 50 } as const;
       expect(await errorOf(client.pagePullRequests({ login: 'acme' }, web.nodeId, options))).toMatchObject({
@@ -330,6 +331,17 @@ describe('paging', () => {
     expect(first.items[0]).toEqual({ githubId: dev.id, login: 'dev-0', name: 'Dev', photoUrl: dev.avatarUrl });
     expect(first.items[1]?.name).toBe('dev-2');
     expect(new Set([...first.items, ...second.items].map(each => each.githubId)).size).toBe(129);
+  });
+
+  test('members that a token of somebody else sees are public ones, and said to be so', async () => {
+    const { acme, client, github } = await start();
+    acme.member('hidden');
+    const shown = acme.member('shown');
+    acme.publicMembers.add(shown.id);
+    expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ totalCount: 2, isPublicOnly: false });
+    github.grants.viewerIsMember = false;
+    const page = await client.pageMembers(identityOf(acme), null);
+    expect(page).toMatchObject({ items: [{ githubId: shown.id }], totalCount: 1, isPublicOnly: true });
   });
 
   test('an organisation that GitHub does not show is not found', async () => {

@@ -143,7 +143,8 @@ describe('an App', () => {
     expect(client.configured).toBe(true);
     const calls = Array.from({ length: 5 }, () => client.fetchPullRequests({ login: 'acme' }, [nodeId]));
     for (const results of await Promise.all(calls)) expect(results.get(nodeId)?.status).toBe('found');
-    await client.pageMembers(identityOf(acme), null);
+    // It is not a member, and sees them all.
+    expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ isPublicOnly: false });
     expect(restPaths().filter(path => path.endsWith('/access_tokens'))).toEqual([
       `/app/installations/${acme.installationId}/access_tokens`,
     ]);

@@ -236,8 +236,12 @@ export async function lookAtRights(
       : check(about(name), look, remedyOf(inspection, needed));
   const read = await Promise.all([
     checkReading('members', ['members'], async () => {
-      const { totalCount } = await ask(access, organisation, () => github.pageMembers(shown, null));
-      return ok(`Its members can be read: ${totalCount}.`);
+      const page = await ask(access, organisation, () => github.pageMembers(shown, null));
+      if (!page.isPublicOnly) return ok(`Its members can be read: ${page.totalCount}.`);
+      return warning(
+        `GitHub shows only its public members: ${page.totalCount}. Nobody is marked as having left.`,
+        'Set GITHUB_TOKEN to the token of a member, or use an App.',
+      );
     }),
     checkReading('pull_requests', ['pull_requests', 'issues', 'contents', 'metadata'], () =>
       tryPullRequests(access, shown),
