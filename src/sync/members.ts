@@ -1,6 +1,7 @@
 import { markOthersLeft, saveMembers } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { drawTicket } from '../database/pull-requests.ts';
+import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { maxMembers } from '../github/client.ts';
 import type { GithubMember } from '../github/organisation.ts';
@@ -17,7 +18,8 @@ export interface SyncedMembers {
 }
 
 /**
- * Makes the members those whom GitHub lists now. Nothing changes unless the whole list came, nor for a person of whom something later than the list is known.
+ * Makes the members those whom GitHub lists now, and has the earlier pull requests of those who are new fetched.
+ * Nothing changes unless the whole list came, nor for a person of whom something later than the list is known.
  */
 export async function syncMembers(deps: Deps, unidentified: Organisation): Promise<SyncedMembers> {
   const organisation = await identifyOrganisation(deps, unidentified);
@@ -42,6 +44,8 @@ export async function syncMembers(deps: Deps, unidentified: Organisation): Promi
     await saveMembers(executor, organisation.id, ticket, listed);
     const githubIds = listed.map(({ githubId }) => githubId);
     const left = isPublicOnly ? null : await markOthersLeft(executor, organisation.id, ticket, githubIds);
+    // Of all members, not only of those who are new: a fetch that was being saved meanwhile may have left some behind.
+    await requestUntrackedOfMembers(executor, organisation.id);
     return { members: listed.length, left };
   });
 }

@@ -11,6 +11,7 @@ import { lockRulesetVersion, type Organisation } from '../database/organisations
 import { drawTicket } from '../database/pull-requests.ts';
 import { saveRepositories } from '../database/repositories.ts';
 import { settleSyncRequests } from '../database/sync-requests.ts';
+import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { factsOf } from '../scoring/facts.ts';
@@ -25,7 +26,7 @@ export type SyncOutcome =
   | 'outdated'
   /** It was deleted here and has not changed on GitHub since. */
   | 'deleted'
-  /** Its author is no member, or its repository another owner's. */
+  /** Its author is not a member, or its repository belongs to another owner. */
   | 'untracked';
 
 export interface Synced<Reply> {
@@ -91,7 +92,7 @@ function save(
       return returns;
     });
 
-    const authorIds = await saveAuthors(executor, organisation.id, ticket, current);
+    const { ids: authorIds, joined } = await saveAuthors(executor, organisation.id, ticket, current);
     const tracked = current.flatMap(pullRequest => {
       const { githubId, authorGithubId } = pullRequest;
       // A pull request that is stored stays, also when its author has left or their account is gone.
@@ -140,6 +141,20 @@ function save(
       [...saved].filter(githubId => tombstones.has(githubId)),
     );
     for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
+    await forgetUntracked(
+      executor,
+      organisation.id,
+      [...saved].filter(githubId => !known.has(githubId)),
+    );
+    const isTracked = new Set(tracked.map(({ pullRequest }) => pullRequest.githubId));
+    await rememberUntracked(
+      executor,
+      organisation.id,
+      current.flatMap(({ githubId, nodeId, authorGithubId }) =>
+        authorGithubId === null || isTracked.has(githubId) ? [] : [{ githubId, nodeId, authorGithubId }],
+      ),
+    );
+    await requestUntrackedOfMembers(executor, organisation.id, joined);
     return outcomes;
   });
 }
@@ -159,14 +174,14 @@ const belongsTo = (owner: FetchedPullRequest['repositoryOwner'], organisation: O
 /**
  * Makes members of the authors whom GitHub marks as such, and follows their renames.
  *
- * @returns the ids of authors who are members, by GitHub id
+ * @returns the ids of authors who are members, by GitHub id; and the GitHub ids of those who were not members before
  */
 async function saveAuthors(
   executor: Executor,
   organisationId: string,
   ticket: number,
   fetched: readonly FetchedPullRequest[],
-): Promise<Map<number, string>> {
+): Promise<{ ids: Map<number, string>; joined: number[] }> {
   const profiles = new Map<number, MemberProfile & { marked: boolean }>();
   for (const { author, authorName, authorPhotoUrl, authorGithubId, authorAssociation } of fetched) {
     if (authorGithubId === null) continue;
@@ -198,5 +213,6 @@ async function saveAuthors(
     else await saveProfile(executor, organisationId, ticket, profile);
   }
   for (const [githubId, id] of await saveMembers(executor, organisationId, ticket, changed)) ids.set(githubId, id);
-  return ids;
+  const joined = changed.flatMap(({ githubId }) => (known.get(githubId)?.leftAt === null ? [] : [githubId]));
+  return { ids, joined };
 }

@@ -129,37 +129,6 @@ describe('a pull request is not kept, and leaves no member or repository behind'
 });
 
 describe('members', () => {
-  test('are those whom GitHub lists: others have left, and come back under their id', async () => {
-    const home = await newHome(world);
-    const bert = home.acme.member(`bert-${home.acme.login}`);
-    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 2, left: 0 });
-    const before = await storedMembers(home);
-    home.acme.leave(bert);
-    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 1 });
-    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 0 });
-    home.acme.join(bert);
-    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 2, left: 0 });
-    const byId = (rows: typeof before) =>
-      rows.map(row => ({ ...row, fetchTicket: 0 })).toSorted((a, b) => a.githubId - b.githubId);
-    expect(byId(await storedMembers(home))).toEqual(byId(before));
-  });
-
-  test('stay as they are where a page of the list fails', async () => {
-    const home = await newHome(world);
-    for (let index = 0; index < 150; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
-    await syncMembers(world.service, home.organisation);
-    world.github.fault(
-      { kind: 'reply', status: 500 },
-      { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
-    );
-    for (const account of [...home.acme.members.values()].slice(0, 100)) home.acme.leave(account);
-    for (let index = 0; index < 100; index += 1) home.acme.member(`n${index}-${home.acme.login}`);
-    await expect(syncMembers(world.service, home.organisation)).rejects.toMatchObject({ code: 'github_failed' });
-    const rows = await storedMembers(home);
-    expect(rows).toHaveLength(151);
-    expect(rows.filter(({ leftAt }) => leftAt !== null)).toEqual([]);
-  });
-
   test('who rename themselves keep their id', async () => {
     const home = await newHome(world);
     const [author] = [...home.acme.members.values()];

@@ -1,0 +1,82 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { Executor } from './client.ts';
+
+/*
+ * Pull requests that were fetched and not kept because their author was not a member. All rows are written in the order
+ * of their keys, so that two transactions hardly ever wait for each other in a ring.
+ */
+
+export interface UntrackedPullRequest {
+  githubId: number;
+  nodeId: string;
+  authorGithubId: number;
+}
+
+export async function rememberUntracked(
+  executor: Executor,
+  organisationId: string,
+  pullRequests: readonly UntrackedPullRequest[],
+): Promise<void> {
+  if (pullRequests.length === 0) return;
+  await executor.execute(sql`
+    insert into untracked_pull_requests as known (organisation_id, github_id, node_id, author_github_id)
+    select ${organisationId}::uuid, github_id, node_id, author_github_id
+    from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
+      ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[],
+      ${sql.param(pullRequests.map(({ authorGithubId }) => authorGithubId))}::bigint[])
+      as found (github_id, node_id, author_github_id)
+    order by github_id
+    on conflict (organisation_id, github_id) do update
+      set node_id = excluded.node_id, author_github_id = excluded.author_github_id
+      where (known.node_id, known.author_github_id) <> (excluded.node_id, excluded.author_github_id)`);
+}
+
+export async function forgetUntracked(
+  executor: Executor,
+  organisationId: string,
+  githubIds: readonly number[],
+): Promise<void> {
+  if (githubIds.length === 0) return;
+  await executor.execute(sql`
+    delete from untracked_pull_requests
+    where organisation_id = ${organisationId} and github_id = any(${sql.param([...githubIds])}::bigint[])`);
+}
+
+/** More at once might not fit into a statement's time limit. */
+const maxRequested = 10_000;
+
+/**
+ * Has the pull requests of people who are members now fetched by the sync loop, and wakes it. If one is waited for
+ * already, its request stays as it is. The next call for everybody takes what this one leaves: those past the limit,
+ * and those that a fetch was just being saved for when somebody became a member.
+ *
+ * @param authorGithubIds only theirs; everybody's if undefined
+ */
+export async function requestUntrackedOfMembers(
+  executor: Executor,
+  organisationId: string,
+  authorGithubIds?: readonly number[],
+): Promise<void> {
+  let ofAuthors: SQL = sql``;
+  if (authorGithubIds !== undefined) {
+    if (authorGithubIds.length === 0) return;
+    ofAuthors = sql`and author_github_id = any(${sql.param([...authorGithubIds])}::bigint[])`;
+  }
+  await executor.execute(sql`
+    with held as (
+      select untracked_pull_requests.github_id from untracked_pull_requests
+      join members on members.organisation_id = ${organisationId} and members.github_id = author_github_id
+        and left_at is null
+      where untracked_pull_requests.organisation_id = ${organisationId} ${ofAuthors}
+      order by untracked_pull_requests.github_id limit ${maxRequested} for update of untracked_pull_requests
+    ), moved as (
+      delete from untracked_pull_requests using held
+      where organisation_id = ${organisationId} and untracked_pull_requests.github_id = held.github_id
+      returning untracked_pull_requests.github_id, node_id
+    )
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), true
+    from (select * from moved order by github_id) as ordered
+    on conflict (organisation_id, github_id) do nothing
+    returning pg_notify('pullscore', 'sync')`);
+}

@@ -1,0 +1,411 @@
+import { eq } from 'drizzle-orm';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { members, untrackedPullRequests } from '../../src/database/schema.ts';
+import { rememberUntracked, requestUntrackedOfMembers } from '../../src/database/untracked-pull-requests.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import { createRequestWorker } from '../../src/sync/requests.ts';
+import type { WebhookEvent } from '../support/github/events.ts';
+import { queryTimeout } from '../support/github/faults.ts';
+import type { Account } from '../support/github/world.ts';
+import { post } from '../webhooks/support.ts';
+import {
+  apply,
+  compare,
+  fetchedSync,
+  type Home,
+  memberLogins,
+  newHome,
+  rule,
+  startWorld,
+  stored,
+  storedPullRequests,
+  sync,
+  type World,
+  waitingSyncs,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+afterEach(() => {
+  world.github.clearFaults();
+  world.github.grants.viewerIsMember = true;
+});
+
+const readList = ({ organisation }: Home) => syncMembers(world.service, organisation);
+
+const storedMembers = ({ organisation }: Home) =>
+  world.service.database.executor
+    .select()
+    .from(members)
+    .where(eq(members.organisationId, organisation.id))
+    .orderBy(members.githubId);
+
+const logins = (home: Home) => memberLogins(world.service, home);
+
+function addMembers({ acme }: Home, count: number, name = 'm'): Account[] {
+  return Array.from({ length: count }, (_, index) => acme.member(`${name}${index}-${acme.login}`));
+}
+
+async function deliver(event: WebhookEvent | undefined): Promise<void> {
+  if (event === undefined) throw new Error('no event');
+  expect(await post(world.service, event)).toMatchObject({ status: 202 });
+}
+
+describe('members', () => {
+  test('are those whom GitHub lists: others have left, and come back under their id', async () => {
+    const home = await newHome(world);
+    const bert = home.acme.member(`bert-${home.acme.login}`);
+    expect(await readList(home)).toEqual({ members: 2, left: 0 });
+    const before = await storedMembers(home);
+    home.acme.leave(bert);
+    expect(await readList(home)).toEqual({ members: 1, left: 1 });
+    expect(await readList(home)).toEqual({ members: 1, left: 0 });
+    home.acme.join(bert);
+    expect(await readList(home)).toEqual({ members: 2, left: 0 });
+    const withoutTicket = (rows: typeof before) => rows.map(row => ({ ...row, fetchTicket: 0 }));
+    expect(withoutTicket(await storedMembers(home))).toEqual(withoutTicket(before));
+  });
+
+  test('stay as they are if a page of the list fails', async () => {
+    const home = await newHome(world);
+    const first = addMembers(home, 150);
+    await readList(home);
+    world.github.fault(
+      { kind: 'reply', status: 500 },
+      { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
+    );
+    for (const account of first.slice(0, 100)) home.acme.leave(account);
+    addMembers(home, 100, 'n');
+    await expect(readList(home)).rejects.toMatchObject({ code: 'github_failed' });
+    const rows = await storedMembers(home);
+    expect(rows).toHaveLength(151);
+    expect(rows.filter(({ leftAt }) => leftAt !== null)).toEqual([]);
+  });
+
+  test('may be 2,500', async () => {
+    const home = await newHome(world);
+    const first = addMembers(home, 2_499);
+    const before = world.github.count('Members');
+    expect(await readList(home)).toEqual({ members: 2_500, left: 0 });
+    expect(world.github.count('Members') - before).toBe(25);
+    for (const account of first.slice(0, 1_300)) home.acme.leave(account);
+    expect(await readList(home)).toEqual({ members: 1_200, left: 1_300 });
+    expect(await logins(home)).toHaveLength(1_200);
+  });
+
+  test('come in smaller pages if GitHub times out on larger ones', async () => {
+    const home = await newHome(world);
+    addMembers(home, 150);
+    const isLarge = ({ operation, variables }: { operation: string | undefined; variables: Record<string, unknown> }) =>
+      operation === 'Members' && Number(variables.first) > 30;
+    world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: isLarge });
+    const before = world.github.requests.length;
+    expect(await readList(home)).toEqual({ members: 151, left: 0 });
+    const large = world.github.requests.slice(before).filter(isLarge);
+    expect(large.map(({ variables }) => variables.first)).toEqual([100, 50]);
+  });
+
+  test('do not leave if GitHub lists only public members, and those who are listed come', async () => {
+    const home = await newHome(world);
+    await readList(home);
+    const [known] = home.acme.members.values();
+    const hidden = home.acme.member(`hidden-${home.acme.login}`);
+    const shown = home.acme.member(`shown-${home.acme.login}`);
+    home.acme.publicMembers.add(shown.id);
+    world.github.grants.viewerIsMember = false;
+    expect(await readList(home)).toEqual({ members: 1, left: null });
+    expect(await logins(home)).toEqual([known?.login, shown.login]);
+    world.github.grants.viewerIsMember = true;
+    expect(await readList(home)).toEqual({ members: 3, left: 0 });
+    expect(await logins(home)).toContain(hidden.login);
+  });
+});
+
+describe('a membership webhook only asks for a comparison:', () => {
+  test('someone whose member_removed was lost has left after the next list', async () => {
+    const home = await newHome(world);
+    const bert = home.acme.member(`bert-${home.acme.login}`);
+    await readList(home);
+    home.acme.leave(bert);
+    await readList(home);
+    expect(await logins(home)).not.toContain(bert.login);
+  });
+
+  test('a late member_added does not bring back someone who has left', async () => {
+    const home = await newHome(world);
+    const bert = world.github.account(`bert-${home.acme.login}`);
+    const added = home.acme.join(bert);
+    await readList(home);
+    expect(await logins(home)).toContain(bert.login);
+    home.acme.leave(bert);
+    await readList(home);
+    await deliver(added);
+    expect(await logins(home)).not.toContain(bert.login);
+    await readList(home);
+    expect(await logins(home)).not.toContain(bert.login);
+  });
+
+  test.each(['came and left', 'left and came back'])(
+    'someone who %s is known so, in whatever order it is told',
+    async story => {
+      const home = await newHome(world);
+      const bert = world.github.account(`bert-${home.acme.login}`);
+      if (story === 'left and came back') home.acme.join(bert);
+      await readList(home);
+      const before = await logins(home);
+      const changes = [home.acme.join, home.acme.leave];
+      if (story === 'left and came back') changes.reverse();
+      const events = changes.map(change => change.call(home.acme, bert));
+      for (const event of events.toReversed()) await deliver(event);
+      expect(await logins(home)).toEqual(before);
+      await readList(home);
+      expect((await logins(home)).includes(bert.login)).toBe(story === 'left and came back');
+    },
+  );
+});
+
+/** The GitHub ids of what was fetched and not kept. */
+async function untracked({ organisation }: Home): Promise<number[]> {
+  const rows = await world.service.database.executor
+    .select()
+    .from(untrackedPullRequests)
+    .where(eq(untrackedPullRequests.organisationId, organisation.id))
+    .orderBy(untrackedPullRequests.githubId);
+  return rows.map(({ githubId }) => githubId);
+}
+
+async function workOff(): Promise<void> {
+  const work = createRequestWorker(world.service);
+  while (await work());
+}
+
+const storedIds = async (home: Home) => (await storedPullRequests(world.service, home)).map(({ githubId }) => githubId);
+const idsOf = (all: readonly { id: number }[]) => all.map(({ id }) => id).sort((a, b) => a - b);
+
+/** Someone who is not a member, with pull requests that were fetched and not kept. */
+async function startStranger(home: Home, count = 3) {
+  const author = world.github.account(`stranger-${home.acme.login}`);
+  const web = home.acme.repository('web');
+  const opened = Array.from({ length: count }, () => web.openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }));
+  await sync(world.service, home, ...opened);
+  return { author, web, opened };
+}
+
+describe('the earlier pull requests of someone who joins', () => {
+  test('come without an import, of whatever repository, passed over by an import or a comparison, and score', async () => {
+    const home = await newHome(world);
+    const author = world.github.account(`stranger-${home.acme.login}`);
+    await apply(world.service, home, rule('7'));
+    const names = ['web', 'api', 'docs'];
+    const history = names.map(name => home.acme.repository(name).addPullRequest({ author, state: 'MERGED' }));
+    await importPullRequests(world.service, home.organisation);
+    const news = names.map(name => home.acme.repository(name).openPullRequest({ author }));
+    await compare(world, home);
+    expect(await storedIds(home)).toEqual([]);
+
+    home.acme.join(author);
+    await readList(home);
+    expect(await untracked(home)).toEqual([]);
+    const before = world.github.count();
+    await workOff();
+    expect(world.github.count() - before).toBe(1);
+    expect(await storedIds(home)).toEqual(idsOf([...history, ...news]));
+    expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual(Array(6).fill(7));
+    expect(await untracked(home)).toEqual([]);
+  });
+
+  test('come if it is one of theirs that says so', async () => {
+    const home = await newHome(world);
+    const { author, web, opened } = await startStranger(home);
+    const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
+    expect(await sync(world.service, home, marked)).toEqual(['saved']);
+    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual(idsOf(opened));
+    await workOff();
+    expect(await storedIds(home)).toEqual(idsOf([...opened, marked]));
+  });
+
+  test('come if someone who had left is a member again by one of theirs', async () => {
+    const home = await newHome(world);
+    const author = home.acme.member(`bert-${home.acme.login}`);
+    await readList(home);
+    home.acme.leave(author);
+    await readList(home);
+    const web = home.acme.repository('web');
+    const earlier = web.openPullRequest({ author });
+    expect(await sync(world.service, home, earlier)).toEqual(['untracked']);
+    home.acme.join(author);
+    const later = web.openPullRequest({ author });
+    await sync(world.service, home, later);
+    await workOff();
+    expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
+  });
+
+  test('wait while the author is gone again before they are fetched, and come with the next return', async () => {
+    const home = await newHome(world);
+    const { author, opened } = await startStranger(home);
+    home.acme.join(author);
+    await readList(home);
+    home.acme.leave(author);
+    await readList(home);
+    await workOff();
+    expect(await storedIds(home)).toEqual([]);
+    await readList(home);
+    expect(await untracked(home)).toEqual(idsOf(opened));
+
+    home.acme.join(author);
+    await readList(home);
+    await workOff();
+    expect(await storedIds(home)).toEqual(idsOf(opened));
+  });
+
+  test('are fetched without haste: behind what somebody waits for, and at once', async () => {
+    const home = await newHome(world);
+    const { author, opened } = await startStranger(home);
+    const listener = new pg.Client(world.service.database.url);
+    await listener.connect();
+    onTestFinished(() => listener.end());
+    const heard: (string | undefined)[] = [];
+    listener.on('notification', ({ payload }) => heard.push(payload));
+    await listener.query('listen pullscore');
+    home.acme.join(author);
+    const before = new Date();
+    await readList(home);
+    await expect.poll(() => heard).toContain('sync');
+    const waiting = await waitingSyncs(world.service, home);
+    expect(waiting.map(({ nodeId }) => nodeId)).toEqual(opened.map(({ nodeId }) => nodeId));
+    expect(waiting.map(({ isBackground, attempts }) => [isBackground, attempts])).toEqual(Array(3).fill([true, 0]));
+    for (const { dueAt } of waiting) expect(dueAt.getTime()).toBeLessThan(before.getTime() + 60_000);
+    expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
+  });
+
+  test('that wait to be fetched already wait as they did', async () => {
+    const home = await newHome(world);
+    const { author, web, opened } = await startStranger(home);
+    const [one] = opened;
+    if (one === undefined) throw new Error('none');
+    await deliver(one.edit({ title: 'changed' }));
+    const [before] = await waitingSyncs(world.service, home);
+    await sync(world.service, home, web.openPullRequest({ author, authorAssociation: 'OWNER' }));
+    const waiting = await waitingSyncs(world.service, home);
+    expect(waiting).toHaveLength(3);
+    expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual(before);
+    await workOff();
+  });
+
+  test('are theirs alone: others who are not members, and other organisations, gain nothing', async () => {
+    const [home, other] = [await newHome(world), await newHome(world)];
+    const { author } = await startStranger(home);
+    const someone = home.acme.repository('api').openPullRequest({ author: world.github.account('someone-else') });
+    const elsewhere = other.acme.repository('web').openPullRequest({ author });
+    await sync(world.service, home, someone);
+    await sync(world.service, other, elsewhere);
+    home.acme.join(author);
+    await Promise.all([home, other].map(readList));
+    expect(await untracked(home)).toEqual([someone.id]);
+    expect(await untracked(other)).toEqual([elsewhere.id]);
+    expect(await waitingSyncs(world.service, home)).toHaveLength(3);
+    expect(await waitingSyncs(world.service, other)).toEqual([]);
+    await workOff();
+  });
+
+  test('that moved to another organisation are remembered in both, and come in the one that the author joins', async () => {
+    const [home, other] = [await newHome(world), await newHome(world)];
+    const { author, web, opened } = await startStranger(home);
+    web.transfer(other.acme);
+    await sync(world.service, other, ...opened);
+    other.acme.join(author);
+    await readList(other);
+    expect(await untracked(other)).toEqual([]);
+    await workOff();
+    expect(await storedIds(other)).toEqual(idsOf(opened));
+    expect(await untracked(home)).toEqual(idsOf(opened));
+  });
+
+  test('become as many requests at once, if they are a thousand', async () => {
+    const home = await newHome(world);
+    const { id: organisationId } = home.organisation;
+    const author = home.acme.member(`busy-${home.acme.login}`);
+    await readList(home);
+    const { executor } = world.service.database;
+    const thousand = Array.from({ length: 1_000 }, (_, index) => ({
+      githubId: 5_000_000_000 + index,
+      nodeId: `PR_${index}`,
+      authorGithubId: author.id,
+    }));
+    // Not in the order in which they are to be fetched.
+    await rememberUntracked(executor, organisationId, thousand.slice(500));
+    await rememberUntracked(executor, organisationId, thousand.slice(0, 500));
+    expect(await untracked(home)).toHaveLength(1_000);
+    await requestUntrackedOfMembers(executor, organisationId);
+    expect(await untracked(home)).toEqual([]);
+    const waiting = await waitingSyncs(world.service, home);
+    const keys = waiting.map(({ githubId, nodeId }) => ({ githubId, nodeId, authorGithubId: author.id }));
+    expect(keys).toEqual(thousand);
+    expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
+    await executor.execute(`delete from sync_requests where organisation_id = '${organisationId}'`);
+  });
+});
+
+test('of more than ten thousand earlier pull requests, some are requested with the next list', async () => {
+  const home = await newHome(world);
+  const author = home.acme.member(`busiest-${home.acme.login}`);
+  const { executor } = world.service.database;
+  for (const start of [0, 5_001]) {
+    const some = Array.from({ length: 5_001 }, (_, index) => ({
+      githubId: 6_000_000_000 + start + index,
+      nodeId: `PR_${index}`,
+      authorGithubId: author.id,
+    }));
+    await rememberUntracked(executor, home.organisation.id, some);
+  }
+  await readList(home);
+  expect(await untracked(home)).toEqual([6_000_010_000, 6_000_010_001]);
+  await readList(home);
+  expect(await untracked(home)).toEqual([]);
+  await executor.execute(`delete from sync_requests where organisation_id = '${home.organisation.id}'`);
+});
+
+describe('what was fetched and not kept is', () => {
+  test('remembered once, however often it is fetched', async () => {
+    const home = await newHome(world);
+    const { opened } = await startStranger(home);
+    expect(await sync(world.service, home, ...opened)).toEqual(Array(3).fill('untracked'));
+    expect(await untracked(home)).toEqual(idsOf(opened));
+  });
+
+  test("not remembered if nobody's joining would make it one of ours: a ghost's, another owner's", async () => {
+    const [home, other] = [await newHome(world), await newHome(world)];
+    const ghostly = home.acme.repository('web').openPullRequest({ author: null });
+    const foreign = other.acme.repository('web').openPullRequest();
+    expect(await sync(world.service, home, ghostly, foreign)).toEqual(['untracked', 'untracked']);
+    expect(await untracked(home)).toEqual([]);
+  });
+
+  test('not remembered once it is stored', async () => {
+    const home = await newHome(world);
+    const { author, opened } = await startStranger(home);
+    const [one, two] = opened;
+    if (one === undefined || two === undefined) throw new Error('none');
+    // Looked for and not found while the list was read: as if both had been at it at the same moment.
+    const early = await fetchedSync(world.service, home, one);
+    home.acme.join(author);
+    await readList(home);
+    await rememberUntracked(world.service.database.executor, home.organisation.id, [
+      { githubId: one.id, nodeId: one.nodeId, authorGithubId: author.id },
+    ]);
+    expect(await early.save()).toBe('saved');
+    expect(await untracked(home)).toEqual([]);
+    await workOff();
+    // Nor when its author has left: it stays.
+    home.acme.leave(author);
+    await readList(home);
+    expect(await sync(world.service, home, two)).toEqual(['saved']);
+    expect(await untracked(home)).toEqual([]);
+    expect((await stored(world.service, home, two))?.authorAssociation).toBe('CONTRIBUTOR');
+  });
+});
