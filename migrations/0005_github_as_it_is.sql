@@ -16,6 +16,7 @@ ALTER TABLE "organisations" ADD COLUMN "sync_leased_until" timestamp with time z
 ALTER TABLE "organisations" ADD COLUMN "reconcile_again_at" timestamp with time zone;--> statement-breakpoint
 ALTER TABLE "organisations" ADD COLUMN "reconcile_cursor" text;--> statement-breakpoint
 ALTER TABLE "organisations" ADD COLUMN "members_due_at" timestamp with time zone DEFAULT now() NOT NULL;--> statement-breakpoint
+ALTER TABLE "organisations" ADD COLUMN "swept_at" timestamp with time zone DEFAULT now() NOT NULL;--> statement-breakpoint
 ALTER TABLE "pull_requests" ADD COLUMN "fetched_at" timestamp with time zone DEFAULT now() NOT NULL;--> statement-breakpoint
 ALTER TABLE "repositories" ADD COLUMN "reconcile_cursor" text;--> statement-breakpoint
 ALTER TABLE "repositories" ADD COLUMN "reconcile_until" timestamp (0) with time zone;--> statement-breakpoint
@@ -27,4 +28,5 @@ ALTER TABLE "sync_requests" ADD COLUMN "is_background" boolean DEFAULT false NOT
 ALTER TABLE "untracked_pull_requests" ADD CONSTRAINT "untracked_pull_requests_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "untracked_pull_requests_by_author" ON "untracked_pull_requests" USING btree ("organisation_id","author_github_id");--> statement-breakpoint
 CREATE INDEX "pull_requests_by_fetch" ON "pull_requests" USING btree ("organisation_id","fetched_at");--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_gone" ON "webhook_deliveries" USING btree ("organisation_id","received_at") WHERE "webhook_deliveries"."state" = 'gone';--> statement-breakpoint
 ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_state" CHECK ("webhook_deliveries"."state" in ('pending', 'applied', 'gone'));

@@ -28,6 +28,10 @@ export async function addOrganisation(
   return added;
 }
 
+export function countOrganisations(executor: Executor): Promise<number> {
+  return executor.$count(organisations);
+}
+
 export function listOrganisations(executor: Executor): Promise<Organisation[]> {
   return executor.select().from(organisations).orderBy(organisations.login);
 }

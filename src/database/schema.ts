@@ -90,6 +90,8 @@ export const organisations = pgTable(
     reconcileCursor: text('reconcile_cursor'),
     /** When a comparison next includes the members. */
     membersDueAt: now('members_due_at'),
+    /** When stored pull requests were last asked for again, in the background. */
+    sweptAt: now('swept_at'),
     createdAt: now('created_at'),
   },
   table => [uniqueIndex('organisations_login').on(sql`lower(${table.login})`)],
@@ -382,6 +384,7 @@ export const webhookDeliveries = pgTable(
       .on(table.organisationId, table.pullRequestGithubId)
       .where(sql`${table.state} = 'pending'`),
     index('webhook_deliveries_by_receipt').on(table.organisationId, table.receivedAt),
+    index('webhook_deliveries_gone').on(table.organisationId, table.receivedAt).where(sql`${table.state} = 'gone'`),
   ],
 );
 

@@ -268,8 +268,26 @@ export async function requestFailedSyncs(
 export const maxRefetchesPerHour = 4_000;
 
 /**
- * Has the stored pull requests fetched again that were fetched longest ago, and not within the last day: for facts that
- * change on GitHub without a webhook.
+ * The sweep: has as many stored pull requests fetched again as its pace allows since it last did, at most an hour's. It
+ * is for facts that change on GitHub without a webhook.
+ *
+ * @param perHour its pace for this organisation
+ */
+export async function sweepPullRequests(executor: Executor, organisationId: string, perHour: number): Promise<void> {
+  const { rows } = await executor.execute<{ seconds: number }>(sql`
+    with before as (
+      select swept_at from organisations
+      where id = ${organisationId} and swept_at < now() - interval '1 minute' for no key update
+    )
+    update organisations set swept_at = now() from before where id = ${organisationId}
+    returning extract(epoch from now() - before.swept_at)::float8 as seconds`);
+  const [swept] = rows;
+  if (swept === undefined) return;
+  await requestRefetches(executor, organisationId, Math.floor((perHour * Math.min(swept.seconds, 3_600)) / 3_600));
+}
+
+/**
+ * Has the stored pull requests fetched again that were fetched longest ago, and not within the last day.
  *
  * @returns how many
  */

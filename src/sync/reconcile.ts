@@ -1,4 +1,9 @@
-import { getOrganisation, type IdentifiedOrganisation, type Organisation } from '../database/organisations.ts';
+import {
+  countOrganisations,
+  getOrganisation,
+  type IdentifiedOrganisation,
+  type Organisation,
+} from '../database/organisations.ts';
 import {
   areMembersDue,
   claimReconciliation,
@@ -11,6 +16,7 @@ import {
   saveReconciled,
 } from '../database/reconciliation.ts';
 import { confirmNames, saveRepositories } from '../database/repositories.ts';
+import { maxRefetchesPerHour, sweepPullRequests } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError } from '../github/errors.ts';
@@ -36,7 +42,7 @@ const settlingSeconds = 60;
  * Heals what webhooks missed: compares the repositories of one organisation, its login and its members with GitHub. One
  * request says of a hundred repositories when a pull request of theirs last changed; only those that changed since the
  * last comparison are read, latest change first, down to where it stopped. A comparison that takes long is made in
- * turns; the place where it stops is stored after each page.
+ * turns; the place where it stops is stored after each page. At its end the sweep goes on.
  *
  * @param options `turnMs`: after which the next organisation that is due gets its turn; at least one page is read.
  * `signal` ends the turn after the page under way.
@@ -62,7 +68,10 @@ export async function reconcileOrganisation(
     await whileRenewing(renew, log, async () => {
       const identified = await identifyOrganisation(deps, organisation);
       isFinished = await compareRepositories(deps, identified, isOver);
-      if (isFinished) await compareMembers(deps, identified);
+      if (isFinished) {
+        await compareMembers(deps, identified);
+        await sweepPullRequests(executor, identified.id, await refetchesPerHour(deps));
+      }
       // It is due at once, behind those that are due already.
       else wait = 0;
     });
@@ -189,6 +198,12 @@ async function compareRepository(
     if (isOver()) return false;
     page = await syncPage(page.endCursor);
   }
+}
+
+/** Organisations share the points of a token; with an App, each has those of its installation to itself. */
+async function refetchesPerHour({ config, database }: Deps): Promise<number> {
+  if (config.github.app !== undefined) return maxRefetchesPerHour;
+  return maxRefetchesPerHour / Math.max(1, await countOrganisations(database.executor));
 }
 
 /** Its failure leaves what the comparison of the repositories found; the next one tries again. */
