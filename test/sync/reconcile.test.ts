@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { leaseSeconds } from '../../src/database/lease.ts';
-import { setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { countOrganisations, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -14,6 +14,7 @@ import {
   newHome,
   startWorld,
   storedPullRequests,
+  sync,
   type World,
   waitingSyncs,
 } from './support.ts';
@@ -317,5 +318,52 @@ describe('a comparison with GitHub', () => {
     const replica = await world.replica();
     const made = await Promise.all([reconcileOrganisation(world.service), reconcileOrganisation(replica)]);
     expect(made.filter(Boolean)).toHaveLength(1);
+  });
+});
+
+describe('the sweep at the end of a comparison', () => {
+  const dueForSweep = (home: Home, hours: number) =>
+    world.service.database.executor
+      .update(organisations)
+      .set({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` })
+      .where(eq(organisations.id, home.organisation.id));
+
+  test('has what no webhook told fetched again, within a day and the pace', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const [old, fresh] = [web.openPullRequest(), web.openPullRequest()];
+    await sync(world.service, home, old, fresh);
+    world.github.clock.advance(3_600);
+    await compare(world, home);
+    const { executor } = world.service.database;
+    await executor.execute(sql`
+      update pull_requests set fetched_at = now() - interval '2 days' where github_id = ${old.id}`);
+    await dueForSweep(home, 1);
+    await compare(world, home);
+    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: old.id, isBackground: true }]);
+  });
+
+  test('asks for no more than its pace allows since the last one, which organisations of one token share', async () => {
+    const home = await newHome(world);
+    await sync(world.service, home, home.acme.repository('web').openPullRequest());
+    const { executor } = world.service.database;
+    const [source] = await storedPullRequests(world.service, home);
+    await executor.execute(sql`
+      insert into pull_requests select copies.* from generate_series(1, 1500) as number,
+        lateral jsonb_populate_record(
+          null::pull_requests, to_jsonb((select stored from pull_requests as stored where id = ${source?.id}))
+            || jsonb_build_object('id', gen_random_uuid(), 'github_id', number)
+        ) as copies`);
+    await executor.execute(sql`
+      update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${home.organisation.id}`);
+    await dueForSweep(home, 0.25);
+    const asked = async () => (await waitingSyncs(world.service, home)).length;
+    await compare(world, home);
+    const share = 4_000 / 4 / (await countOrganisations(executor));
+    expect(await asked()).toBeGreaterThan(share * 0.9);
+    expect(await asked()).toBeLessThan(share * 1.1 + 1);
+    const before = await asked();
+    await compare(world, home);
+    expect(await asked()).toBe(before);
   });
 });
