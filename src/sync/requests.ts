@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import {
@@ -16,13 +15,12 @@ import {
 } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { mostPullRequests } from '../github/client.ts';
 import { GithubError, isDisturbance } from '../github/errors.ts';
-import { createPageSize, type PageSize } from '../github/page-size.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { callGithub, type Urgency } from './github-limits.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { whileRenewing } from './lease.ts';
+import { pageSizesOf } from './page-sizes.ts';
 import { syncPullRequests } from './pull-requests.ts';
 
 /** Waits after the first, second, … failure in a row, in seconds; the last one from then on. */
@@ -37,14 +35,10 @@ const maxAttempts = 8;
 /** Pull requests that are fetched to see whether GitHub serves others. */
 const maxOthers = 3;
 
-/** Organisations whose page sizes a process keeps. */
-const maxPageSizes = 1_000;
-
 /** One organisation's turn, which this replica alone holds. */
 interface Turn {
   readonly deps: Deps;
   readonly organisation: Organisation;
-  readonly pageSize: PageSize;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -57,22 +51,19 @@ interface Turn {
  */
 export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promise<boolean> {
   const { database, log } = deps;
-  const pageSizes = new LRUCache<string, PageSize>({ max: maxPageSizes });
-
   return async signal => {
     const held = await claimSyncTurn(database.executor);
     if (held === undefined) return false;
     const { organisationId } = held;
-    const pageSize = pageSizes.get(organisationId) ?? createPageSize(mostPullRequests);
-    pageSizes.set(organisationId, pageSize);
     try {
       await whileRenewing(
         () => renewSyncTurn(database.executor, held),
         log,
         async () => {
           const organisation = await getOrganisation(database.executor, organisationId);
-          const requests = await findDueSyncRequests(database.executor, organisationId, pageSize.current);
-          if (requests.length > 0) await serve({ deps, organisation, pageSize, signal }, requests);
+          const { current } = pageSizesOf(organisation).pullRequests;
+          const requests = await findDueSyncRequests(database.executor, organisationId, current);
+          if (requests.length > 0) await serve({ deps, organisation, signal }, requests);
         },
       );
     } finally {
@@ -86,7 +77,7 @@ export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promi
 async function serve(turn: Turn, requests: readonly SyncRequest[]): Promise<void> {
   const first = await attempt(turn, requests);
   if (first.suspects.length > 0) await narrow(turn, requests.length, first);
-  else if (!first.isRefused) turn.pageSize.grow(requests.length);
+  else if (!first.isRefused) pageSizesOf(turn.organisation).pullRequests.grow(requests.length);
 }
 
 /** What one request to GitHub came to; what it settled, or put off, is done with. */
@@ -140,7 +131,7 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
  * @param asked how many the first attempt asked for
  */
 async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> {
-  const { deps, organisation, pageSize, signal } = turn;
+  const { deps, organisation, signal } = turn;
   let { suspects, hasServed, error } = first;
   // Those that failed within an answer may do so only because of those that it was about, too.
   let isTriedTogether = suspects.length === asked;
@@ -156,7 +147,7 @@ async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> 
     hasServed ||= result.hasServed;
     if (result.suspects.length === 0) {
       // One of the others, then. Or it was not one, but all together.
-      if (others.length === 0) return void pageSize.shrink(minFailed);
+      if (others.length === 0) return void pageSizesOf(organisation).pullRequests.shrink(minFailed);
       suspects = others;
       isTriedTogether = others.length > 1;
     } else {
