@@ -172,7 +172,7 @@ async function startReplica(databaseUrl: string, github: GithubStandIn): Promise
     },
   );
   const deps = connectDeps(config, log, config.databaseUrl ?? '');
-  const app = await buildApp(deps);
+  const app = await buildApp(deps, { maxEventLoopDelayMs: 0 });
   const loops = startLoops(deps);
   return {
     deps,

@@ -34,8 +34,12 @@ declare module 'fastify' {
 
 export type App = Awaited<ReturnType<typeof buildApp>>;
 
-/** The HTTP service, ready to be injected into or to listen; closing it leaves `deps` open. */
-export async function buildApp(deps: Deps) {
+/**
+ * The HTTP service, ready to be injected into or to listen; closing it leaves `deps` open.
+ *
+ * @param options `maxEventLoopDelayMs`: beyond it, requests are refused as overload; 0 is never
+ */
+export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { maxEventLoopDelayMs?: number } = {}) {
   const { config, log } = deps;
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
@@ -84,7 +88,7 @@ export async function buildApp(deps: Deps) {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
   });
   await app.register(underPressure, {
-    maxEventLoopDelay: 2_000,
+    maxEventLoopDelay: maxEventLoopDelayMs,
     pressureHandler: (_request, _reply, _type, delay) => {
       // So the plugin calls a second in which it measured nothing, as one long computation brings about.
       if (delay === Number.POSITIVE_INFINITY) return;

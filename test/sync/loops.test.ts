@@ -308,7 +308,7 @@ test('webhook, refresh, comparison and import of one pull request, a hundred tim
         reconcileOrganisation(service),
       ),
     );
-    if (tasks.length >= 40) await Promise.all(tasks.splice(0));
+    if (tasks.length >= 16) await Promise.all(tasks.splice(0));
   }
   await Promise.all(tasks);
   await until(async () => (await countRequests(home)) === 0);
