@@ -109,6 +109,13 @@ test('every problem is told at once, each by its variable', () => {
   expect(message).not.toContain('\n');
 });
 
+test.each(['10.0.0.1/0', '10.0.0.1/32', '::1/0', '::1/128', '10.0.0.1', '::1', 'linklocal', 'uniquelocal'])(
+  '%s may be a trusted proxy',
+  proxy => {
+    expect(loadConfig({ TRUST_PROXY: proxy }).trustProxy).toEqual([proxy]);
+  },
+);
+
 describe('refused is', () => {
   test.each([
     ['PORT', '65536'],
@@ -128,6 +135,13 @@ describe('refused is', () => {
     ['GITHUB_API_URL', 'https://github.example:port'],
     ['DATABASE_URL', 'postgres://me:pa#ss@db:notaport/x'],
     ['GITHUB_APP_ID', 'one two'],
+    ['TRUST_PROXY', '10.0.0.1/33'],
+    ['TRUST_PROXY', '::1/129'],
+    ['TRUST_PROXY', '10.0.0.1/-1'],
+    ['TRUST_PROXY', '10.0.0.1/8/8'],
+    ['TRUST_PROXY', '10.0.0.1/'],
+    ['TRUST_PROXY', '10.0.0.1/x8'],
+    ['TRUST_PROXY', 'example.com/8'],
   ])('%s=%s, by its name', (name, value) => {
     expect(
       problemsOf({ [name]: value, GITHUB_APP_PRIVATE_KEY: name === 'GITHUB_APP_ID' ? 'PRIVATE KEY' : '' }),

@@ -113,6 +113,15 @@ describe('redirects', () => {
     },
   );
 
+  test('one to another scheme on the same host is not followed', async () => {
+    const { github, client } = await start();
+    const other = new URL('/graphql', github.apiUrl.replace('http:', 'https:'));
+    github.fault({ kind: 'redirect', location: other.href });
+    const error = await errorOf(client.findOrganisation({ login: 'acme' }));
+    expect(error.message).toContain(`GitHub redirects to another address (${other.origin})`);
+    expect(github.count()).toBe(1);
+  });
+
   test('one within the same address is followed, as it was asked', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: '/graphql?again' });

@@ -72,6 +72,18 @@ describe("GitHub's rate limits", () => {
     expect(error.retryAfter).toBeLessThanOrEqual(3_601);
   });
 
+  test('an error of the points themselves keeps nothing back', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest();
+    const errors = [{ message: 'The rate limit can not be read now', path: ['rateLimit'] }];
+    github.fault({
+      kind: 'alter',
+      change: reply => ({ data: { ...(reply.data as object), rateLimit: null }, errors }),
+    });
+    expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
+    expect(github.count()).toBe(1);
+  });
+
   test("the stand-in's own points run out like GitHub's", async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();

@@ -214,6 +214,15 @@ describe('limits', () => {
     expect(problem(`${'('.repeat(33)}merged${')'.repeat(33)}`)).toContain('deeper than 32');
   });
 
+  test('patterns that pass each by itself may be too large together', () => {
+    const any = (count: number) => Array.from({ length: count }, () => 'matches(title, "[ab]{90}")').join(' || ');
+    expect(problem(any(2))).toBe('accepted');
+    expect(problem(any(3))).toContain('makes the patterns too large together');
+    const globs = (count: number) => `any_file(${Array.from({ length: count }, () => '"?{1,2}"').join(', ')})`;
+    expect(problem(globs(10))).toBe('accepted');
+    expect(problem(`${globs(20)} || ${globs(20)}`)).toContain('makes the patterns too large together');
+  });
+
   test.each([
     ['5,000 nested brackets', `${'('.repeat(5000)}1${')'.repeat(5000)}`],
     ['5,000 open brackets', '('.repeat(5000)],

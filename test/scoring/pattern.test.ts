@@ -119,6 +119,18 @@ describe('64 KB take less than 50 ms', () => {
   });
 });
 
+test('a pattern may read 128 characters and be compiled to 512 instructions, and no more', () => {
+  expect(compilePattern('[ab]{128}').test('ab'.repeat(64))).toBe(true);
+  expect(() => compilePattern('[ab]{129}')).toThrow('the limit is 128');
+  // A program of a start, a match, and two instructions for each pair of brackets.
+  const brackets = (pairs: number, rest: string) => `${'('.repeat(pairs)}a${')'.repeat(pairs)}${rest}`;
+  const size = (source: string) => RE2JS.compile(source).programSize();
+  const [largest, tooLarge] = [brackets(254, 'b'), brackets(254, 'bc')];
+  expect([size(largest), size(tooLarge)]).toEqual([512, 513]);
+  expect(compilePattern(largest).test('xaby')).toBe(true);
+  expect(() => compilePattern(tooLarge)).toThrow('the limit is 128');
+});
+
 describe('globs', () => {
   test.each([
     ['README.md', ['README.md'], ['readme.md', 'docs/README.md', 'README.mdx']],
@@ -141,6 +153,8 @@ describe('globs', () => {
     ['[a-]x', ['ax', '-x'], ['bx']],
     ['[\\]a\\-z]x', [']x', '-x', 'zx'], ['bx']],
     ['[+-9]x', ['.x', '5x'], ['/x', ':x']],
+    ['[/-9]x', ['0x', '9x'], ['/x', '.x', ':x']],
+    ['[.-/]x', ['.x'], ['/x', '-x', '0x']],
     ['[é-ü]', ['ê'], ['e']],
     ['*.{ts,tsx}', ['a.ts', 'a.tsx'], ['a.t', 'a.ts,tsx', 'x/a.ts']],
     ['{src,test}/**/*.{m,c,}ts', ['src/a.ts', 'test/x/b.mts'], ['lib/a.ts', 'src/a.dts']],
@@ -173,6 +187,12 @@ describe('globs', () => {
     [`${'{a,'.repeat(20)}${'}'.repeat(20)}`, 'nested deeper'],
   ])('%j is refused', (glob, message) => {
     expect(() => compileGlob(glob)).toThrow(message);
+  });
+
+  test('braces eight levels deep pass, nine do not', () => {
+    const nested = (levels: number) => `${'{a,'.repeat(levels)}b${'}'.repeat(levels)}`;
+    expect(compileGlob(nested(8)).test('b')).toBe(true);
+    expect(() => compileGlob(nested(9))).toThrow('nested deeper than 8 levels');
   });
 
   test('the common shapes, which need no automaton, match as the automaton does', () => {

@@ -149,6 +149,19 @@ describe('a plan', () => {
     ]);
   });
 
+  test('lists members by what they have after, then by what they had before, then by id', () => {
+    const plan = createPlan([rule('Before', ['true', 'additions'])], [rule('After', ['true', 'deletions'])]);
+    const totals = [
+      ['ada', 1, 5],
+      ['cleo', 3, 5],
+      ['bob', 3, 5],
+      ['dan', 9, 4],
+      ['eve', 0, 6],
+    ] as const;
+    for (const [member, additions, deletions] of totals) plan.add(member, member, factsWith({ additions, deletions }));
+    expect(plan.result().members.map(({ member }) => member)).toEqual(['eve', 'bob', 'cleo', 'ada', 'dan']);
+  });
+
   test('keeps the twenty-five largest changes each way, the later of equal ones first', () => {
     const plan = createPlan([], [rule('Number', ['true', 'number'])]);
     const changes = Array.from({ length: 200 }, (_, index) => ((index * 37) % 60) - 30);

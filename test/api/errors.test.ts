@@ -1,0 +1,245 @@
+import { connect } from 'node:net';
+import Fastify, { type FastifyBaseLogger } from 'fastify';
+import { pino } from 'pino';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  ErrorBody,
+  errorResponses,
+  handleClientError,
+  handleConnections,
+  handleErrors,
+  handleFrameworkError,
+  newRequestId,
+  notFound,
+} from '../../src/api/errors.ts';
+import { type ErrorCode, errorStatuses, ServiceError } from '../../src/errors.ts';
+
+interface LogLine {
+  level: number;
+  code: ErrorCode;
+  msg: string;
+  err: { message: string };
+}
+
+/** An application whose only route fails with what it is given, and the lines that it logs. */
+function failing(error?: unknown) {
+  const lines: LogLine[] = [];
+  const log = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const app = Fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new Fastify.LogController({ disableRequestLogging: true }),
+    genReqId: () => 'request-1',
+    frameworkErrors: handleFrameworkError,
+    clientErrorHandler: handleClientError,
+  });
+  handleErrors(app);
+  handleConnections(app);
+  app.get('/fails', async () => {
+    throw error;
+  });
+  onTestFinished(() => app.close());
+  return { app, lines };
+}
+
+async function replyTo(error: unknown) {
+  const { app, lines } = failing(error);
+  const reply = await app.inject('/fails');
+  return { status: reply.statusCode, headers: reply.headers, body: reply.json(), lines };
+}
+
+describe('a failure that a caller is told', () => {
+  test.each(Object.entries(errorStatuses) as [ErrorCode, number][])('%s has the status %d', async (code, status) => {
+    const { status: replied, body, headers } = await replyTo(new ServiceError(code, 'What to do.'));
+    expect([replied, body]).toEqual([status, { message: 'What to do.' }]);
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(headers['x-request-id']).toBe('request-1');
+    expect(headers['retry-after']).toBeUndefined();
+    expect(headers['www-authenticate']).toBe(code === 'unauthenticated' ? 'Bearer' : undefined);
+  });
+
+  test.each([
+    [0.2, '1'],
+    [-5, '1'],
+    [1.2, '2'],
+    [60, '60'],
+  ])('says after how many whole seconds to try again: %d is %s', async (retryAfter, header) => {
+    const { headers } = await replyTo(new ServiceError('rate_limited', 'Slow down.', { retryAfter }));
+    expect(headers['retry-after']).toBe(header);
+  });
+});
+
+describe('the log', () => {
+  const [warn, error] = [40, 50];
+
+  test.each<[ErrorCode, number | undefined]>([
+    ['not_found', undefined],
+    ['rate_limited', undefined],
+    ['overloaded', undefined],
+    ['internal', error],
+    ['github_failed', warn],
+    ['database_unavailable', warn],
+  ])('of %s has the level %s', async (code, level) => {
+    const { lines } = await replyTo(new ServiceError(code, 'What to do.'));
+    expect(lines.map(line => line.level)).toEqual(level === undefined ? [] : [level]);
+    for (const line of lines) expect(line).toMatchObject({ code, msg: 'What to do.', err: { message: 'What to do.' } });
+  });
+
+  test('names the cause rather than what the caller is told', async () => {
+    const { lines } = await replyTo(
+      new ServiceError('github_failed', 'What to do.', { cause: new Error('the cause') }),
+    );
+    expect(lines).toMatchObject([{ msg: 'What to do.', err: { message: 'the cause' } }]);
+  });
+});
+
+describe('what others report', () => {
+  const reported = (statusCode: number) => Object.assign(new Error('As they say.'), { statusCode });
+
+  test.each([
+    [400, 400, 'As they say.'],
+    [413, 413, 'The request body is too large.'],
+    [415, 415, 'The content type is not supported.'],
+    [499, 400, 'As they say.'],
+    [399, 500, 'Something went wrong on our side. It has been logged.'],
+    [500, 500, 'Something went wrong on our side. It has been logged.'],
+  ])('with the status %d is answered with %d', async (given, status, message) => {
+    const reply = await replyTo(reported(given));
+    expect([reply.status, reply.body]).toEqual([status, { message }]);
+  });
+
+  test('without a status is a defect: the caller is not told what, the log is', async () => {
+    const { status, body, lines } = await replyTo(new Error('secret detail'));
+    expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
+    expect(lines).toMatchObject([{ level: 50, code: 'internal', err: { message: 'secret detail' } }]);
+  });
+
+  test('as a failed connection of the database is 503, to be tried again in a second', async () => {
+    const lost = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', statusCode: 400 });
+    const { status, body, headers, lines } = await replyTo(lost);
+    expect([status, body]).toEqual([503, { message: 'The database is not available. Try again shortly.' }]);
+    expect(headers['retry-after']).toBe('1');
+    expect(lines).toMatchObject([{ level: 40, code: 'database_unavailable', err: { code: 'ECONNREFUSED' } }]);
+  });
+});
+
+describe('a path without a handler', () => {
+  function routes() {
+    const { app } = failing();
+    const handler = async () => 'here';
+    app.get('/things/:thing', handler);
+    app.delete('/things/:thing', handler);
+    app.route({ method: ['PUT', 'POST'], url: '/a.b', handler });
+    return app;
+  }
+
+  test.each(['/', '/things', '/things/', '/things/1/2', '/more/things/1', '/aXb', '/a.b/c'])(
+    'that nothing is at is 404: %s',
+    async url => {
+      const reply = await routes().inject({ url, method: 'POST' });
+      expect(reply.statusCode).toBe(404);
+      expect(reply.json()).toEqual({ message: 'There is nothing at this path; /openapi.json lists what there is.' });
+      expect(reply.headers.allow).toBeUndefined();
+    },
+  );
+
+  test.each([
+    ['/things/1', 'GET, HEAD, DELETE'],
+    ['/things/1?at=/a.b', 'GET, HEAD, DELETE'],
+    ['/things/%20%2F?', 'GET, HEAD, DELETE'],
+    ['http://elsewhere.example/things/1', 'GET, HEAD, DELETE'],
+    ['/a.b', 'PUT, POST'],
+  ])('that others are for is 405, and says which: %s', async (url, allowed) => {
+    const reply = await routes().inject({ url, method: 'PATCH' });
+    expect(reply.statusCode).toBe(405);
+    expect(reply.headers.allow).toBe(allowed);
+    expect(reply.json()).toEqual({ message: `PATCH is not possible here, only ${allowed}.` });
+  });
+});
+
+test('a path that can not be decoded gets the Error body', async () => {
+  const reply = await failing().app.inject('/things/%E0%A4%A');
+  expect([reply.statusCode, Object.keys(reply.json())]).toEqual([400, ['message']]);
+  expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+});
+
+describe('what is not an HTTP request', () => {
+  /** All that comes back for these bytes on a connection of their own, to its end. */
+  async function answerTo(bytes: string): Promise<string> {
+    const { app } = failing();
+    const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+    return new Promise((resolve, reject) => {
+      const socket = connect(Number(address.port), '127.0.0.1', () => socket.write(bytes));
+      let answer = '';
+      socket.on('data', chunk => {
+        answer += chunk;
+      });
+      socket.on('error', reject).on('end', () => resolve(answer));
+    });
+  }
+
+  test.each([
+    ['nonsense', 'HELLO\r\n\r\n', '400 Bad Request', 'This is not a valid HTTP request.'],
+    [
+      'headers past the limit',
+      `GET / HTTP/1.1\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`,
+      '431 Request Header Fields Too Large',
+      'The request headers are too large.',
+    ],
+    ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n', '400 Bad Request', 'This is not a valid HTTP request.'],
+  ])('as %s is answered with the Error body, and the connection ends', async (_, bytes, status, message) => {
+    const answer = await answerTo(bytes);
+    const [head = '', body] = answer.split('\r\n\r\n');
+    const [line, ...headers] = head.split('\r\n');
+    expect([line, body]).toEqual([`HTTP/1.1 ${status}`, JSON.stringify({ message })]);
+    expect(headers).toEqual([
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${body?.length}`,
+      expect.stringMatching(/^x-request-id: [a-z0-9]+-[a-z0-9]+$/),
+      'connection: close',
+    ]);
+  });
+
+  test('an expectation that nobody knows is passed over', async () => {
+    const answer = await answerTo('GET /fails HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\nconnection: close\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 500 /);
+  });
+
+  test.each([
+    ['can not be written to', { writable: false }, new Error('late')],
+    ['was reset', { writable: true }, Object.assign(new Error('gone'), { code: 'ECONNRESET' })],
+  ])('is not answered on a connection that %s, which ends', (_, { writable }, error) => {
+    const done: string[] = [];
+    const socket = { writable, write: () => done.push('written'), destroySoon: () => done.push('destroyed') };
+    handleClientError(error, socket as unknown as Parameters<typeof handleClientError>[1]);
+    expect(done).toEqual(['destroyed']);
+  });
+
+  test('as a request that takes too long to arrive is 408', () => {
+    const written: string[] = [];
+    const socket = { writable: true, write: (text: string) => written.push(text), destroySoon: () => undefined };
+    const error = Object.assign(new Error('slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    handleClientError(error, socket as unknown as Parameters<typeof handleClientError>[1]);
+    expect(written.join()).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n[\s\S]*"The request took too long to arrive\."/);
+  });
+});
+
+test('ids of requests differ', () => {
+  const ids = Array.from({ length: 100 }, newRequestId);
+  expect(new Set(ids).size).toBe(100);
+  expect(new Set(ids.map(id => id.split('-')[0])).size).toBe(1);
+});
+
+test('what is not found is named', () => {
+  expect(notFound('member')).toMatchObject({ code: 'not_found', message: 'There is no member with this id.' });
+});
+
+test('a route describes the failures that every route has, and its own', () => {
+  const responses: Record<string, { $ref?: string; description: string }> = errorResponses(
+    'not_found',
+    'github_timeout',
+  );
+  expect(Object.keys(responses)).toEqual(['401', '403', '404', '429', '500', '503', '504', 'default']);
+  for (const response of Object.values(responses)) expect(response).toMatchObject({ $ref: ErrorBody.$id });
+  // The texts themselves stand in the OpenAPI document, which another test compares.
+  expect(new Set(Object.values(responses).map(({ description }) => description)).size).toBe(8);
+});

@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest';
+import { GithubError } from '../../src/github/errors.ts';
+import { createPageSize, withPageSize } from '../../src/github/page-size.ts';
+
+const tooMuch = () => new GithubError('github_failed', 'Too much at once.', { tooMuch: true });
+
+/** After so many requests of that size that went well. */
+function grown(pageSize: ReturnType<typeof createPageSize>, asked: number, times: number): number {
+  for (let index = 0; index < times; index += 1) pageSize.grow(asked);
+  return pageSize.current;
+}
+
+describe('a page size', () => {
+  test('begins with fifty, or what it is given', () => {
+    expect([createPageSize().current, createPageSize(7).current]).toEqual([50, 7]);
+  });
+
+  test('halves, rounded down, to one, which is as small as it gets', () => {
+    const pageSize = createPageSize();
+    const sizes = [];
+    while (pageSize.shrink(pageSize.current)) sizes.push(pageSize.current);
+    expect(sizes).toEqual([25, 12, 6, 3, 1]);
+    expect(pageSize.current).toBe(1);
+  });
+
+  test('halves what was asked for, and does not grow where that was more than it is by now', () => {
+    const pageSize = createPageSize();
+    expect(pageSize.shrink(10)).toBe(true);
+    expect(pageSize.current).toBe(5);
+    expect(pageSize.shrink(50)).toBe(true);
+    expect(pageSize.current).toBe(5);
+  });
+
+  test('doubles with the eighth success in a row, and each eighth after that, up to its maximum', () => {
+    const pageSize = createPageSize();
+    pageSize.shrink(24);
+    expect(grown(pageSize, 12, 7)).toBe(12);
+    expect(grown(pageSize, 12, 1)).toBe(24);
+    expect(grown(pageSize, 24, 7)).toBe(24);
+    expect(grown(pageSize, 24, 1)).toBe(48);
+    expect(grown(pageSize, 48, 8)).toBe(50);
+    expect(grown(pageSize, 50, 100)).toBe(50);
+  });
+
+  test('does not grow by requests that asked for less', () => {
+    const pageSize = createPageSize();
+    pageSize.shrink(24);
+    expect(grown(pageSize, 11, 100)).toBe(12);
+    expect(grown(pageSize, 13, 8)).toBe(24);
+  });
+
+  test.each([
+    ['a failure', (pageSize: ReturnType<typeof createPageSize>) => pageSize.shrink(24)],
+    ['a failure of one', (pageSize: ReturnType<typeof createPageSize>) => pageSize.shrink(1)],
+  ])('counts successes anew after %s', (_, fail) => {
+    const pageSize = createPageSize();
+    pageSize.shrink(24);
+    grown(pageSize, 12, 7);
+    fail(pageSize);
+    expect(grown(pageSize, 12, 7)).toBe(12);
+    expect(grown(pageSize, 12, 1)).toBe(24);
+  });
+
+  test('is restored to its maximum, whose successes do not count later', () => {
+    const pageSize = createPageSize();
+    pageSize.shrink(24);
+    grown(pageSize, 12, 7);
+    pageSize.restore();
+    expect(grown(pageSize, 50, 7)).toBe(50);
+    pageSize.shrink(24);
+    expect(grown(pageSize, 12, 7)).toBe(12);
+  });
+});
+
+describe('a request', () => {
+  test('asks for no more than there is, and repeats with half of what was too much', async () => {
+    const asked: number[] = [];
+    const pageSize = createPageSize();
+    const result = await withPageSize(pageSize, 40, async size => {
+      asked.push(size);
+      if (size > 10) throw tooMuch();
+      return 'done';
+    });
+    expect([result, asked, pageSize.current]).toEqual(['done', [40, 20, 10], 10]);
+  });
+
+  test('of one that is still too much fails', async () => {
+    const asked: number[] = [];
+    const error = tooMuch();
+    const request = withPageSize(createPageSize(4), 4, async size => {
+      asked.push(size);
+      throw error;
+    });
+    await expect(request).rejects.toBe(error);
+    expect(asked).toEqual([4, 2, 1]);
+  });
+
+  test.each([
+    ['of GitHub', new GithubError('github_failed', 'Not now.')],
+    ['of another kind', Object.assign(new Error('A defect.'), { tooMuch: true })],
+  ])('that fails with an error %s is not repeated', async (_, error) => {
+    let asked = 0;
+    const pageSize = createPageSize();
+    const request = withPageSize(pageSize, 40, async () => {
+      asked += 1;
+      throw error;
+    });
+    await expect(request).rejects.toBe(error);
+    expect([asked, pageSize.current]).toEqual([1, 50]);
+  });
+
+  test('that goes well lets the size grow', async () => {
+    const pageSize = createPageSize();
+    pageSize.shrink(24);
+    for (let index = 0; index < 8; index += 1) await withPageSize(pageSize, 40, async size => size);
+    expect(pageSize.current).toBe(24);
+  });
+});

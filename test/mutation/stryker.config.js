@@ -1,0 +1,23 @@
+/** `npm run mutation`: changes the pure code in small ways, and shows which of the changes no test notices. See README.md. */
+export default {
+  mutate: [
+    'src/scoring/**/*.ts',
+    // A table of words for the documentation, which a test compares with it.
+    '!src/scoring/fact-descriptions.ts',
+    'src/api/{errors,pagination}.ts',
+    'src/github/{errors,page-size,reading,replies}.ts',
+    'src/config.ts',
+  ],
+  plugins: ['@stryker-mutator/vitest-runner'],
+  testRunner: 'vitest',
+  vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
+  // Stryker would rewrite it with TypeScript's own reader, which TypeScript 7 no longer has.
+  tsconfigFile: 'none',
+  coverageAnalysis: 'perTest',
+  concurrency: 1,
+  ignorePatterns: ['bench', 'demo', 'dist', 'soak'],
+  reporters: ['clear-text', 'progress-append-only', 'html', 'json'],
+  tempDirName: '.mutation/sandbox',
+  htmlReporter: { fileName: '.mutation/report.html' },
+  jsonReporter: { fileName: '.mutation/report.json' },
+};

@@ -1,0 +1,19 @@
+import { defineConfig } from 'vitest/config';
+
+/** The tests of the pure code: without a database, without network where there is a choice. */
+export default defineConfig({
+  test: {
+    include: [
+      'test/scoring/**/*.test.ts',
+      'test/github/{errors,page-size,pull-request,reading,replies}.test.ts',
+      'test/api/{errors,paginate}.test.ts',
+      'test/docs/**/*.test.ts',
+      'test/config.test.ts',
+    ],
+    // Measures time, which instrumented code takes more of.
+    exclude: ['test/scoring/hostile.test.ts'],
+    setupFiles: ['test/mutation/setup.ts'],
+    isolate: false,
+    testTimeout: 60_000,
+  },
+});
