@@ -37,13 +37,13 @@ export function readEntry(
   words: { subject: string; credentials: string },
 ): FetchResult {
   const { subject, credentials } = words;
-  const own = failures.filter(failure => failure.path.length >= path.length && startsWith(failure.path, path));
+  const own = failures.filter(failure => startsWith(failure.path, path));
   if (own.length > 0) {
     const gone = node === null && own.every(failure => failure.type === 'NOT_FOUND');
     return gone ? { status: 'gone' } : { status: 'failed', error: errorOfFailures(own, subject, credentials) };
   }
   // What failed around it may have kept back any part of it.
-  const around = failures.filter(failure => failure.path.length < path.length && startsWith(path, failure.path));
+  const around = failures.filter(failure => startsWith(path, failure.path));
   if (around.length > 0 && !isComplete(node)) {
     return { status: 'failed', error: errorOfFailures(around, subject, credentials) };
   }

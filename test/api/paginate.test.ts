@@ -1,0 +1,156 @@
+import { Type } from '@sinclair/typebox';
+import fc from 'fast-check';
+import type { FastifyRequest } from 'fastify';
+import { describe, expect, test } from 'vitest';
+import { type PagedList, type PageQuery, paginate } from '../../src/api/pagination.ts';
+
+interface Row {
+  rank: number;
+  name: string;
+}
+
+const columns = Type.Object({ rank: Type.Integer(), name: Type.String() });
+
+/** Rows by rank, then by name; a position is the row that it is at, or nothing before all rows. */
+function listOf(rows: readonly Row[]): PagedList<Row, typeof columns, Row | 'start'> {
+  const compare = (one: Row, two: Row) =>
+    one.rank - two.rank || (one.name < two.name ? -1 : Number(one.name > two.name));
+  const sorted = rows.toSorted(compare);
+  return {
+    path: '/rows',
+    columns,
+    locate: place => (place.name === 'nobody' ? undefined : place),
+    placeOf: ({ rank, name }) => ({ rank, name }),
+    start: 'start',
+    read: async (direction, from, limit) => {
+      const behind = sorted.filter(row => from === 'start' || compare(row, from) * (direction === 'next' ? 1 : -1) > 0);
+      return (direction === 'next' ? behind : behind.toReversed()).slice(0, limit);
+    },
+    format: ({ name }) => JSON.stringify({ name }),
+  };
+}
+
+interface Page {
+  data: { name: string }[];
+  meta: { path: string; per_page: number; next_cursor: string | null; prev_cursor: string | null };
+  links: { first: null; last: null; prev: string | null; next: string | null };
+}
+
+/** Asks for a page by its address, as the route does. */
+const serve = (rows: readonly Row[]) => async (url: string) => {
+  const { searchParams } = new URL(url, 'https://scores.example');
+  const [size, cursor] = [searchParams.get('per_page'), searchParams.get('cursor')];
+  const query = { ...(size !== null && { per_page: Number(size) }), ...(cursor !== null && { cursor }) };
+  const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
+  const request = { query, server } as unknown as FastifyRequest<{ Querystring: PageQuery }>;
+  return JSON.parse((await paginate(request, listOf(rows))).toString()) as Page;
+};
+
+const rowsTo = (count: number): Row[] =>
+  Array.from({ length: count }, (_, index) => ({ rank: index, name: `${index}` }));
+const namesOf = ({ data }: Page) => data.map(({ name }) => name);
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const decode = (cursor: string | null) => JSON.parse(Buffer.from(cursor ?? '', 'base64url').toString());
+
+describe('a page', () => {
+  test('has 15 rows if nothing else is asked for, and leads on', async () => {
+    const get = serve(rowsTo(20));
+    const page = await get('/rows');
+    expect(namesOf(page)).toEqual(rowsTo(15).map(({ name }) => name));
+    const cursor = encode({ rank: 14, name: '14', _pointsToNextItems: true });
+    expect(page.meta).toEqual({
+      path: 'https://scores.example/rows',
+      per_page: 15,
+      next_cursor: cursor,
+      prev_cursor: null,
+    });
+    expect(page.links).toEqual({
+      first: null,
+      last: null,
+      prev: null,
+      next: `https://scores.example/rows?cursor=${cursor}`,
+    });
+  });
+
+  test('between others leads both ways, with the size that was asked for', async () => {
+    const get = serve(rowsTo(9));
+    const first = await get('/rows?per_page=3');
+    const page = await get(first.links.next ?? '');
+    expect(namesOf(page)).toEqual(['3', '4', '5']);
+    expect(decode(page.meta.prev_cursor)).toEqual({ rank: 3, name: '3', _pointsToNextItems: false });
+    expect(decode(page.meta.next_cursor)).toEqual({ rank: 5, name: '5', _pointsToNextItems: true });
+    expect(page.links.prev).toBe(`https://scores.example/rows?per_page=3&cursor=${page.meta.prev_cursor}`);
+    const back = await get(page.links.prev ?? '');
+    expect(namesOf(back)).toEqual(['0', '1', '2']);
+    expect([back.links.prev, decode(back.meta.next_cursor).rank]).toEqual([null, 2]);
+  });
+
+  test('of nothing leads nowhere', async () => {
+    const page = await serve([])('/rows');
+    expect([page.data, page.links.prev, page.links.next]).toEqual([[], null, null]);
+    const behind = await serve(rowsTo(2))(`/rows?cursor=${encode({ rank: 9, name: '9', _pointsToNextItems: true })}`);
+    expect([behind.data, behind.links.prev, behind.links.next]).toEqual([[], null, null]);
+  });
+
+  test('after page, forwards and backwards, has each row once and in order', async () => {
+    const rows = fc.uniqueArray(fc.record({ rank: fc.nat(3), name: fc.constantFrom(...'abcdefgh') }), {
+      selector: ({ rank, name }) => `${rank}${name}`,
+      minLength: 1,
+      maxLength: 12,
+    });
+    await fc.assert(
+      fc.asyncProperty(rows, fc.integer({ min: 1, max: 13 }), async (given, size) => {
+        const get = serve(given);
+        const all = namesOf(await get('/rows?per_page=100'));
+        expect(all).toHaveLength(given.length);
+        const pages: Page[] = [];
+        for (let url: string | null = `/rows?per_page=${size}`; url !== null; url = pages.at(-1)?.links.next ?? null) {
+          pages.push(await get(url));
+        }
+        expect(pages.flatMap(namesOf)).toEqual(all);
+        expect(pages).toHaveLength(Math.ceil(given.length / size));
+        const last = pages.at(-1);
+        const back = last === undefined ? [] : [last];
+        for (let url = last?.links.prev ?? null; url !== null; url = back[0]?.links.prev ?? null) {
+          back.unshift(await get(url));
+        }
+        expect(back.flatMap(namesOf)).toEqual(all);
+        expect(back.map(namesOf)).toEqual(pages.map(namesOf));
+      }),
+    );
+  });
+});
+
+describe('a cursor', () => {
+  const place = { rank: 1, name: '1', _pointsToNextItems: true };
+  const good = encode(place);
+
+  test('of a place without a row is read on from', async () => {
+    const get = serve(rowsTo(4));
+    const page = await get(`/rows?cursor=${encode({ ...place, name: '1½' })}`);
+    expect(namesOf(page)).toEqual(['2', '3']);
+  });
+
+  test.each([
+    ['empty', ''],
+    ['not base64url', '%2B%2B%2B'],
+    ['padded', `${good}%3D`],
+    ['with stray bits', `${good.slice(0, -1)}${good.endsWith('1') ? '2' : '1'}`],
+    ['not JSON', Buffer.from('{').toString('base64url')],
+    ['not UTF-8', Buffer.from('{"rank":1,"name":"\xff","_pointsToNextItems":true}', 'latin1').toString('base64url')],
+    ['with a byte order mark', Buffer.from(`\uFEFF${JSON.stringify(place)}`).toString('base64url')],
+    ['null', encode(null)],
+    ['a list', encode([1, '1', true])],
+    ['without a column', encode({ rank: 1, _pointsToNextItems: true })],
+    ['without its direction', encode({ rank: 1, name: '1' })],
+    ['with a direction of another type', encode({ ...place, _pointsToNextItems: 1 })],
+    ['with a column of another type', encode({ ...place, rank: 'one' })],
+    ['with one key more', encode({ ...place, more: 1 })],
+    ['of an id that is not one', encode({ ...place, name: 'nobody' })],
+  ])('that is %s is refused', async (_, cursor) => {
+    await expect(serve(rowsTo(3))(`/rows?cursor=${cursor}`)).rejects.toMatchObject({
+      code: 'bad_request',
+      message: 'The cursor is not one of this list: leave it out to start from the first page.',
+    });
+  });
+});

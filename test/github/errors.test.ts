@@ -1,0 +1,301 @@
+import { describe, expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import {
+  clockOf,
+  connectionErrorCode,
+  errorOfFailures,
+  errorOfRequest,
+  GithubError,
+  type GraphqlFailure,
+  graphqlFailures,
+  isDisturbance,
+  isHttpError,
+  isRateLimit,
+  rateLimitError,
+  timeoutError,
+} from '../../src/github/errors.ts';
+
+const failure = (type: string, message = 'it says', path: GraphqlFailure['path'] = []) => ({ type, message, path });
+
+/** As Octokit throws it: with a reply, or without. */
+function httpError(message: string, status?: number, headers: Record<string, string | number> = {}, cause?: unknown) {
+  const error = new Error(message, { cause });
+  error.name = 'HttpError';
+  return status === undefined ? error : Object.assign(error, { response: { status, headers } });
+}
+
+const summary = ({ code, message, retryAfter, tooMuch, retryAfterGuessed, unknownCursor }: GithubError) => ({
+  code,
+  message,
+  retryAfter,
+  flags: Object.entries({ tooMuch, retryAfterGuessed, unknownCursor }).flatMap(([name, is]) => (is ? [name] : [])),
+});
+const translated = (error: unknown) => summary(errorOfRequest(error, 'GITHUB_TOKEN') as GithubError);
+
+describe('an error of GitHub', () => {
+  test('is a ServiceError that asks for nothing in particular', () => {
+    const cause = new Error('why');
+    const error = new GithubError('github_failed', 'What to do.', { cause });
+    expect(error).toBeInstanceOf(ServiceError);
+    expect(error).toMatchObject({ name: 'GithubError', cause });
+    expect(summary(error)).toEqual({
+      code: 'github_failed',
+      message: 'What to do.',
+      retryAfter: undefined,
+      flags: [],
+    });
+  });
+
+  test('of time says how long was waited, if it was our limit, and that less may pass', () => {
+    expect(summary(timeoutError(2_500))).toEqual({
+      code: 'github_timeout',
+      message: 'GitHub did not answer within 2.5 seconds: try again later',
+      retryAfter: undefined,
+      flags: ['tooMuch'],
+    });
+    expect(timeoutError(undefined).message).toBe('GitHub did not answer in time: try again later');
+  });
+});
+
+test('failures and timeouts are disturbances, but for a cursor that is not known', () => {
+  expect(isDisturbance(new GithubError('github_failed', ''))).toBe(true);
+  expect(isDisturbance(new GithubError('github_timeout', ''))).toBe(true);
+  expect(isDisturbance(new GithubError('github_failed', '', { unknownCursor: true }))).toBe(false);
+  expect(isDisturbance(new GithubError('github_credentials', ''))).toBe(false);
+  expect(isDisturbance(new GithubError('github_rate_limited', ''))).toBe(false);
+  expect(isDisturbance(new ServiceError('github_failed', ''))).toBe(false);
+  expect(isDisturbance(undefined)).toBe(false);
+});
+
+describe("the entries of a reply's `errors`", () => {
+  test('are read whatever form they have', () => {
+    const path = ['nodes', 3, 'title'];
+    expect(graphqlFailures([{ type: 'NOT_FOUND', message: 'Gone.', path }])).toEqual([
+      failure('NOT_FOUND', 'Gone.', path),
+    ]);
+    expect(graphqlFailures([{ code: 'rate_limit' }, { type: 5, code: 6, message: 7, path: 8 }])).toEqual([
+      failure('rate_limit', 'no message'),
+      failure('', 'no message'),
+    ]);
+    expect(graphqlFailures([{ type: 'A', code: 'B' }, null, 'text', 5])).toEqual([
+      failure('A', 'no message'),
+      ...Array.from({ length: 3 }, () => failure('', 'no message')),
+    ]);
+    expect(graphqlFailures({ message: 'alone' })).toEqual([failure('', 'alone')]);
+    expect(graphqlFailures([{ path: ['a', null, 1, true, {}] }])[0]?.path).toEqual(['a', 1]);
+    expect(graphqlFailures([{ message: 'x'.repeat(400) }])[0]?.message).toBe('x'.repeat(300));
+  });
+
+  test.each([undefined, null, []])('are none in %j', errors => {
+    expect(graphqlFailures(errors)).toEqual([]);
+  });
+});
+
+test.each([
+  ['RATE_LIMIT', 'x', true],
+  ['RATE_LIMITED', 'x', true],
+  ['graphql_rate_limit', 'x', true],
+  ['', 'You have exceeded a secondary Rate Limit.', true],
+  ['', 'This triggered an abuse detection mechanism.', true],
+  ['NOT_RATE_LIMIT', 'x', false],
+  ['RATE_LIMITS', 'x', false],
+  ['NOT_FOUND', 'x', false],
+])('the type %j with the message %j is a rate limit: %s', (type, message, expected) => {
+  expect(isRateLimit(failure(type, message))).toBe(expected);
+});
+
+describe('failures', () => {
+  const of = (...failures: GraphqlFailure[]) => errorOfFailures(failures, 'the member', 'GITHUB_TOKEN');
+
+  test.each(['FORBIDDEN', 'INSUFFICIENT_SCOPES', 'SAML_FAILURE', 'UNAUTHORIZED'])(
+    'of the type %s, wherever among others, are about credentials',
+    type => {
+      const failures = [failure('NOT_FOUND'), failure(type, 'Needs more.')];
+      expect(summary(of(...failures))).toEqual({
+        code: 'github_credentials',
+        message: 'GitHub does not let GITHUB_TOKEN read the member: Needs more.',
+        retryAfter: undefined,
+        flags: [],
+      });
+      expect(of(...failures).cause).toEqual(failures);
+    },
+  );
+
+  test.each([
+    ['RESOURCE_LIMIT_EXCEEDED', 'x', ['tooMuch']],
+    ['RESOURCE_LIMITS_EXCEEDED', 'x', ['tooMuch']],
+    ['MAX_NODE_LIMIT_EXCEEDED', 'x', ['tooMuch']],
+    ['TIMEOUT', 'x', ['tooMuch']],
+    ['', 'Something went wrong while executing your query.', ['tooMuch']],
+    ['', "We couldn't respond to your request in time.", ['tooMuch']],
+    ['', 'The query timed out.', ['tooMuch']],
+    ['', 'A time out.', ['tooMuch']],
+    ['', 'A timeout.', ['tooMuch']],
+    ['INVALID_CURSOR_ARGUMENTS', 'x', ['unknownCursor']],
+    ['NO_TIMEOUT', 'x', []],
+    ['TIMEOUTS', 'x', []],
+    ['FORBIDDEN_CITY', 'x', []],
+    ['NOT_FORBIDDEN', 'x', []],
+    ['NOT_FOUND', 'x', []],
+  ])('of the type %j with the message %j ask for %j', (type, message, flags) => {
+    const error = of(failure('NOT_FOUND', 'First.'), failure(type, message));
+    expect(summary(error)).toEqual({
+      code: 'github_failed',
+      message: 'GitHub did not return the member: First.; try again later',
+      retryAfter: undefined,
+      flags,
+    });
+    expect(error.cause).toHaveLength(2);
+  });
+
+  test('may have no reason', () => {
+    expect(of().message).toBe('GitHub did not return the member: it gave no reason; try again later');
+  });
+});
+
+describe('a rate limit', () => {
+  const date = 'Sat, 31 Jan 2026 12:00:00 GMT';
+  const now = Date.parse(date) / 1000;
+  const wait = (headers: Record<string, string | number>) => {
+    const { retryAfter, retryAfterGuessed } = rateLimitError({ date, ...headers }, 'why');
+    return retryAfterGuessed ? `guessed ${retryAfter}` : retryAfter;
+  };
+
+  test.each([
+    [{}, 'guessed 60'],
+    [{ 'retry-after': '90' }, 90],
+    [{ 'retry-after': 90 }, 90],
+    [{ 'retry-after': ' 90 ' }, 90],
+    [{ 'retry-after': '0' }, 1],
+    [{ 'retry-after': '86400' }, 86_400],
+    [{ 'retry-after': '86401' }, 86_400],
+    [{ 'retry-after': 'Sat, 31 Jan 2026 12:02:00 GMT' }, 120],
+    [{ 'retry-after': 'Sat, 31 Jan 2026 11:00:00 GMT' }, 1],
+    [{ 'retry-after': 'in 9 minutes' }, 'guessed 60'],
+    [{ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now + 600) }, 600],
+    [{ 'x-ratelimit-remaining': 0, 'x-ratelimit-reset': now + 599.5 }, 600],
+    [{ 'x-ratelimit-remaining': '1', 'x-ratelimit-reset': String(now + 600) }, 'guessed 60'],
+    [{ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '0' }, 'guessed 60'],
+    [{ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': 'soon' }, 'guessed 60'],
+    [{ 'x-ratelimit-remaining': '0' }, 'guessed 60'],
+    [{ 'x-ratelimit-reset': String(now + 600) }, 'guessed 60'],
+    [{ 'retry-after': '7', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now + 600) }, 7],
+    [{ 'retry-after': 'soon', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now + 600) }, 600],
+  ])('with the headers %j lasts %s seconds', (headers, expected) => {
+    expect(wait(headers)).toBe(expected);
+  });
+
+  test('says when to try again', () => {
+    const error = rateLimitError({ 'retry-after': '90' }, 'why');
+    expect(error.cause).toBe('why');
+    expect(summary(error)).toEqual({
+      code: 'github_rate_limited',
+      message: "GitHub's rate limit is used up: try again in 90 seconds, or give the service credentials of its own",
+      retryAfter: 90,
+      flags: [],
+    });
+  });
+
+  test("counts by GitHub's clock, or by ours where it shows none", () => {
+    expect(clockOf({ date })).toBe(now);
+    for (const headers of [{}, { date: 'nonsense' }]) {
+      const before = Math.floor(Date.now() / 1000);
+      const clock = clockOf(headers);
+      expect(clock).toBeGreaterThanOrEqual(before);
+      expect(clock).toBeLessThanOrEqual(Date.now() / 1000);
+      expect(Number.isInteger(clock)).toBe(true);
+    }
+  });
+});
+
+describe('a request that fails', () => {
+  test('with one of our own errors, or because of one, fails with that', () => {
+    const own = new GithubError('github_timeout', 'Ours.');
+    expect(errorOfRequest(own, '')).toBe(own);
+    expect(errorOfRequest(httpError('around', 500, {}, own), '')).toBe(own);
+  });
+
+  test.each([
+    [429, {}, 'x', 'github_rate_limited'],
+    [403, { 'retry-after': '5' }, 'x', 'github_rate_limited'],
+    [403, { 'x-ratelimit-remaining': '0' }, 'x', 'github_rate_limited'],
+    [403, {}, 'You have exceeded a secondary rate limit', 'github_rate_limited'],
+    [403, { 'x-ratelimit-remaining': '1' }, 'x', 'github_credentials'],
+    [403, {}, 'x', 'github_credentials'],
+    [401, { 'retry-after': '5' }, 'rate limit', 'github_credentials'],
+    [404, {}, 'x', 'github_failed'],
+    [500, { 'retry-after': '5' }, 'rate limit', 'github_failed'],
+  ])('with the status %d, headers %j and message %j is %s', (status, headers, message, code) => {
+    expect(translated(httpError(message, status, headers)).code).toBe(code);
+  });
+
+  test.each([
+    [401, "GitHub refused the service's credentials: renew GITHUB_TOKEN"],
+    [403, 'GitHub forbids this to the service: check the rights of GITHUB_TOKEN on the organisation'],
+    [404, 'No GitHub API answers at this address: check GITHUB_API_URL'],
+    [500, 'GitHub failed with status 500: try again later'],
+  ])('with the status %d says what to do, and keeps its cause', (status, message) => {
+    const cause = httpError('x', status);
+    expect(translated(cause)).toMatchObject({ message, flags: [], retryAfter: undefined });
+    expect(errorOfRequest(cause, 'GITHUB_TOKEN').cause).toBe(cause);
+  });
+
+  test.each([
+    [500, 'x', []],
+    [500, 'It timed out.', ['tooMuch']],
+    [502, 'x', ['tooMuch']],
+    [503, 'x', []],
+    [504, 'x', ['tooMuch']],
+  ])('with the status %d and the message %j asks for %j', (status, message, flags) => {
+    expect(translated(httpError(message, status)).flags).toEqual(flags);
+  });
+
+  test('for a limit of time is a timeout', () => {
+    const error = httpError('x', undefined, {}, new DOMException('late', 'TimeoutError'));
+    expect(translated(error)).toMatchObject({ code: 'github_timeout', flags: ['tooMuch'] });
+    const aborted = httpError('x', undefined, {}, new DOMException('stop', 'AbortError'));
+    expect(translated(aborted)).toMatchObject({ code: 'github_failed' });
+  });
+
+  test('without a reply names what the connection died of', () => {
+    const reset = Object.assign(new Error('read'), { code: 'ECONNRESET' });
+    const message = (reason: string) =>
+      `The connection to GitHub failed (${reason}): check GITHUB_API_URL and the network`;
+    expect(translated(httpError('x', undefined, {}, reset))).toMatchObject({
+      code: 'github_failed',
+      message: message('ECONNRESET'),
+    });
+    expect(translated(httpError('other side closed')).message).toBe(message('other side closed'));
+  });
+
+  test.each([new SyntaxError('Unexpected token'), 'text', undefined])(
+    'otherwise is a reply without sense: %s',
+    cause => {
+      expect(translated(cause)).toMatchObject({
+        code: 'github_failed',
+        message: "GitHub's reply makes no sense: check GITHUB_API_URL, or try again later",
+        flags: [],
+      });
+      expect(errorOfRequest(cause, '').cause).toBe(cause);
+    },
+  );
+
+  test('is known by its name', () => {
+    expect(isHttpError(httpError('x'))).toBe(true);
+    expect(isHttpError(new Error('x'))).toBe(false);
+    expect(isHttpError({ name: 'HttpError' })).toBe(false);
+  });
+});
+
+test('the code of a failed connection is found among its causes', () => {
+  const coded = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+  const within = (error: unknown, depth: number): unknown =>
+    depth === 0 ? error : new Error('around', { cause: within(error, depth - 1) });
+  expect(connectionErrorCode(coded)).toBe('ECONNREFUSED');
+  expect(connectionErrorCode(within(coded, 4))).toBe('ECONNREFUSED');
+  expect(connectionErrorCode(within(coded, 5))).toBeUndefined();
+  expect(connectionErrorCode(within(new AggregateError([coded, new Error('next')]), 1))).toBe('ECONNREFUSED');
+  expect(connectionErrorCode(Object.assign(new Error('x', { cause: coded }), { code: 5 }))).toBe('ECONNREFUSED');
+  expect(connectionErrorCode({ code: 'ECONNREFUSED' })).toBeUndefined();
+  expect(connectionErrorCode(undefined)).toBeUndefined();
+});

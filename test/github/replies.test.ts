@@ -1,0 +1,190 @@
+import { describe, expect, test } from 'vitest';
+import type { GraphqlFailure } from '../../src/github/errors.ts';
+import { GithubError } from '../../src/github/errors.ts';
+import { Misfit } from '../../src/github/reading.ts';
+import {
+  answerAt,
+  misfitError,
+  nodeIdOf,
+  read,
+  readEntry,
+  readListed,
+  readPageInfo,
+} from '../../src/github/replies.ts';
+
+const node = {
+  id: 'PR_7',
+  fullDatabaseId: '7',
+  number: 1,
+  url: 'https://github.com/acme/web/pull/1',
+  title: 'Search',
+  body: null,
+  state: 'OPEN',
+  isDraft: false,
+  authorAssociation: 'MEMBER',
+  baseRefName: 'main',
+  headRefName: 'search',
+  isCrossRepository: false,
+  additions: 1,
+  deletions: 0,
+  changedFiles: 1,
+  createdAt: '2026-01-31T12:00:00Z',
+  updatedAt: '2026-01-31T12:00:07Z',
+  mergedAt: null,
+  closedAt: null,
+  author: null,
+  repository: { id: 'R_1', databaseId: 1, name: 'web', owner: { id: 'O_1', login: 'acme', databaseId: 2 } },
+  milestone: null,
+  commits: { totalCount: 1 },
+  comments: { totalCount: 0 },
+  closingIssuesReferences: { totalCount: 0 },
+  labels: { nodes: [] },
+  assignees: { nodes: [] },
+  files: { nodes: [] },
+  reviews: { totalCount: 0, nodes: [] },
+  latestOpinionatedReviews: { nodes: [] },
+};
+const words = { subject: 'the pull requests', credentials: 'GITHUB_TOKEN' };
+
+describe('an entry', () => {
+  const failure = (path: GraphqlFailure['path'], type = '', message = 'It says.') => ({ type, message, path });
+  /** The second of a list. */
+  function statusOf(entry: unknown, ...failures: GraphqlFailure[]) {
+    const result = readEntry(entry, ['nodes', 1], failures, words);
+    return result.status === 'failed' ? result.error.message : result.status;
+  }
+  const said = 'GitHub did not return the pull requests: It says.; try again later';
+
+  test('that came whole is found', () => {
+    const result = readEntry(node, ['nodes', 1], [], words);
+    expect(result).toMatchObject({ status: 'found', pullRequest: { nodeId: 'PR_7', sourceUpdatedAt: 1_769_860_807 } });
+  });
+
+  test('that GitHub does not show is gone', () => {
+    expect(statusOf(null)).toBe('gone');
+    expect(statusOf(undefined)).toBe('gone');
+    expect(statusOf(null, failure(['nodes', 1], 'NOT_FOUND'))).toBe('gone');
+  });
+
+  test('of which anything failed has failed, also if the rest is there', () => {
+    expect(statusOf(null, failure(['nodes', 1], 'NOT_FOUND'), failure(['nodes', 1]))).toBe(said);
+    expect(statusOf(node, failure(['nodes', 1], 'NOT_FOUND'))).toBe(said);
+    expect(statusOf(node, failure(['nodes', 1, 'files']))).toBe(said);
+    expect(statusOf(null, failure(['nodes', 1, 'author'], 'FORBIDDEN'))).toBe(
+      'GitHub does not let GITHUB_TOKEN read the pull requests: It says.',
+    );
+  });
+
+  test('is not concerned by what failed elsewhere', () => {
+    for (const path of [['nodes', 0], ['nodes', '1'], ['nodes', 11], ['node', 1], ['rateLimit']]) {
+      expect(statusOf(node, failure(path))).toBe('found');
+      expect(statusOf({ ...node, files: null }, failure(path))).toBe('found');
+      expect(statusOf(null, failure(path))).toBe('gone');
+    }
+  });
+
+  test.each([[['nodes']], [[]]])(
+    'around which something failed, at %j, has failed if a part of it may have been kept back',
+    path => {
+      for (const name of ['closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews']) {
+        expect(statusOf({ ...node, [name]: null }, failure(path))).toBe(said);
+      }
+      expect(statusOf(null, failure(path))).toBe(said);
+      expect(statusOf(node, failure(path))).toBe('found');
+    },
+  );
+
+  test('that makes no sense has failed', () => {
+    expect(statusOf({ ...node, number: 'one' })).toBe(
+      'GitHub\'s reply about the pull requests makes no sense: number is "one", not a count; try again later',
+    );
+  });
+});
+
+describe('the answer of a query', () => {
+  test('is what its root field holds, null too', () => {
+    expect(answerAt({ node: 'this' }, 'node', 'the page')).toBe('this');
+    expect(answerAt({ node: null }, 'node', 'the page')).toBeNull();
+  });
+
+  test('that lacks the field makes no sense', () => {
+    for (const name of ['other', 'toString']) {
+      expect(() => answerAt({ node: 'this' }, name, 'the page')).toThrow(
+        `GitHub's reply about the page makes no sense: ${name} is missing; try again later`,
+      );
+    }
+  });
+});
+
+describe('a page', () => {
+  const holder = (totalCount: unknown, hasNextPage: unknown, endCursor: unknown) => ({
+    members: { totalCount, pageInfo: { hasNextPage, endCursor } },
+  });
+
+  test.each([
+    [9, true, 'next'],
+    [9, false, 'before'],
+    [0, false, null],
+  ])('of %d, with another after it (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
+    expect(readPageInfo(holder(totalCount, hasNextPage, endCursor), 'members', 'before')).toEqual({
+      totalCount,
+      hasNextPage,
+      endCursor,
+    });
+  });
+
+  test.each([
+    [null, null],
+    [null, 'before'],
+    ['before', 'before'],
+  ])('whose next one begins at %j, after %j, leads nowhere', (endCursor, after) => {
+    expect(() => readPageInfo(holder(9, true, endCursor), 'members', after)).toThrow(
+      new Misfit('endCursor leads nowhere'),
+    );
+  });
+
+  test.each([
+    [null, true, 'next'],
+    [9, 'yes', 'next'],
+    [9, true, 5],
+  ])('that has %j, %j, %j for its parts makes no sense', (totalCount, hasNextPage, endCursor) => {
+    expect(() => readPageInfo(holder(totalCount, hasNextPage, endCursor), 'members', null)).toThrow(/^members\./);
+  });
+});
+
+test('a listed pull request is read, or left out', () => {
+  expect(readListed(node)).toEqual([{ githubId: 7, nodeId: 'PR_7', sourceUpdatedAt: 1_769_860_807 }]);
+  for (const broken of [null, undefined, { ...node, id: null }]) expect(readListed(broken)).toEqual([]);
+  const defect = { ...node };
+  Object.defineProperty(defect, 'id', {
+    get: () => {
+      throw new RangeError('a defect');
+    },
+  });
+  expect(() => readListed(defect)).toThrow(RangeError);
+});
+
+test('the id of a node is read if there is one', () => {
+  expect(nodeIdOf(node)).toBe('PR_7');
+  for (const nothing of [null, {}, { id: 5 }]) expect(nodeIdOf(nothing)).toBeUndefined();
+});
+
+test('a misfit is a failure of GitHub, everything else stays as it is', () => {
+  const misfit = new Misfit('a is 5, not text');
+  const error = misfitError(misfit, 'the page');
+  expect(error).toBeInstanceOf(GithubError);
+  expect(error).toMatchObject({
+    code: 'github_failed',
+    message: "GitHub's reply about the page makes no sense: a is 5, not text; try again later",
+    cause: misfit,
+  });
+  const defect = new RangeError('a defect');
+  expect(() => misfitError(defect, 'the page')).toThrow(defect);
+  expect(read('the page', () => 'read')).toBe('read');
+  const reading = (thrown: Error) => () =>
+    read('the page', () => {
+      throw thrown;
+    });
+  expect(reading(misfit)).toThrow(GithubError);
+  expect(reading(defect)).toThrow(defect);
+});
