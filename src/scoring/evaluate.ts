@@ -94,7 +94,7 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
   const part = (tree: TypedExpression, value: Value | null, parts: ExplainedPart[], note = ''): ExplainedPart => ({
     source: source.slice(tree.start, tree.end),
     kind: 'operation',
-    value: typeof value === 'number' && Number.isNaN(value) ? null : value,
+    value: Number.isNaN(value) ? null : value,
     note,
     chosen: true,
     parts: parts.filter(({ kind }) => kind !== 'constant'),

@@ -21,13 +21,13 @@ function rangeOf(low: string, high: string): string {
     const range = `${low}-${high}`;
     throw new PatternError(`has the range ${excerpt(range, 0, range.length)} the wrong way round`);
   }
-  const spansSlash = low <= '/' && high >= '/';
-  const ranges = spansSlash ? [`${low}.`, `0${high}`] : [`${low}${high}`];
-  return ranges
-    .map(range => [...range])
-    .filter(([from = '', to = '']) => from <= to)
-    .map(([from = '', to = '']) => `${quote(from)}-${quote(to)}`)
-    .join('');
+  const whole: [from: string, to: string][] = [[low, high]];
+  const around: typeof whole = [
+    [low, '.'],
+    ['0', high],
+  ];
+  const ranges = low <= '/' && high >= '/' ? around.filter(([from, to]) => from <= to) : whole;
+  return ranges.map(([from, to]) => `${quote(from)}-${quote(to)}`).join('');
 }
 
 /** Reads `[…]` from its opening bracket. No class ever matches a slash. */

@@ -13,6 +13,8 @@ const facts = factsWith({
   size: 52,
   changed_files: 240,
   created_at: 1_767_571_200,
+  // Beyond what a date can hold.
+  updated_at: 10_000_000_000_000,
   merged_at: 1_767_657_600,
   hours_to_merge: 24,
   hours_to_first_review: null,
@@ -56,6 +58,14 @@ describe('an explained expression', () => {
       'merged_at >= date("2026-01-06") = true [merged_at = 1767657600 (2026-01-06T00:00:00Z); date("2026-01-06") = 1767657600]',
     ],
     ['true', 'true = true'],
+    ['created_at > 0', 'created_at > 0 = true [created_at = 1767571200 (2026-01-05T00:00:00Z)]'],
+    ['updated_at > 0', 'updated_at > 0 = true [updated_at = 10000000000000]'],
+    ['state == "merged"', 'state == "merged" = true [state = "merged"]'],
+    [
+      'merged || draft && merged',
+      'merged || draft && merged = true [merged = true; draft && merged = false [draft = false; merged = true]]',
+    ],
+    ['merged || draft || merged', 'merged || draft || merged = true [merged = true; draft = false; merged = true]'],
   ])('%s', (source, expected) => {
     expect(explained(source)).toBe(expected);
   });
@@ -79,6 +89,12 @@ describe('an explained expression', () => {
     ],
     ['5 % commits', '5 % commits = null (a division by zero) [commits = 0]'],
     ['1e300 * 1e300', '1e300 * 1e300 = null (it is too large)'],
+    ['1e300 / 1e-300', '1e300 / 1e-300 = null (it is too large)'],
+    [
+      'additions - hours_to_first_review',
+      'additions - hours_to_first_review = null [additions = 40; hours_to_first_review = null (nobody else has reviewed it)]',
+    ],
+    ['0 * (1 / 0)', '0 * (1 / 0) = null (it has no result) [1 / 0 = null (a division by zero)]'],
     ['1e300 * 1e300 * 0', '1e300 * 1e300 * 0 = null (it has no result) [1e300 * 1e300 = null (it is too large)]'],
     [
       '-hours_to_first_review',
@@ -101,6 +117,23 @@ describe('an explained expression', () => {
     expect(explained(source)).toBe(`${source} = ${expected}`);
   });
 
+  test.each([
+    [['a'], 1, 'true (1 of 1 file: a)'],
+    [['a', 'b'], 2, 'true (1 of 2 files: a)'],
+    [['a', 'aa', 'aaa'], 3, 'true (3 of 3 files: a, aa, aaa)'],
+    [['a', 'aa', 'aaa', 'aaaa'], 5, 'true (4 of 4 files, the first of 5: a, aa, aaa and 1 more)'],
+  ])('of the files %j, the first of %d, says %s', (files, changedFiles, expected) => {
+    const source = 'any_file("a*", "c")';
+    const given = factsWith({ files, changed_files: changedFiles });
+    expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(`${source} = ${expected}`);
+  });
+
+  test('tells facts, constants and operations apart', () => {
+    const part = explainExpression('size + 1', parseExpression('size + 1', 'number'), facts);
+    expect([part.kind, part.parts.map(({ kind }) => kind)]).toEqual(['operation', ['fact']]);
+    expect(explainExpression('1', parseExpression('1', 'number'), facts).kind).toBe('constant');
+  });
+
   test('of no files says so', () => {
     const tree = parseExpression('all_files("**")', 'boolean');
     expect(brief(explainExpression('all_files("**")', tree, factsWith()))).toBe(
@@ -121,6 +154,11 @@ describe('an entry', () => {
     ['merged', '5', 'counted', 5, 'it adds 5'],
     ['merged', '(additions + deletions) / 20', 'counted', 3, 'it adds 3, rounded from 2.6'],
     ['draft', '5', 'condition_false', 0, 'its condition is false'],
+    ['merged', '-2147483648', 'counted', -2147483648, 'it adds -2147483648'],
+    ['merged', '2147483647', 'counted', 2147483647, 'it adds 2147483647'],
+    ['merged', '-2147483649', 'out_of_range', 0, 'its value -2147483649 lies outside -2147483648 to 2147483647'],
+    ['merged', '2147483648', 'out_of_range', 0, 'its value 2147483648 lies outside -2147483648 to 2147483647'],
+    ['merged', '1e300 * 1e300', 'not_finite', 0, 'its value is infinite: it is too large'],
     ['merged', 'commits', 'zero', 0, 'its value is 0'],
     ['merged', '-0.4', 'zero', 0, 'its value is 0, rounded from -0.4'],
     ['merged', 'hours_to_first_review', 'absent', 0, 'its value is absent: nobody else has reviewed it'],
@@ -170,7 +208,14 @@ describe('an entry', () => {
       ['invalid'],
       ['counted'],
     ]);
-    expect(rules.map(({ problems }) => problems.length)).toEqual([0, 1, 1, 0]);
+    expect(rules.map(({ problems }) => problems)).toEqual([
+      [],
+      ['Rule "Old", entry 2, expression: `weather` is not a known fact'],
+      ['Rule "Empty", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT'],
+      [],
+    ]);
+    expect(rules[0]?.entries[0]?.reason).toBe('its rule is disabled');
+    expect(rules[3]?.entries[0]).toMatchObject({ effect: 8, reason: 'it subtracts 8' });
     expect(rules[1]?.entries[0]).toMatchObject({
       condition: null,
       amount: null,

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compileExpression } from '../../src/scoring/compile.ts';
+import { explainExpression } from '../../src/scoring/evaluate.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import type { Value } from '../../src/scoring/functions.ts';
 import { ExpressionError } from '../../src/scoring/tokens.ts';
@@ -17,9 +18,13 @@ function problem(source: string, expected: 'boolean' | 'number' = 'boolean'): st
   return 'accepted';
 }
 
-function result(source: string, facts: Parameters<typeof factsWith>[0] = {}): Value | null {
-  const type = problem(source, 'boolean') === 'accepted' ? 'boolean' : 'number';
-  return compileExpression(parseExpression(source, type))(factsWith(facts));
+/** What the compiled expression gives, which is what its explanation shows. */
+function result(source: string, given: Parameters<typeof factsWith>[0] = {}): Value | null {
+  const tree = parseExpression(source, problem(source, 'boolean') === 'accepted' ? 'boolean' : 'number');
+  const facts = factsWith(given);
+  const value = compileExpression(tree)(facts);
+  expect(explainExpression(source, tree, facts).value ?? Number.NaN).toBe(value);
+  return value;
 }
 
 describe('names reach nothing but facts and functions of the language', () => {
@@ -52,6 +57,8 @@ describe('names reach nothing but facts and functions of the language', () => {
     ['(title)(1)', "`(` can't follow `)`"],
     ['min(1, 2)(3)', "`(` can't follow `)`"],
     ['"a"[0]', '`[` after `"a"` is member access'],
+    ['this', '`this` is not a known fact'],
+    ['undefined', '`undefined` is no value of the rule language'],
   ])('%s is refused by name', (source, message) => {
     expect(problem(source)).toContain(message);
   });
@@ -145,7 +152,18 @@ describe('types are checked before anything runs', () => {
     ['title in ["a", body]', '`body` is computed'],
     ['!merged in labels', '`!merged` is true or false'],
     ['merged in [true]', '`merged` is true or false, but `in` looks for a number or a text'],
-    ['min', '`min` is a function; call it'],
+    ['min', '`min` is a function; call it, as in `min(a, b, …)`'],
+    ['lower() == ""', '`lower()` is given 0, but `lower(text)` takes 1 value'],
+    ['lower(title, body) == ""', '`lower(title, body)` is given 2, but `lower(text)` takes 1 value'],
+    ['clamp(1, 2)', '`clamp(1, 2)` is given 2, but `clamp(x, low, high)` takes 3 values'],
+    ['matches(title, 5)', '`5` is not a quoted text, as `matches(text, "pattern")` takes here'],
+    ['starts_with(size, "a")', '`size` is a number, but `starts_with(text, beginning)` takes here a text'],
+    ['(title in labels) + 1 > 0', '`title in labels` is true or false, but `+` needs'],
+    ['(size in [1, (2)]) + 1 > 0', '`size in [1, (2)]` is true or false, but `+` needs'],
+    ['!(-size > 1) + 1 > 0', '`!(-size > 1)` is true or false, but `+` needs'],
+    ['((-(size))) && merged', '`-(size)` is a number, but `&&` needs'],
+    ['(-(size) + 1) && merged', '`-(size) + 1` is a number, but `&&` needs'],
+    ['(merged ? 1 : 2) && merged', '`merged ? 1 : 2` is a number, but `&&` needs'],
     ['size() > 1', '`size` is not a known function; it is a fact'],
     ['min(1) > 0', '`min(1)` is given 1, but `min(a, b, …)` takes 2 values or more'],
     ['clamp(1, 2, 3, 4) > 0', 'takes 3 values'],
@@ -274,6 +292,59 @@ describe('meaning', () => {
     ['"\uFF5E" < "\u{1F642}"', true],
     ['"\u{1F642}" > "\uFF5E"', true],
     ['"\u{1F642}" <= "\u{1F642}"', true],
+    ['size == 10', true],
+    ['size == 11', false],
+    ['size != 10', false],
+    ['size != 11', true],
+    ['size < 10', false],
+    ['size < 11', true],
+    ['size <= 9', false],
+    ['size <= 10', true],
+    ['size > 10', false],
+    ['size > 9', true],
+    ['size >= 11', false],
+    ['size >= 10', true],
+    ['title == "fix: it"', true],
+    ['title == "fix: It"', false],
+    ['title != "fix: it"', false],
+    ['title != "fix: It"', true],
+    ['title < "fix: it"', false],
+    ['title < "fix: iu"', true],
+    ['title <= "fix: is"', false],
+    ['title <= "fix: it"', true],
+    ['title > "fix: it"', false],
+    ['title > "fix: is"', true],
+    ['title >= "fix: iu"', false],
+    ['title >= "fix: it"', true],
+    ['lower(title) == title', true],
+    ['lower(title) != title', false],
+    ['(merged ? title : milestone) == title', true],
+    ['(draft ? title : milestone) == title', false],
+    ['merged == true', true],
+    ['merged != true', false],
+    ['draft == true', false],
+    ['draft != merged', true],
+    ['merged && draft', false],
+    ['merged && !draft', true],
+    ['draft || draft', false],
+    ['draft || merged', true],
+    ['merged && (draft || merged) && !draft', true],
+    ['1 / 0 == 1 / 0', true],
+    ['1 / 0 > size', true],
+    ['1 / 0 - 1 / 0 == 0', false],
+    ['0 == -0', true],
+    ['1 / -0 < 0', true],
+    ['1 / 0 > 0', true],
+    ['5 in [1, 2]', false],
+    ['"p1" in labels && "p2" in labels', false],
+    ['length(labels) + length(title)', 9],
+    ['per(size, 3)', 3],
+    ['per(-size, 3)', -3],
+    ['clamp(size, 20, 5)', 5],
+    ['clamp(size, 12, 15)', 12],
+    ['date("1970-01-02")', 86_400],
+    ['has_label("BUG")', true],
+    ['has_label("p")', false],
   ])('%s is %j', (source, expected) => {
     expect(result(source, facts)).toStrictEqual(expected);
   });
@@ -342,6 +413,35 @@ describe('meaning', () => {
       }),
     );
   });
+});
+
+test.each([
+  ['size > 1 && (title)', 'title'],
+  ['merged && ((size))', 'size'],
+  ['1 + weather > 2', 'weather'],
+  ['merged && (draft ? 1 : title)', 'draft ? 1 : title'],
+  ['merged && rain(1)', 'rain'],
+  ['merged && min( 1 ) > 2', 'min( 1 )'],
+  ['merged && matches(title, "(a")', 'matches(title, "(a")'],
+  ['title in ["a", (1)]', '1'],
+  ['title == 010', '010'],
+  ['title == 1 2', '2'],
+  ['(merged', '('],
+  ['merged)', ')'],
+  ['merged = 1', '='],
+  ['title == "\\d"', '\\d'],
+  ['size > 1 \u00ef', '\u00ef'],
+  ['size > 1 \u{1F642}', '\u{1F642}'],
+])('a problem of %s is at %s', (source, part) => {
+  const position = () => {
+    try {
+      parseExpression(source, 'boolean');
+    } catch (error) {
+      if (error instanceof ExpressionError) return source.slice(error.start, error.end);
+    }
+    return undefined;
+  };
+  expect(position()).toBe(part);
 });
 
 test('each part knows where it stands in the source', () => {

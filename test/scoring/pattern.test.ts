@@ -61,6 +61,76 @@ test('patterns match what re2js matches', () => {
   );
 });
 
+test('where a pattern looks at its surroundings, it finds what re2js finds, in every text of three characters', () => {
+  const alphabet = ['', 'a', 'Z', ' ', '\n', 'é', '🙂'];
+  const texts = alphabet.flatMap(one => alphabet.flatMap(two => alphabet.map(three => one + two + three)));
+  for (const source of [
+    ...['^', '$', '^$', '\\A', '\\z', '\\b', '\\B', '(?m)^a', '(?m)a$', '(?m)^$', '(?m)^é', '(?m)🙂$', '(?m)$a'],
+    ...[
+      '\\ba',
+      'a\\b',
+      '\\Ba',
+      'a\\B',
+      '\\b \\b',
+      '^a',
+      'a$',
+      'é',
+      '🙂',
+      '[^a]',
+      '[é-🙂]a',
+      '🙂a',
+      'a🙂',
+      'a.',
+      '.\\z',
+      'Z|é🙂',
+    ],
+  ]) {
+    const expected = RE2JS.compile(source);
+    const compiled = compilePattern(source);
+    for (const value of texts) {
+      expect(`${source} ${value} ${compiled.test(value)}`).toBe(`${source} ${value} ${expected.test(value)}`);
+    }
+  }
+});
+
+test('words are made of ASCII letters, digits and the underscore', () => {
+  const edge = compilePattern('\\b');
+  const characters = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code));
+  expect(characters.filter(character => edge.test(character))).toEqual(
+    characters.filter(character => /\w/.test(character)),
+  );
+});
+
+test('the size of a pattern is bounded before its repeats are written out', () => {
+  const reasonOf = (source: string) => {
+    try {
+      compilePattern(source);
+    } catch (error) {
+      return String(error instanceof Error && error.message);
+    }
+    return 'accepted';
+  };
+  for (const [source, length] of [
+    ['a{999}', 20],
+    ['a{1,999}', 20],
+    ['a{999,}', 20],
+    ['(((a{9}){9}){9})', 27],
+    ['a{400,}c{50}', 20],
+    ['a{1000}{0}', 20],
+  ] as const) {
+    expect(reasonOf(source.padEnd(length, 'b'))).toMatch(/^(reads|is not a pattern)/);
+    expect(reasonOf(source.padEnd(length + 1, 'b'))).toMatch(/^is too large with its repeats written out/);
+  }
+  expect(reasonOf('a'.repeat(20_000))).toMatch(/^reads 20000 characters/);
+  expect(reasonOf('a'.repeat(20_001))).toMatch(/^is too large/);
+});
+
+test('the reason why a pattern is refused is one line of at most 200 characters', () => {
+  expect(() => compilePattern('(a \n\t b')).toThrow('is not a pattern in RE2 syntax: missing closing ): `(a b`');
+  const refused = () => compilePattern(`(${'a'.repeat(400)}`);
+  expect(refused).toThrow(/^is not a pattern in RE2 syntax: missing closing \): `\(a{179}$/);
+});
+
 test('a pattern of more than one word of bits matches what re2js matches', () => {
   const source = '^(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\\([\\w-]+\\))?!?: .{3,40}$';
   const compiled = compilePattern(source);
@@ -115,6 +185,7 @@ describe('64 KB take less than 50 ms', () => {
     ['(a\u2028\0b', 'is not a pattern in RE2 syntax: missing closing ): `(a \uFFFDb`'],
   ])('%s is refused within 50 ms', (source, message) => {
     const refused = () => expect(() => compilePattern(source)).toThrow(message);
+    refused();
     expect(processorTime(refused, 50)).toBeLessThan(50);
   });
 });
@@ -156,11 +227,33 @@ describe('globs', () => {
     ['[/-9]x', ['0x', '9x'], ['/x', '.x', ':x']],
     ['[.-/]x', ['.x'], ['/x', '-x', '0x']],
     ['[é-ü]', ['ê'], ['e']],
+    ['[\uFF5E-🙂]x', ['\uFF5Ex', '🙂x'], ['ax', '🙃x']],
+    ['[🙂-🙃]x', ['🙂x', '🙃x'], ['\uFF5Ex', '🙄x']],
+    ['[🙂a]x', ['🙂x', 'ax'], ['\uDE42x', 'bx']],
+    ['[\uFFFFa]x', ['\uFFFFx', 'ax'], ['bx']],
+    ['[!a]x', ['!x', '[x'], ['ax']],
+    ['[^a]x', ['^x', '[x'], ['ax']],
+    ['[a-a]x', ['ax'], ['bx']],
     ['*.{ts,tsx}', ['a.ts', 'a.tsx'], ['a.t', 'a.ts,tsx', 'x/a.ts']],
     ['{src,test}/**/*.{m,c,}ts', ['src/a.ts', 'test/x/b.mts'], ['lib/a.ts', 'src/a.dts']],
     ['{a,{b,c}d}/x', ['a/x', 'bd/x', 'cd/x'], ['d/x', 'b/x']],
     ['{a/,}**/x', ['x', 'a/x', 'a/b/x', 'b/x'], ['ax']],
     ['{a}', ['{a}'], ['a']],
+    ['{a\\,b,c}', ['a,b', 'c'], ['a', 'b', 'a\\']],
+    ['{a\\},b}', ['a}', 'b'], ['a']],
+    ['{1..3,5}', ['1..3', '5'], ['2']],
+    ['{.1..3}', ['{.1..3}'], ['.1..3']],
+    ['{1..3.}', ['{1..3.}'], ['1..3.']],
+    ['a**/x', ['a/x', 'ab/x', 'ab/c/x'], ['ax', 'abx']],
+    ['[a]**/x', ['a/x', 'ab/x'], ['ax']],
+    ['{a,b}**/x', ['a/x', 'bc/x'], ['ax', 'bx']],
+    ['{a/,b}**/x', ['bc/x'], ['bx']],
+    ['{a/}**/x', ['{a/}b/x'], ['{a/}x']],
+    ['{a}**/x', ['{a}/x'], ['{a}x']],
+    ['**/a**', ['a', 'ab', 'x/a/b'], ['ba', 'x/ba']],
+    ['**/*a**', ['a', 'ba', 'x/ba/b'], ['b']],
+    ['*a/b', ['a/b', 'xa/b'], ['x/a/b', 'ab']],
+    ['docs**', ['docs', 'docsx', 'docs/a'], ['doc', 'xdocs']],
     ['a.b+c(d)', ['a.b+c(d)'], ['aXb+c(d)', 'abbc(d)']],
     ['a.b+c(d)*', ['a.b+c(d)', 'a.b+c(d)e'], ['aXb+c(d)']],
     ['\\*', ['*'], ['a']],
@@ -183,6 +276,7 @@ describe('globs', () => {
     ['[a/b]', 'has a `/`'],
     ['{a,b', 'without its `}`'],
     ['{1..3}', 'write each choice'],
+    ['{10..20}', 'write each choice'],
     ['a\\', 'ends with a backslash'],
     [`${'{a,'.repeat(20)}${'}'.repeat(20)}`, 'nested deeper'],
   ])('%j is refused', (glob, message) => {

@@ -91,6 +91,82 @@ describe('a plan', () => {
     );
   });
 
+  test('says all that there is to say of a few pull requests', () => {
+    const either = rule('Both', ['merged', '2'], ['merged', 'size', 'SUBTRACT']);
+    const plan = createPlan(
+      [either, rule('Gone', ['true', '10'], ['size > 1', '1'])],
+      [rule('New', ['draft', '4']), either],
+    );
+    plan.add('1', 'ada', factsWith({ merged: true, size: 3 }));
+    plan.add('2', 'bob', factsWith({ draft: true }));
+    plan.add('3', 'ada', factsWith({ merged: true, draft: true, size: 1 }));
+    const side = { isEnabled: true, isValid: true };
+    const [first, second] = either.logic;
+    expect(plan.result()).toEqual({
+      pullRequests: 3,
+      raised: 0,
+      lowered: 3,
+      otherBreakdown: 0,
+      before: { sum: 31, mean: 31 / 3, median: 10, minimum: 10, maximum: 11 },
+      after: { sum: 8, mean: 8 / 3, median: 4, minimum: -1, maximum: 5 },
+      buckets: Array.from({ length: 13 }, (_, index) => ({
+        from: index - 1,
+        to: index,
+        before: [10, 11].includes(index - 1) ? 13 - index : 0,
+        after: [-1, 4, 5].includes(index - 1) ? 1 : 0,
+      })),
+      rules: [
+        {
+          name: 'New',
+          before: null,
+          after: { ...side, pullRequests: 2, points: 8 },
+          entries: [
+            { logic: rule('New', ['draft', '4']).logic[0], before: null, after: { pullRequests: 2, points: 8 } },
+          ],
+        },
+        {
+          name: 'Both',
+          before: { ...side, pullRequests: 2, points: 0 },
+          after: { ...side, pullRequests: 2, points: 0 },
+          entries: [
+            { logic: first, before: { pullRequests: 2, points: 4 }, after: { pullRequests: 2, points: 4 } },
+            { logic: second, before: { pullRequests: 2, points: -4 }, after: { pullRequests: 2, points: -4 } },
+          ],
+        },
+        {
+          name: 'Gone',
+          before: { ...side, pullRequests: 3, points: 31 },
+          after: null,
+          entries: [
+            { logic: rule('', ['true', '10']).logic[0], before: { pullRequests: 3, points: 30 }, after: null },
+            { logic: rule('', ['size > 1', '1']).logic[0], before: { pullRequests: 1, points: 1 }, after: null },
+          ],
+        },
+      ],
+      members: [
+        { member: 'ada', pullRequests: 2, changed: 2, before: 21, after: 4, rankBefore: 1, rankAfter: 1 },
+        { member: 'bob', pullRequests: 1, changed: 1, before: 10, after: 4, rankBefore: 2, rankAfter: 1 },
+      ],
+      movers: {
+        raised: [],
+        lowered: [
+          { id: '1', member: 'ada', from: 10, to: -1 },
+          { id: '3', member: 'ada', from: 11, to: 5 },
+          { id: '2', member: 'bob', from: 10, to: 4 },
+        ],
+      },
+    });
+  });
+
+  test('has no change where a pull request keeps its score for the same reasons', () => {
+    const same = [rule('One', ['true', 'size'])];
+    const plan = createPlan(same, same);
+    plan.add('1', 'ada', factsWith({ size: 3 }));
+    expect(plan.result()).toMatchObject({ pullRequests: 1, raised: 0, lowered: 0, otherBreakdown: 0 });
+    expect(plan.result().movers).toEqual({ raised: [], lowered: [] });
+    expect(plan.result().members).toMatchObject([{ changed: 0, before: 3, after: 3 }]);
+  });
+
   test('tells which entries stay, come and go', () => {
     const plan = createPlan(
       [rule('Size', ['size > 10', '5'], ['size > 100', '2', 'SUBTRACT'])],
@@ -206,6 +282,16 @@ describe('rules compared', () => {
   test('are the same where nothing differs, and not where only their order does', () => {
     expect(hasChanges(compareRules([one, two], structuredClone([one, two])))).toBe(false);
     expect(compareRules([one, two], [two, one])).toMatchObject({ changed: [], unchanged: 2, reordered: true });
+  });
+
+  test('are unchanged as often as nothing of them differs; one that moves reorders them', () => {
+    const three = rule('Three', ['true', '3']);
+    const removed = compareRules([one, two, three], [one, three]);
+    expect([removed.unchanged, removed.reordered, hasChanges(removed)]).toEqual([2, false, true]);
+    const swapped = compareRules([one, two, three], [two, one, three]);
+    expect([swapped.unchanged, swapped.reordered, hasChanges(swapped)]).toEqual([3, true, true]);
+    const replaced = compareRules([one], [two]);
+    expect([replaced.unchanged, replaced.reordered, hasChanges(replaced)]).toEqual([0, false, true]);
   });
 
   test('keep their order where one is put between them', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { runRuleTests } from '../../src/scoring/rule-tests.ts';
-import { parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
 import { processorTime } from './processor-time.ts';
 
 /** `line: message` of each problem. */
@@ -76,6 +76,52 @@ test.each([
   expect(rules[0]?.logic).toEqual([{ expression: 'true', effect: { action: 'ADD', value } }]);
 });
 
+test('rules become a file, and the same rules come back out of it', () => {
+  const rules = [
+    {
+      name: 'Small: "and" merged',
+      description: 'Two\nlines.',
+      is_enabled: false,
+      logic: [
+        { expression: 'merged ? draft : false', effect: { action: 'ADD' as const, value: '5' } },
+        { expression: `title != "${'x'.repeat(300)}"`, effect: { action: 'SUBTRACT' as const, value: 'size' } },
+      ],
+    },
+    {
+      name: 'true',
+      description: '',
+      is_enabled: true,
+      logic: [{ expression: 'true', effect: { action: 'ADD' as const, value: '1' } }],
+    },
+  ];
+  const text = formatRulesFile(rules);
+  expect(parseRulesFile(text)).toEqual({ rules, tests: [], problems: [] });
+  expect(text.split('\n').filter(line => /description|enabled/.test(line))).toEqual([
+    '    description: |-',
+    '    enabled: false',
+  ]);
+  // Nothing is folded, so that a change of one line is a difference of one line.
+  expect(Math.max(...text.split('\n').map(line => line.length))).toBeGreaterThan(300);
+});
+
+test('a description of 2,000 characters is kept, and so is a score with a sign', () => {
+  const description = '🙂'.repeat(2_000);
+  const {
+    rules,
+    tests,
+    problems: found,
+  } = parseRulesFile(
+    `rules:\n- name: R\n  description: ${description}\n  logic: [{expression: "true", effect: {action: ADD, value: 1}}]\n` +
+      'tests: [{name: one, pull_request: {}, score: -1234567890}, {name: two, pull_request: {}, score: +7}]',
+  );
+  expect(found).toEqual([]);
+  expect(rules[0]?.description).toBe(description);
+  expect(tests.map(({ name, score }) => [name, score])).toEqual([
+    ['one', -1_234_567_890],
+    ['two', 7],
+  ]);
+});
+
 test('no rules are rules too', () => {
   for (const text of ['rules: []', 'rules:', '\ufeffrules: []\r\n']) {
     expect(parseRulesFile(text)).toEqual({ rules: [], tests: [], problems: [] });
@@ -146,6 +192,104 @@ describe('a problem names line, rule, entry and part', () => {
       ],
     ],
     ['rules: []\nrules: []', ['2: `rules` is given twice; keep one']],
+    ['rules: []\ntests: 5', ['2: `tests` must be a list, each item beginning with `-`, not a text']],
+    ['rules: {}', ['1: `rules` must be a list, each item beginning with `-`, not a map of keys']],
+    ['rules: ""', ['1: `rules` must be a list, each item beginning with `-`, not a text']],
+    [
+      `weather: 1\nrules: []\n${'x'.repeat(70)}: 1`,
+      [
+        '1: The file has an unknown key `weather`; known are `rules`, `tests`',
+        `3: The file has an unknown key \`${'x'.repeat(60)}\`; known are \`rules\`, \`tests\``,
+      ],
+    ],
+    [
+      `rules:\n- name: ${'n'.repeat(90)}\n  logic: []`,
+      [`3: Rule "${'n'.repeat(60)}…", logic: it has no entry; write at least one`],
+    ],
+    [
+      `rules:\n- logic: 5\n  name: ${'n'.repeat(90)}`,
+      [`2: Rule "${'n'.repeat(80)}", logic must be a list, each item beginning with \`-\`, not a text`],
+    ],
+    ['rules:\n- logic: []\n  name: " "', ['3: Rule 1 has an empty name; write one']],
+    [
+      'rules:\n- name: "a\\nb"\n  logic: []',
+      ['2: Rule "a\\nb" must have a name of one line and at most 200 characters'],
+    ],
+    [
+      'rules:\n- logic: {}\n  name: R',
+      ['2: Rule "R", logic must be a list, each item beginning with `-`, not a map of keys'],
+    ],
+    [
+      `rules:\n- name: R\n  logic: []\n  description: ${'d'.repeat(2001)}`,
+      ['4: Rule "R" has a description of more than 2000 characters; shorten it'],
+    ],
+    [
+      'rules:\n- name: R\n  logic: []\n  description: [d]',
+      ['4: Rule "R", description: it must be a text, not a list; put it in quotes'],
+    ],
+    [
+      `rules:\n- name: R\n  logic: []\n  enabled: ${'y'.repeat(70)}`,
+      [`4: Rule "R", enabled: \`${'y'.repeat(60)}\` is neither true nor false`],
+    ],
+    [
+      'rules:\n- name: R\n  logic: []\n  enabled: [true]',
+      ['4: Rule "R", enabled: it must be a text, not a list; put it in quotes'],
+    ],
+    [
+      'rules:\n- 5\n- name: A\n  logic:\n  - 5',
+      [
+        '2: Rule 1 must be a map with `name`, `description`, `enabled`, `logic`, not a text',
+        '5: Rule "A", entry 1 must be a map with `expression`, `effect`, not a text',
+      ],
+    ],
+    [
+      withLogic('- {expression: "true", effect: 5}\n- {expression: "true", effect: {action: [ADD], value: 1}}'),
+      [
+        '4: Rule "R", entry 1, effect must be a map with `action`, `value`, not a text',
+        '5: Rule "R", entry 2, effect, action: it must be a text, not a list; put it in quotes',
+      ],
+    ],
+    [
+      withLogic(
+        `- {expression: "true", effect: {action: ${'A'.repeat(70)}, value: 1}}\n- {expression: "true", effect: {action: subtract, value: 1, by: me}}`,
+      ),
+      [
+        `4: Rule "R", entry 1, action: \`${'A'.repeat(60)}\` is not an action; write ADD or SUBTRACT`,
+        '5: Rule "R", entry 2, effect has an unknown key `by`; known are `action`, `value`',
+        '5: Rule "R", entry 2, action: `subtract` is not an action; did you mean `SUBTRACT`?',
+      ],
+    ],
+    [
+      withLogic(
+        '- expression: "true"\n  effect:\n    value: nothing\n    action: ADD\n- effect: {action: ADD, value: 1}\n  expression:\n    weather > 1',
+      ),
+      [
+        '6: Rule "R", entry 1, value: `nothing` is not a known fact',
+        '10: Rule "R", entry 2, expression: `weather` is not a known fact',
+      ],
+    ],
+    ['rules: []\ntests:\n- 5', ['3: Test 1 must be a map with `name`, `pull_request`, `score`, not a text']],
+    [
+      'rules: []\ntests:\n- {name: t, pull_request: 5, score: 1}',
+      ['3: Test "t", pull_request: it must be a map of facts, such as { additions: 10 }'],
+    ],
+    [
+      `rules: []\ntests:\n- pull_request: {${'f'.repeat(70)}: 1, labels: [[a]], additions: 1e3}\n  name: ${'t'.repeat(90)}\n  score: ${'1'.repeat(70)}\n  by: me`,
+      [
+        `3: Test "${'t'.repeat(80)}", pull_request: \`${'f'.repeat(60)}\` is not a known fact`,
+        `3: Test "${'t'.repeat(80)}", pull_request, labels: it must be a list of texts`,
+        `3: Test "${'t'.repeat(80)}", pull_request, additions: it must be a number`,
+        `5: Test "${'t'.repeat(80)}", score: \`${'1'.repeat(60)}\` is not a whole number`,
+        '6: Test 1 has an unknown key `by`; known are `name`, `pull_request`, `score`',
+      ],
+    ],
+    [
+      'tests: [{score: 1.5, name: t, pull_request: {}}]\nrules: 5',
+      [
+        '1: Test "t", score: `1.5` is not a whole number',
+        '2: `rules` must be a list, each item beginning with `-`, not a text',
+      ],
+    ],
     [
       'rules: []\ntests:\n- {}',
       [
@@ -272,6 +416,18 @@ describe('a test of a rules file', () => {
   test.each([
     ['{}', 'state == "open" && !merged && !draft && size == 0 && title == "" && length(files) == 0'],
     ['{}', '!(merged_at >= 0) && !(hours_to_merge >= 0) && !(milestone == "")'],
+    [
+      '{}',
+      'body == "" && author == "" && author_association == "" && base == "" && head == "" && repository == "" && !from_fork && !author_is_bot',
+    ],
+    ['{}', 'length(labels) + length(assignees) + number + commits + comments + reviews + approvals + updated_at == 0'],
+    ['{hours_to_merge: ~}', '!(hours_to_merge >= 0)'],
+    ['{created_at: 0, closed_at: 7200}', 'hours_to_close == 2 && !(hours_to_merge >= 0)'],
+    ['{created_at: 0, closed_at: 7200, merged_at: 3600}', 'hours_to_close == 2 && hours_to_merge == 1'],
+    ['{created_at: 0, merged_at: 3600}', 'closed_at == 3600'],
+    ['{closed_at: 7200}', '!(hours_to_close >= 0)'],
+    ['{created_at: 0, merged_at: ~}', '!(hours_to_merge >= 0)'],
+    ['{additions: +5, deletions: -2}', 'size == 3'],
     ['{additions: 5, deletions: 2}', 'size == 7'],
     ['{additions: 5, size: 100}', 'size == 100'],
     ['{state: merged}', 'merged'],

@@ -1,0 +1,69 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { nearestName, suggestion } from '../../src/scoring/nearest-name.ts';
+
+describe('the nearest name', () => {
+  test.each([
+    ['merged', 'merged'],
+    ['MERGED', 'merged'],
+    ['Merged', 'merged'],
+    ['megred', 'merged'],
+    ['mergd', 'merged'],
+    ['mmerged', 'merged'],
+    ['merxed', 'merged'],
+    ['changedFiles', 'changed_files'],
+    ['changed-files', 'changed_files'],
+    ['changedfiles', 'changed_files'],
+    ['X', 'x'],
+    ['ab', 'a'],
+    ['ba', 'ab'],
+  ])('to %s is %s', (name, nearest) => {
+    expect(nearestName(name, ['changed_files', 'merged', nearest])).toBe(nearest);
+  });
+
+  test.each([
+    ['abcdef', 'abcdef', 0],
+    ['abcdef', 'abcdeX', 1],
+    ['abcdef', 'abcdXX', 2],
+    ['abcdef', 'abcXXX', undefined],
+    ['abcdef', 'badcfe', undefined],
+    ['abcdef', 'badcef', 2],
+    ['abcdef', 'abcd', 2],
+    ['abcdef', 'abc', undefined],
+    ['abcdef', 'XXabcdef', 2],
+    ['abcdef', 'XXXabcdef', undefined],
+    ['ab', 'ac', 1],
+    ['ab', 'cd', undefined],
+    ['', 'a', 1],
+    ['', 'ab', undefined],
+  ])('a third of a name may differ, a character at least: %j and %j by %s', (name, candidate, distance) => {
+    expect(nearestName(name, [candidate])).toBe(distance === undefined ? undefined : candidate);
+    // One that differs by one more loses, whatever the order.
+    const farther = `_${candidate}`;
+    expect(nearestName(name, [farther, candidate])).toBe(distance === undefined ? undefined : candidate);
+  });
+
+  test('is the first of equally near ones', () => {
+    expect(nearestName('abcdef', ['abcdeX', 'abcdeY'])).toBe('abcdeX');
+  });
+
+  test('is not looked for where a name is longer than sixty characters', () => {
+    expect(nearestName('a'.repeat(60), ['a'.repeat(60)])).toBe('a'.repeat(60));
+    expect(nearestName('a'.repeat(61), ['a'.repeat(61)])).toBeUndefined();
+  });
+
+  test('is found from either side', () => {
+    const name = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 6, maxLength: 8 });
+    fc.assert(
+      fc.property(name, name, (one, two) => {
+        fc.pre(one.length === two.length);
+        expect(nearestName(one, [two]) === two).toBe(nearestName(two, [one]) === one);
+      }),
+    );
+  });
+});
+
+test('a suggestion ends a sentence, or there is none', () => {
+  expect(suggestion('megred', ['merged'])).toBe('; did you mean `merged`?');
+  expect(suggestion('weather', ['merged'])).toBe('');
+});
