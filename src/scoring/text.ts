@@ -39,7 +39,7 @@ export function compareText(left: string, right: string): number {
     if (one === two) continue;
     // Of a pair of surrogates the first half decides too, though it may be the same on both sides.
     const isLow = (one & 0xfc00) === 0xdc00 || (two & 0xfc00) === 0xdc00;
-    const from = isLow && index > 0 && (left.charCodeAt(index - 1) & 0xfc00) === 0xd800 ? index - 1 : index;
+    const from = isLow && (left.charCodeAt(index - 1) & 0xfc00) === 0xd800 ? index - 1 : index;
     return (left.codePointAt(from) ?? 0) - (right.codePointAt(from) ?? 0);
   }
   return left.length - right.length;

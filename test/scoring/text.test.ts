@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compareText } from '../../src/scoring/text.ts';
+import { characterCount, compareText, containsText, startOfDay, storable } from '../../src/scoring/text.ts';
 
 const codePoints = (text: string) => Array.from(text, character => character.codePointAt(0) ?? 0);
 
@@ -24,4 +24,67 @@ test('texts compare by code points', () => {
     }),
     { numRuns: 2000 },
   );
+});
+
+test('each two of some short texts compare by code points', () => {
+  const units = ['\0', 'a', 'b', '\u{1F642}', '\u{1F643}', '\uFF5E', '\uD83D', '\uDE42'];
+  const texts = ['', ...units, ...units.flatMap(one => units.map(two => one + two))];
+  for (const left of texts) {
+    for (const right of texts) {
+      const expected = Math.sign(compareCodePoints(codePoints(left), codePoints(right)));
+      if (Math.sign(compareText(left, right)) !== expected) expect([left, right]).toEqual(expected);
+    }
+  }
+});
+
+test('a long search finds what a short one does', () => {
+  for (const part of [
+    'ab'.repeat(30),
+    `${'aab'.repeat(20)}a`,
+    `${'a'.repeat(59)}b`,
+    `b${'a'.repeat(59)}`,
+    `${'abaab'.repeat(6)}${'abab'.repeat(8)}`,
+  ]) {
+    // All beginnings of the part, one after the other, so that each of them breaks off.
+    const beginnings = Array.from({ length: part.length }, (_, length) => part.slice(0, length)).join('');
+    const text = beginnings.repeat(12);
+    for (const longer of [text, `${text}${part}`, `${part}${text}`, `${text}${part}c`, `x${text.slice(1)}`]) {
+      expect(longer.length * part.length).toBeGreaterThan(2 ** 20);
+      expect(containsText(longer, part)).toBe(longer.includes(part));
+    }
+    expect(containsText(`${'c'.repeat(20_000)}${part}`, part)).toBe(true);
+    expect(containsText('c'.repeat(20_000), part)).toBe(false);
+  }
+  const half = 'a'.repeat(1_100);
+  expect(containsText(half, half)).toBe(true);
+  expect(containsText(half, `${half}a`)).toBe(false);
+  expect(containsText(`${half}b`, `${half}a`)).toBe(false);
+});
+
+test('a character is a code point, half of one too', () => {
+  expect(['', 'ab', '🙂', 'a🙂b🙂', '\uD83D', '\uDE42\uD83D', '\uD83D🙂'].map(characterCount)).toEqual([
+    0, 2, 1, 4, 1, 2, 2,
+  ]);
+});
+
+test('a day is written in one way, and begins at midnight', () => {
+  expect(['1970-01-01', '1970-01-02', '2024-02-29', '1969-12-31'].map(startOfDay)).toEqual([
+    0, 86_400, 1_709_164_800, -86_400,
+  ]);
+  for (const text of [
+    '2026-02-29',
+    '2026-13-01',
+    '2026-00-10',
+    '2026-1-1',
+    ' 2026-01-01',
+    '2026-01-01 ',
+    '12026-01-01',
+  ]) {
+    expect(startOfDay(text)).toBeUndefined();
+  }
+  for (const text of ['2026-01-01T00:00:00Z', '+002026-01-01', '', 'today']) expect(startOfDay(text)).toBeUndefined();
+});
+
+test('what can not be stored is replaced', () => {
+  expect(storable('a\0b\0🙂\uD83Dc\uDE42\n')).toBe('a\uFFFDb\uFFFD🙂\uFFFDc\uFFFD\n');
 });
