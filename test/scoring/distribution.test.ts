@@ -37,7 +37,149 @@ describe('a distribution', () => {
   });
 });
 
+describe('a score among others', () => {
+  const [least, most] = [-largest - 1, largest];
+  const medianWith = (score: number) => distributionOf([least, score, most]).median() ?? Number.NaN;
+
+  test('is known exactly up to 4,095 on either side of zero', () => {
+    for (const score of [0, 1, -1, 2, 99, -99, 2_047, 2_048, 2_049, 4_094, 4_095, -4_094, -4_095]) {
+      expect(medianWith(score)).toBe(score);
+    }
+  });
+
+  test('is known to the lowest twelve bits that it begins with beyond', () => {
+    for (let exponent = 12; exponent <= 30; exponent += 1) {
+      const cell = 2 ** (exponent - 11);
+      for (const score of [2 ** exponent, 2 ** exponent + cell - 1, 1.5 * 2 ** exponent, 2 ** (exponent + 1) - 1]) {
+        expect(medianWith(score)).toBe(Math.floor(score / cell) * cell);
+        expect(medianWith(-score)).toBe(-Math.floor(score / cell) * cell);
+      }
+    }
+  });
+
+  test('is visited with the others, lowest first, each as often as it occurs', () => {
+    const visited: [number, number][] = [];
+    distributionOf([5, -7, 0, 5, 4_097, -4_096, largest]).visit((value, count) => visited.push([value, count]));
+    expect(visited).toEqual([
+      [-4_096, 1],
+      [-7, 1],
+      [0, 1],
+      [5, 2],
+      [4_096, 1],
+      [largest - 524_287, 1],
+    ]);
+  });
+
+  test('is the one that a share of all does not exceed', () => {
+    const distribution = distributionOf([30, 10, 20, 40]);
+    expect([0, 0.24, 0.25, 0.5, 0.74, 0.75, 0.99, 1].map(distribution.quantile)).toEqual([
+      10, 10, 20, 30, 30, 40, 40, 40,
+    ]);
+    expect([distribution.median(), distributionOf([1, 2, 9]).median(), distributionOf([1, 2]).median()]).toEqual([
+      25, 2, 1.5,
+    ]);
+    const none = distributionOf([]);
+    expect([none.quantile(0.5), none.median(), none.minimum, none.maximum, none.count, none.sum]).toEqual([
+      null,
+      null,
+      null,
+      null,
+      0,
+      0,
+    ]);
+  });
+});
+
 describe('buckets', () => {
+  const bounds = (...scores: number[]) =>
+    bucketsOf(distributionOf(scores), distributionOf([])).map(({ from, to }) => [from, to]);
+  const ends = (...scores: number[]) => {
+    const all = bounds(...scores);
+    return [all[0], all.at(-1), all.length];
+  };
+
+  test.each([
+    [
+      [0, 15],
+      [[0, 1], [15, 16], 16],
+    ],
+    [
+      [0, 16],
+      [[0, 2], [16, 18], 9],
+    ],
+    [
+      [0, 31],
+      [[0, 2], [30, 32], 16],
+    ],
+    [
+      [0, 32],
+      [[0, 5], [30, 35], 7],
+    ],
+    [
+      [0, 79],
+      [[0, 5], [75, 80], 16],
+    ],
+    [
+      [0, 80],
+      [[0, 10], [80, 90], 9],
+    ],
+    [
+      [-3, 12],
+      [[-3, -2], [12, 13], 16],
+    ],
+    [
+      [-4, 12],
+      [[-4, -2], [12, 14], 9],
+    ],
+    [
+      [0, 159],
+      [[0, 10], [150, 160], 16],
+    ],
+    [
+      [0, 160],
+      [[0, 20], [160, 180], 9],
+    ],
+    [
+      [-1_599, 0],
+      [[-1_600, -1_500], [0, 100], 17],
+    ],
+  ])('of the scores %j begin and end at %j', (scores, expected) => {
+    expect(ends(...scores)).toEqual(expected);
+  });
+
+  const usual = Array.from({ length: 1_000 }, (_, index) => index % 16);
+
+  test.each([
+    [[-1], [-1, 0]],
+    [[-2], [-2, -1]],
+    [[-3], [null, 0]],
+    [[15], [0, 1]],
+  ])('reach down to %j where that lies but a little outside: the first is %j', (outside, first) => {
+    expect(bounds(...usual, ...outside)[0]).toEqual(first);
+  });
+
+  test.each([
+    [[16], [16, 17]],
+    [[17], [17, 18]],
+    [[18], [16, null]],
+    [[0], [15, 16]],
+  ])('reach up to %j where that lies but a little outside: the last is %j', (outside, last) => {
+    expect(bounds(...usual, ...outside).at(-1)).toEqual(last);
+  });
+
+  test('span both sides, the lowest of either and the highest of either', () => {
+    const buckets = bucketsOf(distributionOf([0, 3]), distributionOf([1, 9]));
+    expect(buckets).toHaveLength(10);
+    expect(buckets.flatMap(({ from, before, after }) => (before + after > 0 ? [[from, before, after]] : []))).toEqual([
+      [0, 1, 0],
+      [1, 0, 1],
+      [3, 1, 0],
+      [9, 0, 1],
+    ]);
+    expect(bucketsOf(distributionOf([]), distributionOf([]))).toEqual([]);
+    expect(bucketsOf(distributionOf([]), distributionOf([7]))).toEqual([{ from: 7, to: 8, before: 0, after: 1 }]);
+  });
+
   test('hold every score once on either side, on round boundaries of one width, and are never many', () => {
     fc.assert(
       fc.property(anyScores, anyScores, (before, after) => {

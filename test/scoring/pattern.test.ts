@@ -87,9 +87,7 @@ test('where a pattern looks at its surroundings, it finds what re2js finds, in e
   ]) {
     const expected = RE2JS.compile(source);
     const compiled = compilePattern(source);
-    for (const value of texts) {
-      expect(`${source} ${value} ${compiled.test(value)}`).toBe(`${source} ${value} ${expected.test(value)}`);
-    }
+    expect(texts.filter(value => compiled.test(value))).toEqual(texts.filter(value => expected.test(value)));
   }
 });
 

@@ -167,6 +167,23 @@ describe('a plan', () => {
     expect(plan.result().members).toMatchObject([{ changed: 0, before: 3, after: 3 }]);
   });
 
+  test('and a score are the same of rules that take more than one function', () => {
+    const many = Array.from({ length: 12 }, (_, index) =>
+      rule(
+        `R${index}`,
+        ...Array.from({ length: 50 }, (_, at): [string, string] => [`size > ${index * 50 + at}`, 'size / 100']),
+      ),
+    );
+    const plan = createPlan([], many);
+    const { score } = compileRuleset(many);
+    for (const size of [0, 1, 299, 300, 600, 10_000]) {
+      const facts = factsWith({ size });
+      plan.add(String(size), 'ada', facts);
+      expect(score(facts).score).toBe(Math.min(size, 600) * Math.round(size / 100));
+    }
+    expect(plan.result().after.sum).toBe(299 * 3 + 300 * 3 + 600 * 6 + 600 * 100);
+  });
+
   test('tells which entries stay, come and go', () => {
     const plan = createPlan(
       [rule('Size', ['size > 10', '5'], ['size > 100', '2', 'SUBTRACT'])],

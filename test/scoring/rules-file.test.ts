@@ -381,7 +381,40 @@ describe('hostile YAML is refused with a clear error', () => {
     ['tabs', 'rules:\n\t- name: A', 'The file is not YAML'],
     ['NUL', 'rules:\n- name: "a\\0b"', '2: A text holds NUL'],
     ['half a character', 'rules:\n- name: "a\\ud800"', 'half a character'],
-    ['a key that is a list', '? [a]\n: b', 'A key must be a plain word'],
+    ['a key that is a list', '? [a]\n: b', '1: A key must be a plain word'],
+    ['a key that is a map', 'rules: []\n? {a: b}\n: c', '2: A key must be a plain word'],
+    [
+      'a key twice, however long',
+      `a: 1\n${'k'.repeat(70)}: 1\n${'k'.repeat(70)}: 2`,
+      `3: \`${'k'.repeat(60)}\` is given twice; keep one`,
+    ],
+    ['an error on a line further down', 'rules:\n- name: a\n  logic: [', '3: The file is not YAML: '],
+    ['a second document', 'rules: []\n---\nrules: []', '2: The file holds more than one YAML document; keep one'],
+    ['a list in a rule', 'rules:\n- name: a\n  logic: !x []', '3: `!x` is a tag in YAML'],
+    [
+      'a nested list too many',
+      `rules: ${'['.repeat(40)}${']'.repeat(40)}`,
+      '1: The file is nested too deep for a rules file',
+    ],
+    [
+      'depth further down',
+      `rules:\n- ${'['.repeat(40)}${']'.repeat(40)}`,
+      '2: The file is nested too deep for a rules file',
+    ],
+    [
+      'one character too many',
+      `rules: [] #${'x'.repeat(1_000_000 - 10)}`,
+      '1: The file is longer than 1000000 characters; shorten it',
+    ],
+  ])('%s', (_, text, message) => {
+    expect(problems(text).join('\n')).toContain(message);
+  });
+
+  test('a million characters pass', () => {
+    expect(problems(`rules: [] #${'x'.repeat(1_000_000 - 11)}`)).toEqual([]);
+  });
+
+  test.each([
     ['100,000 open brackets', '['.repeat(100_000), 'nested too deep'],
     ['100,000 dashes', '- '.repeat(100_000), 'nested too deep'],
     ['100,000 maps in maps', '{a: '.repeat(100_000), 'nested too deep'],
