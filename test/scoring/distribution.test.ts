@@ -38,23 +38,34 @@ describe('a distribution', () => {
 });
 
 describe('a score among others', () => {
-  const [least, most] = [-largest - 1, largest];
-  const medianWith = (score: number) => distributionOf([least, score, most]).median() ?? Number.NaN;
+  /** What is known of each score: the value that it is visited as. */
+  const known = (scores: readonly number[]) => {
+    const visited: number[] = [];
+    distributionOf(scores).visit((value, count) => visited.push(...Array.from({ length: count }, () => value)));
+    return visited;
+  };
 
   test('is known exactly up to 4,095 on either side of zero', () => {
-    for (const score of [0, 1, -1, 2, 99, -99, 2_047, 2_048, 2_049, 4_094, 4_095, -4_094, -4_095]) {
-      expect(medianWith(score)).toBe(score);
-    }
+    const scores = [-4_095, -4_094, -2_048, -99, -1, 0, 1, 2, 99, 2_047, 2_048, 2_049, 4_094, 4_095];
+    expect(known(scores)).toEqual(scores);
   });
 
-  test('is known to the lowest twelve bits that it begins with beyond', () => {
-    for (let exponent = 12; exponent <= 30; exponent += 1) {
-      const cell = 2 ** (exponent - 11);
-      for (const score of [2 ** exponent, 2 ** exponent + cell - 1, 1.5 * 2 ** exponent, 2 ** (exponent + 1) - 1]) {
-        expect(medianWith(score)).toBe(Math.floor(score / cell) * cell);
-        expect(medianWith(-score)).toBe(-Math.floor(score / cell) * cell);
-      }
-    }
+  test('is known to the twelve bits that it begins with beyond', () => {
+    const exponents = Array.from({ length: 19 }, (_, index) => index + 12);
+    const cellOf = (exponent: number) => 2 ** (exponent - 11);
+    const scores = exponents.flatMap(exponent => [
+      2 ** exponent,
+      2 ** exponent + cellOf(exponent) - 1,
+      1.5 * 2 ** exponent,
+      2 ** (exponent + 1) - 1,
+    ]);
+    const cut = scores.map((score, index) => {
+      const cell = cellOf(exponents[Math.floor(index / 4)] ?? 0);
+      return Math.floor(score / cell) * cell;
+    });
+    expect(known(scores)).toEqual(cut);
+    expect(known(scores.map(score => -score))).toEqual(cut.map(score => -score).reverse());
+    expect(known([-(2 ** 31)])).toEqual([-(2 ** 31)]);
   });
 
   test('is visited with the others, lowest first, each as often as it occurs', () => {
