@@ -29,6 +29,7 @@ function failing(error?: unknown) {
     loggerInstance: log as FastifyBaseLogger,
     logController: new Fastify.LogController({ disableRequestLogging: true }),
     genReqId: () => 'request-1',
+    forceCloseConnections: true,
     frameworkErrors: handleFrameworkError,
     clientErrorHandler: handleClientError,
   });
@@ -45,6 +46,19 @@ async function replyTo(error: unknown) {
   const { app, lines } = failing(error);
   const reply = await app.inject('/fails');
   return { status: reply.statusCode, headers: reply.headers, body: reply.json(), lines };
+}
+
+/** All that comes back for these bytes on a connection of their own, to its end. */
+async function answerTo(bytes: string, { app } = failing()): Promise<string> {
+  const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(address.port), '127.0.0.1', () => socket.write(bytes));
+    let answer = '';
+    socket.on('data', chunk => {
+      answer += chunk;
+    });
+    socket.on('error', reject).on('end', () => resolve(answer));
+  });
 }
 
 describe('a failure that a caller is told', () => {
@@ -146,14 +160,26 @@ describe('a path without a handler', () => {
     ['/things/1', 'GET, HEAD, DELETE'],
     ['/things/1?at=/a.b', 'GET, HEAD, DELETE'],
     ['/things/%20%2F?', 'GET, HEAD, DELETE'],
-    ['http://elsewhere.example/things/1', 'GET, HEAD, DELETE'],
     ['/a.b', 'PUT, POST'],
+    ['/a.b?at=/things/1', 'PUT, POST'],
+    ['/a.b?#/things/1', 'PUT, POST'],
   ])('that others are for is 405, and says which: %s', async (url, allowed) => {
     const reply = await routes().inject({ url, method: 'PATCH' });
     expect(reply.statusCode).toBe(405);
     expect(reply.headers.allow).toBe(allowed);
     expect(reply.json()).toEqual({ message: `PATCH is not possible here, only ${allowed}.` });
   });
+});
+
+test.each(['http://elsewhere.example', 'https://a'])('a path may be given in absolute form, at %s', async origin => {
+  const { app } = failing();
+  const answer = await answerTo(`PATCH ${origin}/fails?x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`, {
+    app,
+    lines: [],
+  });
+  expect(answer).toMatch(/^HTTP\/1\.1 405 [\s\S]*\r\nallow: GET, HEAD\r\n/);
+  const other = await failing().app.inject({ url: '/http://a/fails', method: 'PATCH' });
+  expect(other.statusCode).toBe(404);
 });
 
 test('a path that can not be decoded gets the Error body', async () => {
@@ -163,20 +189,6 @@ test('a path that can not be decoded gets the Error body', async () => {
 });
 
 describe('what is not an HTTP request', () => {
-  /** All that comes back for these bytes on a connection of their own, to its end. */
-  async function answerTo(bytes: string): Promise<string> {
-    const { app } = failing();
-    const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
-    return new Promise((resolve, reject) => {
-      const socket = connect(Number(address.port), '127.0.0.1', () => socket.write(bytes));
-      let answer = '';
-      socket.on('data', chunk => {
-        answer += chunk;
-      });
-      socket.on('error', reject).on('end', () => resolve(answer));
-    });
-  }
-
   test.each([
     ['nonsense', 'HELLO\r\n\r\n', '400 Bad Request', 'This is not a valid HTTP request.'],
     [
