@@ -69,6 +69,37 @@ test('an empty or blank variable is an unset one, and blanks around a value do n
   expect(config).toEqual({ ...loadConfig({}), host: 'localhost' });
 });
 
+test('what ends in slashes, lists nothing, or says what is so anyway, changes nothing', () => {
+  const config = loadConfig({
+    GITHUB_API_URL: 'https://api.github.com//',
+    TRUST_PROXY: ' , ',
+    GITHUB_WEBHOOK_SECRET: ',',
+    WORKER: 'true',
+  });
+  expect(config).toEqual(loadConfig({}));
+  expect(loadConfig({ PUBLIC_URL: 'https://scores.example/api//' }).publicUrl).toBe('https://scores.example/api');
+});
+
+test('a token is enough', () => {
+  expect(loadConfig({ GITHUB_TOKEN: 'ghp_1' }).github).toEqual({
+    apiUrl: 'https://api.github.com',
+    token: 'ghp_1',
+    app: undefined,
+  });
+});
+
+test('problems stand one after the other, each once, each naming its variable', () => {
+  expect(problemsOf({ PORT: 'x', PUBLIC_URL: '//x', RATE_LIMIT: 'true', LOG_LEVEL: 'true' })).toBe(
+    'The configuration is not usable: PORT must be a whole number from 0 to 65535; ' +
+      'PUBLIC_URL must be an http:// or https:// address; RATE_LIMIT must be a whole number from 0 to 1000000; ' +
+      'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent.',
+  );
+  expect(problemsOf({ GITHUB_APP_ID: '1' })).toBe(
+    'The configuration is not usable: GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither.',
+  );
+  expect(problemsOf({ GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' })).toContain('go together: set both or neither');
+});
+
 test('what is read cannot be changed', () => {
   const config = loadConfig({ GITHUB_WEBHOOK_SECRET: 'one,two', TRUST_PROXY: 'loopback' });
   for (const part of [config, config.github, config.webhookSecrets, config.trustProxy]) {
@@ -141,6 +172,8 @@ describe('refused is', () => {
     ['TRUST_PROXY', '10.0.0.1/8/8'],
     ['TRUST_PROXY', '10.0.0.1/'],
     ['TRUST_PROXY', '10.0.0.1/x8'],
+    ['TRUST_PROXY', '10.0.0.1/8e0'],
+    ['TRUST_PROXY', '/8'],
     ['TRUST_PROXY', 'example.com/8'],
   ])('%s=%s, by its name', (name, value) => {
     expect(

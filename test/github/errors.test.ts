@@ -172,6 +172,8 @@ describe('a rate limit', () => {
     [{ 'retry-after': 'Sat, 31 Jan 2026 12:02:00 GMT' }, 120],
     [{ 'retry-after': 'Sat, 31 Jan 2026 11:00:00 GMT' }, 1],
     [{ 'retry-after': 'in 9 minutes' }, 'guessed 60'],
+    [{ 'retry-after': '9s' }, 'guessed 60'],
+    [{ 'retry-after': 's9s9' }, 'guessed 60'],
     [{ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now + 600) }, 600],
     [{ 'x-ratelimit-remaining': 0, 'x-ratelimit-reset': now + 599.5 }, 600],
     [{ 'x-ratelimit-remaining': '1', 'x-ratelimit-reset': String(now + 600) }, 'guessed 60'],
