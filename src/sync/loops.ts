@@ -7,7 +7,10 @@ import { createRequestWorker } from './requests.ts';
 import { rescoreBatch } from './rescore.ts';
 
 /** A loop that nothing wakes looks by itself: after a wait that ran out, or a notification that was lost. */
-const pollMs = 1_000;
+const defaultPollMs = 1_000;
+
+/** Until a lost connection for notifications is opened again. */
+const reconnectMs = 1_000;
 
 /** Organisations that this process fetches pending pull requests for at once. */
 const maxTurns = 4;
@@ -18,17 +21,18 @@ export interface Loops {
   stop(): Promise<void>;
 }
 
-export function startLoops(deps: Deps): Loops {
+export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: number } = {}): Loops {
   const { config, github } = deps;
+  const start = (name: string, work: Work, width: number) => startLoop(deps, name, work, width, pollMs);
   const loops = new Map<string, Loop>([
-    ['sync', startLoop(deps, 'sync', createRequestWorker(deps), maxTurns)],
+    ['sync', start('sync', createRequestWorker(deps), maxTurns)],
     // Two, so that one reads and scores while the database writes what the other has scored.
-    ['rescore', startLoop(deps, 'rescore', async () => (await rescoreBatch(deps)) > 0, 2)],
+    ['rescore', start('rescore', async () => (await rescoreBatch(deps)) > 0, 2)],
   ]);
   if (config.reconcileInterval > 0 && github.configured) {
     // Two, so that an organisation whose comparison takes long does not hold up the others.
     const compare = (signal: AbortSignal) => reconcileOrganisation(deps, { signal });
-    loops.set('reconcile', startLoop(deps, 'reconcile', compare, 2));
+    loops.set('reconcile', start('reconcile', compare, 2));
   }
   const listener = listen(deps, work => loops.get(work)?.wake());
   const pruning = setInterval(
@@ -51,11 +55,11 @@ interface Loop {
   stop(): Promise<void>;
 }
 
-/**
- * @param work does one batch and returns whether there may be another; `signal` asks it to leave the rest
- * @param width how many batches are under way at once
- */
-function startLoop({ log }: Deps, name: string, work: (signal: AbortSignal) => Promise<boolean>, width: number): Loop {
+/** Does one batch and returns whether there may be another; `signal` asks it to leave the rest. */
+type Work = (signal: AbortSignal) => Promise<boolean>;
+
+/** @param width how many batches are under way at once */
+function startLoop({ log }: Deps, name: string, work: Work, width: number, pollMs: number): Loop {
   const stopping = new AbortController();
   const { signal } = stopping;
   let failures = 0;
@@ -126,7 +130,7 @@ function listen({ database, log }: Deps, wake: (payload: string) => void) {
       if (lost || stopped) return;
       lost = true;
       fresh.end().catch(() => undefined);
-      retry = setTimeout(connect, pollMs);
+      retry = setTimeout(connect, reconnectMs);
     };
     fresh.on('error', reconnect);
     fresh.on('end', reconnect);

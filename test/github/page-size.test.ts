@@ -12,11 +12,11 @@ function grown(pageSize: ReturnType<typeof createPageSize>, asked: number, times
 
 describe('a page size', () => {
   test('begins with fifty, or what it is given', () => {
-    expect([createPageSize().current, createPageSize(7).current]).toEqual([50, 7]);
+    expect([createPageSize(50).current, createPageSize(7).current]).toEqual([50, 7]);
   });
 
   test('halves, rounded down, to one, which is as small as it gets', () => {
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     const sizes = [];
     while (pageSize.shrink(pageSize.current)) sizes.push(pageSize.current);
     expect(sizes).toEqual([25, 12, 6, 3, 1]);
@@ -24,7 +24,7 @@ describe('a page size', () => {
   });
 
   test('halves what was asked for, and does not grow where that was more than it is by now', () => {
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     expect(pageSize.shrink(10)).toBe(true);
     expect(pageSize.current).toBe(5);
     expect(pageSize.shrink(50)).toBe(true);
@@ -32,7 +32,7 @@ describe('a page size', () => {
   });
 
   test('doubles with the eighth success in a row, and each eighth after that, up to its maximum', () => {
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     pageSize.shrink(24);
     expect(grown(pageSize, 12, 7)).toBe(12);
     expect(grown(pageSize, 12, 1)).toBe(24);
@@ -43,7 +43,7 @@ describe('a page size', () => {
   });
 
   test('does not grow by requests that asked for less', () => {
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     pageSize.shrink(24);
     expect(grown(pageSize, 11, 100)).toBe(12);
     expect(grown(pageSize, 13, 8)).toBe(24);
@@ -53,7 +53,7 @@ describe('a page size', () => {
     ['a failure', (pageSize: ReturnType<typeof createPageSize>) => pageSize.shrink(24)],
     ['a failure of one', (pageSize: ReturnType<typeof createPageSize>) => pageSize.shrink(1)],
   ])('counts successes anew after %s', (_, fail) => {
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     pageSize.shrink(24);
     grown(pageSize, 12, 7);
     fail(pageSize);
@@ -62,7 +62,7 @@ describe('a page size', () => {
   });
 
   test('is restored to its maximum, whose successes do not count later', () => {
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     pageSize.shrink(24);
     grown(pageSize, 12, 7);
     pageSize.restore();
@@ -75,7 +75,7 @@ describe('a page size', () => {
 describe('a request', () => {
   test('asks for no more than there is, and repeats with half of what was too much', async () => {
     const asked: number[] = [];
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     const result = await withPageSize(pageSize, 40, async size => {
       asked.push(size);
       if (size > 10) throw tooMuch();
@@ -100,7 +100,7 @@ describe('a request', () => {
     ['of another kind', Object.assign(new Error('A defect.'), { tooMuch: true })],
   ])('that fails with an error %s is not repeated', async (_, error) => {
     let asked = 0;
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     const request = withPageSize(pageSize, 40, async () => {
       asked += 1;
       throw error;
@@ -110,7 +110,7 @@ describe('a request', () => {
   });
 
   test('that goes well lets the size grow', async () => {
-    const pageSize = createPageSize();
+    const pageSize = createPageSize(50);
     pageSize.shrink(24);
     for (let index = 0; index < 8; index += 1) await withPageSize(pageSize, 40, async size => size);
     expect(pageSize.current).toBe(24);

@@ -81,54 +81,45 @@ async function listeners(): Promise<number[]> {
   return rows.map(({ pid }) => pid);
 }
 
-// A machine that is busy with other things can be late; a loop that is not woken is late each time.
-describe('an idle service', { retry: 2 }, () => {
+describe('an idle service', () => {
+  /** Loops that find nothing by themselves for longer than the test takes. */
+  const startDeaf = async (service: Service) => {
+    running.push(startLoops(service, { pollMs: 600_000 }));
+    await until(async () => (await listeners()).length === 1);
+  };
+
   test('applies a delivery at once: it is woken', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const other = await world.replica();
-    start();
-    await until(async () => (await listeners()).length === 1);
-    const waits: number[] = [];
-    for (let turn = 0; turn < 9; turn += 1) {
+    await startDeaf(world.service);
+    for (let turn = 0; turn < 3; turn += 1) {
       const pullRequest = web.addPullRequest();
-      const begin = performance.now();
       expect(await deliver(other, pullRequest.open())).toBe(202);
       await until(async () => (await stored(world.service, home, pullRequest)) !== undefined);
-      waits.push(performance.now() - begin);
     }
-    // By its own looking, once a second, half of them would take longer.
-    expect(waits.filter(wait => wait < 500).length).toBeGreaterThanOrEqual(7);
   });
 
-  test('compares at once with GitHub when a webhook tells that the organisation was renamed', async () => {
+  test('compares at once with GitHub when a webhook says that the organisation was renamed', async () => {
     const home = await newHome(world);
     await makeDue(world.service);
-    start(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
-    await until(async () => (await listeners()).length === 1);
-    const waits: number[] = [];
-    for (let turn = 0; turn < 5; turn += 1) {
+    await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
+    for (let turn = 0; turn < 3; turn += 1) {
       const login = `${home.acme.login}-${turn}`;
       expect(await deliver(world.service, home.acme.rename(login))).toBe(202);
-      waits.push(await until(async () => (await now(home)).login === login));
+      await until(async () => (await now(home)).login === login);
     }
-    // Each turn begins when the loop has just gone to rest: by its own looking, each but the first would take a second.
-    expect(waits.filter(wait => wait < 500).length).toBeGreaterThanOrEqual(4);
   });
 
   test('scores anew at once when rules are applied', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
-    start();
-    await until(async () => (await listeners()).length === 1);
-    const waits: number[] = [];
-    for (let score = 1; score <= 5; score += 1) {
+    await startDeaf(world.service);
+    for (let score = 1; score <= 3; score += 1) {
       await apply(world.service, home, rule(`${score}`));
-      waits.push(await until(async () => (await stored(world.service, home, pullRequest))?.score === score));
+      await until(async () => (await stored(world.service, home, pullRequest))?.score === score);
     }
-    // By their own looking, the two loops in turn, every other one would take half a second or longer.
-    expect(waits.filter(wait => wait < 500).length).toBeGreaterThanOrEqual(4);
   });
 
   test('finds work also where no notification reaches it', async () => {
@@ -137,7 +128,7 @@ describe('an idle service', { retry: 2 }, () => {
     start();
     await until(async () => (await listeners()).length === 1);
     await request(home, pullRequest);
-    expect(await until(async () => (await stored(world.service, home, pullRequest)) !== undefined)).toBeLessThan(2_500);
+    await until(async () => (await stored(world.service, home, pullRequest)) !== undefined);
   });
 });
 

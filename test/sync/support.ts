@@ -88,7 +88,7 @@ export async function waitingSyncs({ database }: Deps, { organisation }: Home) {
 }
 
 /** Waits as long as it must for what is asked about, and no longer. @returns milliseconds */
-export async function until(condition: () => Promise<boolean>, milliseconds = 10_000): Promise<number> {
+export async function until(condition: () => Promise<boolean>, milliseconds = 20_000): Promise<number> {
   const begin = performance.now();
   while (!(await condition())) {
     if (performance.now() - begin > milliseconds) throw new Error(`not within ${milliseconds} ms`);
