@@ -305,4 +305,4 @@ test('webhook, refresh, comparison and import of one pull request, a hundred tim
   await until(async () => (await countRequests(home)) === 0);
   const rows = await storedPullRequests(world.service, home);
   expect(rows).toMatchObject([{ id, title: 'turn 99', additions: 100, sourceUpdatedAt: pullRequest.updatedAt }]);
-}, 40_000);
+}, 120_000);
