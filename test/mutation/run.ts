@@ -1,0 +1,18 @@
+/**
+ * `npm run mutation` runs Stryker over the pure code, with the options that follow; `npm run mutation -- statements
+ * [WORD]` changes statements, those whose guarantee or file contains the word.
+ */
+import { spawnSync } from 'node:child_process';
+import { tryStatements } from './statements.ts';
+
+const operands = process.argv.slice(2);
+if (operands[0] === 'statements') {
+  process.exitCode = (await tryStatements(operands[1] ?? '')) ? 0 : 1;
+} else {
+  const begin = performance.now();
+  const { status } = spawnSync('npx', ['stryker', 'run', 'test/mutation/stryker.config.js', ...operands], {
+    stdio: 'inherit',
+  });
+  process.stdout.write(`It took ${((performance.now() - begin) / 60_000).toFixed(1)} minutes.\n`);
+  process.exitCode = status ?? 1;
+}

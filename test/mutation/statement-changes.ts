@@ -1,0 +1,169 @@
+/** One small change of a statement, or of a condition around one, and the tests of its aggregate: one of them must fail. */
+export interface Change {
+  /** Of those in ARCHITECTURE.md. */
+  guarantee: string;
+  file: string;
+  /** Stands in the file exactly once. */
+  from: string;
+  to: string;
+  tests: readonly string[];
+}
+
+type Pair = readonly [from: string, to: string];
+
+const sync = (...names: string[]) => names.map(name => `test/sync/${name}.test.ts`);
+
+const of = (guarantee: string, file: string, tests: readonly string[], pairs: readonly Pair[]): Change[] =>
+  pairs.map(([from, to]) => ({ guarantee, file: `src/${file}`, tests, from, to }));
+
+const savedOnlyIf = `sql\`(\${pullRequests.sourceUpdatedAt}, \${pullRequests.fetchTicket})
+        <= (excluded.source_updated_at, excluded.fetch_ticket)\``;
+
+export const changes: readonly Change[] = [
+  ...of('Order', 'database/fetched-pull-requests.ts', sync('order', 'races'), [
+    ["\n    .for('update');", ';'],
+    [savedOnlyIf, 'sql`true`'],
+    [savedOnlyIf, 'sql`${pullRequests.sourceUpdatedAt} <= excluded.source_updated_at`'],
+    [savedOnlyIf, 'sql`${pullRequests.fetchTicket} <= excluded.fetch_ticket`'],
+    ['        <= (excluded', '        < (excluded'],
+    ["['organisationId', 'id', 'githubId']", "['organisationId', 'id', 'githubId', 'title']"],
+  ]),
+  ...of('Order', 'database/members.ts', sync('members', 'order'), [
+    ['<= excluded.fetch_ticket`', '<= excluded.fetch_ticket or true`'],
+    ['lte(members.fetchTicket, ticket)),\n', 'sql`true`),\n'],
+  ]),
+  ...of('Order', 'database/repositories.ts', sync('order', 'renaming'), [
+    ['setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`', 'setWhere: sql`true`'],
+    ['one.fetchTicket <= ticket && ', ''],
+    ['and repositories.fetch_ticket < ${ticket}`', 'and false`'],
+  ]),
+
+  ...of('Floor', 'database/sync-requests.ts', sync('lag', 'races'), [
+    ['min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at)', 'true'],
+    ['min_source_updated_at <= to_timestamp(updated_at)', 'min_source_updated_at < to_timestamp(updated_at)'],
+    ['and ticket < ${fetchTicket}\n', '\n'],
+    ["and state = 'pending' and webhook_deliveries.ticket < ${fetchTicket}`", "and state = 'pending'`"],
+    ['and behind_source_updated_at is not distinct from to_timestamp(waiting.behind) then', 'then'],
+    ['due_at = now() + make_interval(secs => waiting.seconds)', 'due_at = now()'],
+    [
+      'where organisation_id = ${organisationId} and behind_since is not null',
+      'where false and behind_since is not null',
+    ],
+    ['update webhook_deliveries set state = ${state}', "update webhook_deliveries set state = 'applied'"],
+    ['order by place, is_isolated', 'order by is_isolated'],
+  ]),
+  ...of(
+    'Floor',
+    'database/webhook-deliveries.ts',
+    [...sync('lag', 'races'), 'test/webhooks/deliveries.test.ts'],
+    [
+      [
+        'greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at)',
+        'excluded.min_source_updated_at',
+      ],
+      ['when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null', 'when false then null'],
+    ],
+  ),
+  ...of('Floor', 'sync/lag.ts', sync('lag'), [
+    ['sourceUpdatedAt >= (minSourceUpdatedAt ?? 0)', 'sourceUpdatedAt > (minSourceUpdatedAt ?? 0)'],
+    ['behind?.sourceUpdatedAt === sourceUpdatedAt ? behind.seconds : 0', 'behind?.seconds ?? 0'],
+    ['age > maxAgeSeconds || ', ''],
+    ['(sourceUpdatedAt !== null && seconds >= maxStaleSeconds)', 'seconds >= maxStaleSeconds'],
+  ]),
+
+  ...of('Deletion', 'sync/pull-requests.ts', sync('deletion', 'order'), [
+    ['tombstone.ticket < ticket && ', ''],
+    [' && tombstone.sourceUpdatedAt < sourceUpdatedAt)', ')'],
+    ['tombstone.sourceUpdatedAt < sourceUpdatedAt', 'tombstone.sourceUpdatedAt <= sourceUpdatedAt'],
+  ]),
+  ...of('Deletion', 'database/pull-requests.ts', sync('deletion'), [
+    ["await lockRulesetVersion(executor, organisationId, 'update');", ''],
+    ['set: { sourceUpdatedAt: deleted.sourceUpdatedAt, ticket,', 'set: { ticket,'],
+    [', eq(deletedPullRequests.ticket, ticket)', ''],
+  ]),
+
+  ...of(
+    'Deliveries',
+    'database/webhook-deliveries.ts',
+    ['test/webhooks/deliveries.test.ts', ...sync('races')],
+    [
+      ['order by github_id limit 1', 'order by github_id nulls first limit 1'],
+      ["\n        where webhook_deliveries.state = 'pending'\n", '\n'],
+      ['greatest(sync_requests.ticket, excluded.ticket)', 'excluded.ticket'],
+      ['from addressed, drawn where webhooks_enabled order by', 'from addressed, drawn order by'],
+      ['(github_id is null and lower(', '(lower('],
+      ['lower(organisations.login) = lower(given.login)', 'organisations.login = given.login'],
+      ['.onConflictDoNothing()\n    .returning({ guid', '.returning({ guid'],
+      ["state <> 'pending' and received_at", 'received_at'],
+      ["interval '30 days'", "interval '3 days'"],
+    ],
+  ),
+
+  ...of('Membership', 'database/members.ts', sync('members', 'order'), [
+    ['          leftAt: null,\n', ''],
+    [
+      'set({ leftAt: sql`coalesce(${members.leftAt}, now())`, fetchTicket: ticket })',
+      'set({ leftAt: sql`coalesce(${members.leftAt}, now())` })',
+    ],
+    ['        lte(members.fetchTicket, ticket),\n', ''],
+    ['<> all(', '<> any('],
+  ]),
+  ...of('Membership', 'database/untracked-pull-requests.ts', sync('members'), [
+    ['        and left_at is null\n', ''],
+    ["nextval('tickets'), true", "nextval('tickets'), false"],
+    ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
+  ]),
+  ...of('Membership', 'sync/pull-requests.ts', sync('members', 'order'), [
+    ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
+  ]),
+
+  ...of('Fairness', 'database/sync-requests.ts', sync('requests', 'loops', 'races'), [
+    ['order by sync_served_at limit 1', 'order by id limit 1'],
+    ['where sync_leased_until <= now() and exists', 'where exists'],
+    [
+      'where id = ${turn.organisationId} and sync_leased_until = ${turn.leasedUntil}::timestamptz',
+      'where id = ${turn.organisationId}',
+    ],
+    [
+      'order by is_isolated, is_background, due_at limit ${limit}\n    ), riding',
+      'order by is_background, due_at limit ${limit}\n    ), riding',
+    ],
+    [
+      'order by is_isolated, is_background, due_at limit ${limit}\n    ), riding',
+      'order by is_isolated, due_at limit ${limit}\n    ), riding',
+    ],
+    ['order by is_isolated, is_background, due_at limit ${limit}\n    ), riding', 'limit ${limit}\n    ), riding'],
+    ['requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)', 'requests'],
+  ]),
+  ...of('Fairness', 'database/reconciliation.ts', sync('reconcile', 'reconcile-turns'), [
+    ['order by reconcile_due_at limit 1', 'order by id limit 1'],
+    ["now() + interval '1 minute', ${earliest}", '${earliest}'],
+    ['where id = ${organisationId} and reconcile_due_at = ${leasedUntil}::timestamptz', 'where id = ${organisationId}'],
+  ]),
+
+  ...of('Scores', 'database/rescoring.ts', sync('rescore', 'races'), [
+    ['          and pull_requests.fetch_ticket = scores.fetch_ticket\n', ''],
+    ['limit ${batchSize * cutSize + 1}', 'limit ${batchSize * cutSize}'],
+    [' from saved where from_score <> score', ' from saved'],
+    ["    .limit(1)\n    .for('update');", '    .limit(1);'],
+    ['limit ${takeSize} for update skip locked', 'limit ${takeSize} for update'],
+    ["await lockRulesetVersion(executor, organisationId, 'share');", ''],
+    ['and pull_requests.id < $3', 'and pull_requests.id <= $3'],
+  ]),
+  ...of('Scores', 'sync/rescore.ts', sync('rescore'), [
+    ["lockRulesetVersion(executor, organisationId, 'share')", "lockRulesetVersion(executor, organisationId, 'update')"],
+    ['score === former.score && breakdown', 'breakdown'],
+  ]),
+
+  ...of('Leases', 'database/sync-requests.ts', sync('requests', 'races'), [
+    [
+      'sync_leased_until = now() + make_interval(secs => ${leaseSeconds})',
+      'sync_leased_until = now() + make_interval(secs => 15)',
+    ],
+    [
+      'using (github_id, ticket)\n    where organisation_id = ${organisationId} order by github_id for update',
+      'using (github_id)\n    where organisation_id = ${organisationId} order by github_id for update',
+    ],
+    ["is_isolated = false,\n        ticket = nextval('tickets')", 'is_isolated = false'],
+  ]),
+];
