@@ -17,6 +17,7 @@ export default {
   concurrency: 1,
   ignorePatterns: ['bench', 'demo', 'dist', 'soak'],
   reporters: ['clear-text', 'progress-append-only', 'html', 'json'],
+  clearTextReporter: { logTests: false, reportTests: false },
   tempDirName: '.mutation/sandbox',
   htmlReporter: { fileName: '.mutation/report.html' },
   jsonReporter: { fileName: '.mutation/report.json' },
