@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
 import { measureGithubRequests } from './github.ts';
+import { measureGithubAsItIs } from './github-as-it-is.ts';
 import { measureIngest } from './ingest.ts';
 import { measurePlan } from './plan.ts';
 import { measureReads } from './reads.ts';
@@ -16,7 +17,7 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
   reads: measureReads,
   ingest: measureIngest,
-  github: measureGithubRequests,
+  github: async () => [...(await measureGithubRequests()), ...(await measureGithubAsItIs())],
   rescore: measureRescoring,
   plan: measurePlan,
   'cold-start': measureColdStart,

@@ -11,13 +11,13 @@ import {
   scoreChanges,
   webhookDeliveries,
 } from '../src/database/schema.ts';
-import { isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
+import { isAskedFor, isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import { scoreOf } from './rules.ts';
 import { isMember } from './versions.ts';
 
 /**
- * How much must be known: what was acknowledged (`settled`); after a comparison with GitHub, also what no webhook told
- * of (`compared`); after an import and a reading of the member list, everything that GitHub has (`imported`).
+ * How much must be known: what was acknowledged (`settled`); after a comparison with GitHub and a sweep, also what no
+ * webhook told of (`compared`); after an import, everything that GitHub has (`imported`).
  */
 export type Stage = 'settled' | 'compared' | 'imported';
 
@@ -50,12 +50,16 @@ export async function readStored({ executor }: Database, organisationId: string)
   return { rows, tombstones, changes, members: memberRows, repositories: repositoryRows, deliveries, organisation };
 }
 
-/** @returns what is not as it must be, in plain words */
+/**
+ * @param poisoned pull requests that GitHub does not give: what was told of them may be missing
+ * @returns what is not as it must be, in plain words
+ */
 export async function compare(
   database: Database,
   model: Model,
   organisation: ModelOrganisation,
   stage: Stage,
+  poisoned: ReadonlySet<ModelPullRequest>,
 ): Promise<string[]> {
   const stored = await readStored(database, organisation.id);
   const rows = new Map(stored.rows.map(row => [row.githubId, row]));
@@ -65,15 +69,15 @@ export async function compare(
       const row = rows.get(pullRequest.source.id);
       const differences =
         row === undefined
-          ? compareAbsent(stored, organisation, pullRequest, stage)
-          : comparePresent(stored, model, organisation, pullRequest, row, stage);
+          ? compareAbsent(stored, organisation, pullRequest, stage, poisoned)
+          : comparePresent(stored, model, organisation, pullRequest, row, stage, poisoned);
       return differences.map(text => `${pullRequest.name}: ${text}`);
     }),
     ...stored.rows.filter(row => !known.has(row.githubId)).map(row => `${row.url} was never on GitHub`),
     ...compareScoreChanges(stored),
     ...compareMembers(stored, organisation, stage),
     ...compareRepositories(stored, model, organisation, stage),
-    ...compareDeliveries(stored, organisation),
+    ...compareDeliveries(stored, organisation, poisoned),
     ...compareLogin(stored, organisation, stage),
     ...(stored.organisation?.rulesetVersion === organisation.rulesetVersion
       ? []
@@ -86,12 +90,14 @@ function compareAbsent(
   organisation: ModelOrganisation,
   pullRequest: ModelPullRequest,
   stage: Stage,
+  poisoned: ReadonlySet<ModelPullRequest>,
 ): string[] {
   const { source, versions } = pullRequest;
   const standing = standingOf(pullRequest, organisation);
   const { deleted } = standing;
   const tombstone = tombstones.find(({ githubId }) => githubId === source.id);
-  const told = versions[standing.acknowledged ?? -1]?.columns.sourceUpdatedAt;
+  const acknowledged = poisoned.has(pullRequest) ? undefined : standing.acknowledged;
+  const told = versions[acknowledged ?? -1]?.columns.sourceUpdatedAt;
   let isTold = told !== undefined;
   if (deleted === undefined && tombstone !== undefined) return ['has a tombstone, and was never deleted'];
   if (deleted !== undefined) {
@@ -110,7 +116,7 @@ function compareAbsent(
   }
   const must = {
     settled: isTold,
-    compared: isTold || standing.memberSinceChange,
+    compared: isTold || (standing.known && isMember(source)),
     imported: isMember(source),
   }[stage];
   return must && isHere(pullRequest, organisation) ? ["is a member's on GitHub, and not stored"] : [];
@@ -123,8 +129,9 @@ function comparePresent(
   pullRequest: ModelPullRequest,
   row: Row,
   stage: Stage,
+  poisoned: ReadonlySet<ModelPullRequest>,
 ): string[] {
-  const { source, versions, changed } = pullRequest;
+  const { source, versions } = pullRequest;
   const standing = standingOf(pullRequest, organisation);
   const { seen, deleted } = standing;
   const differences: string[] = [];
@@ -136,17 +143,14 @@ function comparePresent(
   );
   const version = matching.at(-1) ?? -1;
   const wasNew = seen?.id !== row.id;
-  // A comparison passes by those that are neither stored nor a member's.
-  const isCompared = standing.memberSinceChange || standing.idAtChange === row.id;
   const oldest = Math.max(
     wasNew ? 0 : (seen?.version ?? 0),
-    standing.acknowledged ?? 0,
-    stage === 'compared' && isHere(pullRequest, organisation) && isCompared ? changed : 0,
-    stage === 'imported' && isHere(pullRequest, organisation) ? last : 0,
+    poisoned.has(pullRequest) ? 0 : (standing.acknowledged ?? 0),
+    stage !== 'settled' && isHere(pullRequest, organisation) ? last : 0,
   );
   if (matching.length === 0) {
     differences.push(`is stored as GitHub never showed it: ${differing(row, versions[last]?.columns)}`);
-  } else if (version < oldest) {
+  } else if (version < oldest || row.sourceUpdatedAt < (versions[oldest]?.columns.sourceUpdatedAt ?? 0)) {
     differences.push(
       `is stored as version ${version}, not ${oldest} or later: ${differing(row, versions[oldest]?.columns)}`,
     );
@@ -219,12 +223,14 @@ function compareMembers(stored: Stored, organisation: ModelOrganisation, stage: 
   const differences = stored.members
     .filter(({ githubId }) => !everybody.has(githubId))
     .map(({ login }) => `${login} is stored as a member, and never was one`);
-  // Webhooks only ask for a reading of the member list.
-  if (stage !== 'imported') return differences;
   const now = stored.members.filter(({ leftAt }) => leftAt === null);
-  for (const { githubId, login } of now) {
-    if (!github.members.has(githubId)) differences.push(`${login} is stored as a member, and has left`);
+  for (const { id, login } of everybody.values()) {
+    const isMemberHere = now.some(({ githubId }) => githubId === id);
+    if ((stage !== 'settled' || isAskedFor(organisation, `member ${id}`)) && isMemberHere !== github.members.has(id)) {
+      differences.push(`${login} is ${isMemberHere ? 'a member' : 'not a member'} here, and on GitHub the opposite`);
+    }
   }
+  if (stage === 'settled') return differences;
   for (const { id, login, name, avatarUrl } of github.members.values()) {
     const member = now.find(({ githubId }) => githubId === id);
     if (member?.login !== login || member.name !== (name ?? login) || member.photoUrl !== avatarUrl) {
@@ -235,8 +241,8 @@ function compareMembers(stored: Stored, organisation: ModelOrganisation, stage: 
 }
 
 function compareLogin({ organisation }: Stored, model: ModelOrganisation, stage: Stage): string[] {
-  const { github, logins, isRenamingTold, webhooksEnabled } = model;
-  const isKnown = stage !== 'settled' || (isRenamingTold && webhooksEnabled);
+  const { github, logins } = model;
+  const isKnown = stage !== 'settled' || isAskedFor(model, 'login');
   const login = organisation?.login ?? '';
   if (!isKnown && login !== `renamed_${github.id}` && !logins.has(login)) return [`it never had the login ${login}`];
   return isKnown && login !== github.login ? [`it is stored as ${login}`] : [];
@@ -245,26 +251,32 @@ function compareLogin({ organisation }: Stored, model: ModelOrganisation, stage:
 function compareRepositories(
   stored: Stored,
   { repositoryNames }: Model,
-  { github, notices }: ModelOrganisation,
+  organisation: ModelOrganisation,
   stage: Stage,
 ): string[] {
   const differences = stored.repositories
     .filter(({ githubId, name }) => !repositoryNames.get(githubId)?.has(name))
     .map(({ name }) => `there never was a repository ${name}`);
-  for (const { id, fullName } of github.repositories) {
-    const repository = stored.repositories.find(({ githubId }) => githubId === id);
-    const isTold = notices.isTold(`repository ${id}`);
+  for (const { id, fullName } of organisation.github.repositories) {
     // A comparison adds none that has no pull request which it reads.
-    const isKnown = isTold || (stage !== 'settled' && repository !== undefined);
-    if (isKnown && repository?.name !== fullName) {
-      differences.push(`the repository ${fullName} is stored as ${repository?.name}${isTold ? ', and was told' : ''}`);
+    const repository = stored.repositories.find(({ githubId }) => githubId === id);
+    const isKnown = stage !== 'settled' || isAskedFor(organisation, `repository ${id}`);
+    if (isKnown && repository !== undefined && repository.name !== fullName) {
+      differences.push(`the repository ${fullName} is stored as ${repository.name}`);
     }
   }
   return differences;
 }
 
-function compareDeliveries({ deliveries }: Stored, { acknowledged }: ModelOrganisation): string[] {
-  const pending = deliveries.filter(({ state }) => state !== 'applied');
+function compareDeliveries(
+  { deliveries }: Stored,
+  { acknowledged }: ModelOrganisation,
+  poisoned: ReadonlySet<ModelPullRequest>,
+): string[] {
+  const spared = new Set([...poisoned].map(({ source }) => source.id));
+  const pending = deliveries.filter(
+    ({ state, pullRequestGithubId: id }) => state === 'pending' && !(id !== null && spared.has(id)),
+  );
   const recorded = new Set(deliveries.map(({ guid }) => guid));
   return [
     ...pending.map(({ guid, event }) => `the delivery ${guid} of ${event} is pending for good`),

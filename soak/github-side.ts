@@ -6,7 +6,7 @@ import type { GithubStandIn } from '../test/support/github/server.ts';
 import { type Account, createClock } from '../test/support/github/world.ts';
 import type { Model, ModelPullRequest } from './model.ts';
 import { type GithubStep, type Person, people } from './steps.ts';
-import { isShown } from './versions.ts';
+import { isLagging, isShown } from './versions.ts';
 
 /** What GitHub told of, and which pull request it was about. */
 export interface Told {
@@ -14,13 +14,31 @@ export interface Told {
   pullRequest: ModelPullRequest | undefined;
 }
 
-/** GitHub as one history sees it: two organisations and a stranger, four accounts that change, and a clock of its own. */
+/** The repository of those that come many at once; nothing happens to it. */
+const steadyName = 'steady';
+
+export const isSteady = ({ repository }: PullRequest) => repository.name === steadyName;
+
+/**
+ * GitHub as one history sees it: three organisations of different sizes and a stranger, four accounts that change, and a
+ * clock of its own.
+ */
 export interface GithubSide {
-  readonly acme: Organisation;
-  readonly other: Organisation;
+  /** Most steps are about the middle one. */
+  readonly middle: Organisation;
+  readonly small: Organisation;
+  readonly large: Organisation;
   readonly repositories: readonly Repository[];
-  /** Carries the step out. Undefined where it can't happen as things are. */
+  /** Carries the step out. Undefined if it can't happen as things are. */
   take(step: GithubStep, model: Model): Told | undefined;
+  /** From now on GraphQL shows the pull request as it is, or all of its repository, for so many seconds. */
+  lag(source: PullRequest, whole: boolean, seconds: number): void;
+  /** GraphQL shows everything as it is. */
+  catchUp(): void;
+  /** Opens some at once, of which no webhook tells. */
+  flood(size: number, model: Model): ModelPullRequest[];
+  /** Opens one of the small organisation. */
+  openSmall(model: Model): Told;
   now(): number;
   tick(seconds: number): void;
 }
@@ -28,30 +46,56 @@ export interface GithubSide {
 export function createGithubSide(github: GithubStandIn, name: string, startsAt: number): GithubSide {
   const clock = createClock();
   clock.set(startsAt);
-  const acme = github.organisation(`acme-${name}`);
-  const other = github.organisation(`other-${name}`);
+  const middle = github.organisation(`acme-${name}`);
+  const small = github.organisation(`other-${name}`);
+  const large = github.organisation(`giant-${name}`);
   const accounts = {
-    ada: acme.member(`ada-${name}`, { name: 'Ada' }),
-    bert: acme.member(`bert-${name}`),
+    ada: middle.member(`ada-${name}`, { name: 'Ada' }),
+    bert: middle.member(`bert-${name}`),
     carl: github.account(`carl-${name}`, { name: 'Carl' }),
     robot: github.account(`robot-${name}`, { type: 'Bot' }),
   } satisfies Record<Person, Account>;
-  other.join(accounts.ada);
+  small.join(accounts.ada);
+  large.join(accounts.ada);
   // What is its own is nobody's whom the service knows, whatever its login is.
   const stranger = github.organisation(`stranger-${name}`);
   stranger.join(accounts.ada);
   const outsider = stranger.member(`eve-${name}`);
   for (const author of [accounts.ada, outsider]) stranger.repository('web').openPullRequest({ author });
-  const owners = [acme, other, stranger];
+  const owners = [middle, small, large, stranger];
   for (const owner of owners) owner.clock = clock;
   const logins = [...owners.map(({ login }) => login), `free-${name}`];
-  const repositories = [acme.repository('web'), acme.repository('lib'), other.repository('ext')];
+  const changing = [
+    middle.repository('web'),
+    middle.repository('lib'),
+    small.repository('ext'),
+    large.repository('mono'),
+  ];
+  const repositories = [...changing];
+  /** Of those of which many come at once. */
+  const steady = github.account(`gil-${name}`);
   let turn = 0;
+  let lags: { end(): void; until: number }[] = [];
 
   const repositoryAt = (place: number) => {
-    const there = repositories.filter(({ removed }) => !removed);
+    const there = changing.filter(({ removed }) => !removed);
     return there[place % there.length];
   };
+
+  /** Made on first use, in an organisation of which the author is a member from then on. */
+  function steadyRepository(organisation: Organisation): Repository {
+    organisation.join(steady);
+    const repository = organisation.repository(steadyName);
+    if (!repositories.includes(repository)) repositories.push(repository);
+    return repository;
+  }
+
+  function tick(seconds: number): void {
+    clock.advance(seconds);
+    const over = lags.filter(({ until }) => until <= clock.now());
+    lags = lags.filter(({ until }) => until > clock.now());
+    for (const { end } of over) end();
+  }
 
   function change(step: GithubStep, source: PullRequest): WebhookEvent | undefined | false {
     const { draft, state } = source;
@@ -81,6 +125,8 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
         return source.assign(by);
       case 'comment':
         return source.comment(by);
+      case 'delete comment':
+        return source.comments > 0 && source.deleteComment(by);
       case 'link issues':
         source.linkIssues(turn % 4);
         return undefined;
@@ -99,23 +145,41 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     }
   }
 
-  function changePerson(kind: GithubStep['kind'], person: Person): WebhookEvent | undefined | false {
+  /** Labels and milestones, of which no pull request's time tells. */
+  function changeTags(kind: GithubStep['kind'], { repository, labels: [label], milestone }: PullRequest) {
+    const name = `renamed ${turn}`;
+    switch (kind) {
+      case 'rename label':
+        return label !== undefined && repository.renameLabel(label, name);
+      case 'delete label':
+        return label !== undefined && repository.deleteLabel(label);
+      case 'rename milestone':
+        return milestone !== null && repository.renameMilestone(milestone, name);
+      case 'delete milestone':
+        return milestone !== null && repository.deleteMilestone(milestone);
+      default:
+        return undefined;
+    }
+  }
+
+  function changePerson(step: Extract<GithubStep, { person: Person }>): WebhookEvent | undefined {
+    const { kind, person } = step;
     const account = accounts[person];
     // Bots are members of nothing.
-    if (account.deleted || (account.type === 'Bot' && kind !== 'rename account')) return false;
+    if (account.deleted || (account.type === 'Bot' && kind !== 'rename account')) return undefined;
+    const organisation = 'organisation' in step ? owners[step.organisation % 3] : undefined;
     switch (kind) {
       case 'join':
-        return acme.join(account) ?? false;
+        return organisation?.join(account);
       case 'leave':
-        return acme.leave(account) ?? false;
+        return organisation?.leave(account);
       case 'rename account':
         // GitHub tells nobody.
         account.login = `${person}${turn}-${name}`;
         if (account.name !== null) account.name = `${people.indexOf(person)} ${turn}`;
         return undefined;
       default:
-        acme.leave(account);
-        other.leave(account);
+        for (const each of owners) each.leave(account);
         account.deleted = true;
         return undefined;
     }
@@ -126,15 +190,26 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     return free === undefined ? undefined : owners[place % owners.length]?.rename(free);
   }
 
-  function changeRepository(kind: GithubStep['kind'], repository: Repository): WebhookEvent | undefined {
-    if (kind === 'transfer') return repository.transfer(repository.organisation === acme ? other : acme);
-    if (kind === 'remove repository') return repository.remove();
+  function changeRepository(
+    step: Extract<GithubStep, { repository: number }>,
+    repository: Repository,
+  ): WebhookEvent | undefined {
+    if (step.kind === 'transfer') {
+      const others = owners.filter(owner => owner !== repository.organisation);
+      const to = others[step.to % others.length];
+      // A repository of the same name is in the way.
+      return to?.repositories.some(({ name: taken }) => taken === repository.name)
+        ? undefined
+        : to && repository.transfer(to);
+    }
+    if (step.kind === 'remove repository') return repository.remove();
     return repository.rename(`${repository.name.split('-')[0]}-${turn % 2 === 0 ? 'moved' : turn}`);
   }
 
   return {
-    acme,
-    other,
+    middle,
+    small,
+    large,
     repositories,
     take(step, model) {
       turn += 1;
@@ -149,7 +224,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
         return event && { event, pullRequest };
       }
       if ('person' in step) {
-        const event = changePerson(step.kind, step.person);
+        const event = changePerson(step);
         model.record([], repositories);
         return event ? { event, pullRequest: undefined } : undefined;
       }
@@ -160,7 +235,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
       }
       if ('repository' in step) {
         const repository = repositoryAt(step.repository);
-        const event = repository && changeRepository(step.kind, repository);
+        const event = repository && changeRepository(step, repository);
         model.record([], repositories);
         return event && { event, pullRequest: undefined };
       }
@@ -173,13 +248,42 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
         model.record([], repositories);
         return undefined;
       }
+      const ofTags = changeTags(step.kind, source);
+      if (ofTags !== undefined) {
+        model.record([], repositories);
+        return ofTags ? { event: ofTags, pullRequest: undefined } : undefined;
+      }
+      // By its second alone a webhook's floor tells what GraphQL shows from what it does not show yet.
+      if (isLagging(source)) tick(1);
       const event = change(step, source);
-      // A pending review is seen by nobody else, and changes nothing.
-      const isUnseen = event === false || (step.kind === 'review' && step.verdict === 'PENDING');
-      model.record(isUnseen ? [] : [pullRequest], repositories);
+      // A pending review is seen by nobody else, and changes nothing; a deleted comment may leave the time as it is.
+      const isUndated =
+        event === false || step.kind === 'delete comment' || ('verdict' in step && step.verdict === 'PENDING');
+      model.record(isUndated ? [] : [pullRequest], repositories);
       return event ? { event, pullRequest } : undefined;
     },
+    lag(source, whole, seconds) {
+      const lagging = whole ? source.repository : source;
+      lagging.lag();
+      lags.push({ end: () => lagging.catchUp(), until: clock.now() + seconds });
+    },
+    catchUp() {
+      for (const { end } of lags.splice(0)) end();
+    },
+    flood(size, model) {
+      const repository = steadyRepository(large);
+      const added = Array.from({ length: size }, () => model.add(repository.addPullRequest({ author: steady })));
+      model.record(added, repositories);
+      return added;
+    },
+    openSmall(model) {
+      const pullRequest = model.add(steadyRepository(small).openPullRequest({ author: steady }));
+      model.record([pullRequest], repositories);
+      const event = pullRequest.source.opened;
+      if (event === undefined) throw new Error('an opening has no webhook');
+      return { event, pullRequest };
+    },
     now: clock.now,
-    tick: clock.advance,
+    tick,
   };
 }

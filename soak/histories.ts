@@ -52,8 +52,10 @@ export async function soakHistories(operands: readonly string[]): Promise<boolea
       createDatabase: server.createDatabase,
       signal: interrupt.signal,
       onProgress,
-      onFailure: ({ differences }) =>
-        print(`\nA history ends otherwise than the model says; it is made shorter.\n${differences.join('\n')}`),
+      onFailure: ({ differences }, histories) =>
+        print(
+          `\nHistory ${histories} ends otherwise than the model says; it is made shorter.\n${differences.join('\n')}`,
+        ),
     });
     print(`\n${report(tally, (performance.now() - begin) / 1000)}`);
     print(

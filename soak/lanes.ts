@@ -13,8 +13,8 @@ export interface HistoriesOptions {
   /** Ends after the histories under way. */
   signal?: AbortSignal;
   onProgress?: (tally: Tally) => void;
-  /** Told of the first history that fails, before it is made shorter. */
-  onFailure?: (found: Counterexample) => void;
+  /** Told of the first history that fails, before it is made shorter, and how many were played until then. */
+  onFailure?: (found: Counterexample, histories: number) => void;
 }
 
 export interface Counterexample {
@@ -89,7 +89,7 @@ export async function playHistories(options: HistoriesOptions): Promise<Historie
           // Another lane's is being made shorter.
           if (failed !== undefined && failed.seed !== laneSeed) return;
           const shortest = { seed, steps: describeHistory(one), differences };
-          if (failed === undefined) onFailure?.(shortest);
+          if (failed === undefined) onFailure?.(shortest, tally.histories);
           failed = { shrinkUntil: performance.now() + shrinkingTime, ...failed, seed: laneSeed, shortest };
           throw new Error('the end differs from the model');
         }
@@ -103,7 +103,7 @@ export async function playHistories(options: HistoriesOptions): Promise<Historie
         const differences = await play(its, one, tally);
         return [...differences, ...defectsOf(its)];
       } catch (error) {
-        return [`the history could not be played: ${inspect(error)}`];
+        return [`the history could not be played: ${inspect(error).slice(0, 2_000)}`];
       }
     }
   }

@@ -3,13 +3,13 @@
  * looking at how the service does it. Where its guarantees leave room, the model knows how much.
  */
 import { isDeepStrictEqual } from 'node:util';
+import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { Repository } from '../test/support/github/repository.ts';
 import type { Account } from '../test/support/github/world.ts';
-import { createNotices, type Notices } from './notices.ts';
 import type { Ruleset } from './rules.ts';
-import { type Columns, columnsOf, isMember, isShown } from './versions.ts';
+import { type Columns, columnsOf, isLagging, isMember, isShown } from './versions.ts';
 
 /** One state that GitHub showed for a while, and whose repository it was then. */
 export interface Version {
@@ -21,15 +21,13 @@ export interface Version {
 export interface Standing {
   /** What was last seen stored: its id, and the oldest version that it can have been. */
   seen?: { id: string; version: number } | undefined;
-  /**
-   * A webhook about this version was acknowledged while the pull request was the organisation's, and stored already or
-   * a member's.
-   */
+  /** A webhook about this version was acknowledged while the pull request was the organisation's, and stored or a member's. */
   acknowledged?: number | undefined;
-  /** Its author was a member all the time since its latest change. */
-  memberSinceChange: boolean;
-  /** Of the row that was stored when it last changed. */
-  idAtChange?: string | undefined;
+  /**
+   * It changed while it was the organisation's, or a webhook about it was acknowledged, and it has been there since: a
+   * comparison has it fetched, whoever its author is, and it is remembered in case they become a member.
+   */
+  known: boolean;
   /**
    * The latest deletion here: `updated_at` of the stored copy was no less than `from`, GitHub's was `until`; a fetch
    * with a lower ticket began before it.
@@ -44,10 +42,13 @@ export interface ModelPullRequest {
   readonly name: string;
   /** Every state that GitHub showed, oldest first. */
   readonly versions: Version[];
-  /** The version that its latest change made; later ones differ in what GitHub does not date: names, association. */
-  changed: number;
   readonly standings: Map<ModelOrganisation, Standing>;
+  /** A comparison passes it by: what GitHub forbids is not asked for again. */
+  isForbidden: boolean;
 }
+
+/** What only a comparison tells: whether somebody is a member, a repository's name, the organisation's login. */
+export type Subject = `member ${number}` | `repository ${number}` | 'login';
 
 export interface ModelOrganisation {
   readonly github: GithubOrganisation;
@@ -55,15 +56,17 @@ export interface ModelOrganisation {
   readonly id: string;
   readonly token: string;
   webhooksEnabled: boolean;
-  /** Since it was last renamed on GitHub, a webhook that tells of it was acknowledged. */
-  isRenamingTold: boolean;
+  /** How each of them is on GitHub, and since which moment of the model's. */
+  readonly subjects: Map<Subject, { state: unknown; since: number }>;
+  /** When an acknowledged webhook last asked for a comparison, and for one that has the members. */
+  comparisonAskedAt: number;
+  membersAskedAt: number;
   ruleset: Ruleset;
   rulesetVersion: number;
   /** Every login that it has had. */
   readonly logins: Set<string>;
   /** Everybody who has ever been a member, by GitHub id. */
   readonly members: Map<number, Account>;
-  readonly notices: Notices;
   /** GUIDs that were answered with 202. */
   readonly acknowledged: Set<string>;
 }
@@ -76,6 +79,12 @@ export interface Model {
   add(pullRequest: PullRequest): ModelPullRequest;
   /** After anything happened on GitHub. @param changed the pull requests whose `updated_at` it set, be it to the same */
   record(changed: readonly ModelPullRequest[], repositories: readonly Repository[]): void;
+  /** It is known no longer, but by a webhook, until GitHub shows it again. */
+  forbid(pullRequest: ModelPullRequest): void;
+  /** From now on GitHub fails now and then: what a webhook asks for may come only with the next comparison. */
+  distrust(): void;
+  /** A webhook was acknowledged to the organisation. @param pullRequest which it is about, if about one */
+  acknowledge(organisation: ModelOrganisation, event: WebhookEvent, pullRequest: ModelPullRequest | undefined): void;
 }
 
 export const organisationOf = (github: GithubOrganisation, id: string, token: string): ModelOrganisation => ({
@@ -83,14 +92,22 @@ export const organisationOf = (github: GithubOrganisation, id: string, token: st
   id,
   token,
   webhooksEnabled: true,
-  isRenamingTold: false,
+  subjects: new Map(),
+  comparisonAskedAt: 0,
+  membersAskedAt: 0,
   ruleset: [],
   rulesetVersion: 0,
   logins: new Set(),
   members: new Map(),
-  notices: createNotices(github),
   acknowledged: new Set(),
 });
+
+/** It has not changed on GitHub since an acknowledged webhook asked for a comparison. */
+export function isAskedFor(organisation: ModelOrganisation, subject: Subject): boolean {
+  const { subjects, comparisonAskedAt, membersAskedAt, webhooksEnabled } = organisation;
+  const askedAt = subject.startsWith('member') ? membersAskedAt : comparisonAskedAt;
+  return webhooksEnabled && (subjects.get(subject)?.since ?? Number.POSITIVE_INFINITY) <= askedAt;
+}
 
 export const isHere = ({ source }: ModelPullRequest, { github }: ModelOrganisation) =>
   isShown(source) && source.repository.organisation === github;
@@ -98,31 +115,54 @@ export const isHere = ({ source }: ModelPullRequest, { github }: ModelOrganisati
 export function standingOf(pullRequest: ModelPullRequest, organisation: ModelOrganisation): Standing {
   const known = pullRequest.standings.get(organisation);
   if (known !== undefined) return known;
-  const standing: Standing = { memberSinceChange: false, formerIds: new Set() };
+  const standing: Standing = { known: false, formerIds: new Set() };
   pullRequest.standings.set(organisation, standing);
   return standing;
 }
 
+const asksForComparison = /^(organization (renamed|member_added|member_removed)|repository (renamed|transferred))$/;
+
 export function createModel(organisations: ModelOrganisation[]): Model {
   const pullRequests: ModelPullRequest[] = [];
   const repositoryNames = new Map<number, Set<string>>();
+  let moment = 0;
+  let isTrusted = true;
 
   function recordVersion(pullRequest: ModelPullRequest, hasChanged: boolean): void {
     const { source, versions } = pullRequest;
     if (isShown(source)) {
-      const version = { owner: source.repository.organisation, columns: columnsOf(source) };
-      if (hasChanged || !isDeepStrictEqual(versions.at(-1), version)) versions.push(version);
-      if (hasChanged) pullRequest.changed = versions.length - 1;
+      const owner = source.repository.organisation;
+      const shown = source.shown();
+      if (shown !== undefined && shown !== source) {
+        // Old facts among new names.
+        const lagging = { owner, columns: columnsOf(shown) };
+        if (!versions.some(version => isDeepStrictEqual(version, lagging))) versions.push(lagging);
+      }
+      const present = { owner, columns: columnsOf(source) };
+      if (hasChanged || !isDeepStrictEqual(versions.at(-1), present)) versions.push(present);
     }
     for (const organisation of organisations) {
       const standing = standingOf(pullRequest, organisation);
+      const here = isHere(pullRequest, organisation);
+      standing.known = here && ((hasChanged && !pullRequest.isForbidden) || standing.known);
       // What is stored is kept up to date also when its author has left.
-      const isKept = isHere(pullRequest, organisation) && (isMember(source) || standing.seen !== undefined);
-      const author = source.author;
-      const belongs = author !== null && !author.deleted && organisation.github.members.has(author.id);
-      standing.memberSinceChange = isShown(source) && belongs && (hasChanged || standing.memberSinceChange);
-      if (hasChanged) standing.idAtChange = standing.seen?.id;
-      if (!isKept) standing.acknowledged = undefined;
+      if (!here || !(isMember(source) || standing.seen !== undefined)) standing.acknowledged = undefined;
+    }
+  }
+
+  function recordSubjects(
+    { github, logins, members, subjects }: ModelOrganisation,
+    repositories: readonly Repository[],
+  ) {
+    logins.add(github.login);
+    for (const [id, account] of github.members) members.set(id, account);
+    const record = (subject: Subject, state: unknown) => {
+      if (subjects.get(subject)?.state !== state) subjects.set(subject, { state, since: moment });
+    };
+    record('login', github.login);
+    for (const id of members.keys()) record(`member ${id}`, github.members.has(id));
+    for (const { id, fullName, organisation } of repositories) {
+      record(`repository ${id}`, organisation === github ? fullName : 'not here');
     }
   }
 
@@ -132,21 +172,53 @@ export function createModel(organisations: ModelOrganisation[]): Model {
     repositoryNames,
     add(source) {
       const name = `${source.repository.name}#${source.number}`;
-      const pullRequest: ModelPullRequest = { source, name, versions: [], changed: 0, standings: new Map() };
+      const pullRequest: ModelPullRequest = { source, name, versions: [], standings: new Map(), isForbidden: false };
       pullRequests.push(pullRequest);
       return pullRequest;
     },
     record(changed, repositories) {
-      for (const { github, logins, members, notices } of organisations) {
-        logins.add(github.login);
-        for (const [id, account] of github.members) members.set(id, account);
-        notices.record(repositories);
-      }
+      moment += 1;
+      for (const organisation of organisations) recordSubjects(organisation, repositories);
       for (const { id, fullName } of repositories) {
         const names = repositoryNames.get(id) ?? new Set();
         repositoryNames.set(id, names.add(fullName));
       }
-      for (const pullRequest of pullRequests) recordVersion(pullRequest, changed.includes(pullRequest));
+      const those = new Set(changed);
+      for (const pullRequest of pullRequests) recordVersion(pullRequest, those.has(pullRequest));
+    },
+    forbid(pullRequest) {
+      pullRequest.isForbidden = true;
+      for (const standing of pullRequest.standings.values()) standing.known = false;
+    },
+    distrust() {
+      isTrusted = false;
+      for (const organisation of organisations) {
+        organisation.comparisonAskedAt = 0;
+        organisation.membersAskedAt = 0;
+      }
+    },
+    acknowledge(organisation, { event, action, payload }, pullRequest) {
+      if (isTrusted && asksForComparison.test(`${event} ${action}`)) {
+        organisation.comparisonAskedAt = moment;
+        if (action?.startsWith('member_')) organisation.membersAskedAt = moment;
+      }
+      if (pullRequest === undefined || !isHere(pullRequest, organisation)) return;
+      const { source, versions } = pullRequest;
+      const standing = standingOf(pullRequest, organisation);
+      standing.known = true;
+      if (!isMember(source) && standing.seen === undefined) return;
+      // While GraphQL lags, only what is older than the webhook is known to be too old.
+      const floor = isLagging(source) ? floorOf(payload) : source.updatedAt;
+      const oldest = isLagging(source)
+        ? versions.findIndex(({ columns }) => columns.sourceUpdatedAt >= floor)
+        : versions.length - 1;
+      standing.acknowledged = Math.max(standing.acknowledged ?? 0, oldest);
     },
   };
+}
+
+/** The payload's `updated_at`, in Unix seconds. */
+function floorOf(payload: object): number {
+  const { pull_request, issue } = payload as Record<'pull_request' | 'issue', { updated_at: string } | undefined>;
+  return Date.parse((pull_request ?? issue)?.updated_at ?? '') / 1000;
 }

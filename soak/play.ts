@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
@@ -6,56 +5,43 @@ import { addAccessToken } from '../src/database/access-tokens.ts';
 import { addOrganisation } from '../src/database/organisations.ts';
 import { organisations } from '../src/database/schema.ts';
 import { addUser } from '../src/database/users.ts';
-import { type Fault, type GithubStandInRequest, htmlError, secondaryLimit } from '../test/support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
 import type { Arena } from './arena.ts';
 import { createClientSide } from './client-side.ts';
 import { compare, type Stage } from './compare.ts';
 import { createGithubSide, type Told } from './github-side.ts';
-import { createModel, isHere, type ModelOrganisation, organisationOf } from './model.ts';
-import { createServiceSide, isRenaming, type Webhook } from './service-side.ts';
-import type { FaultName, GithubStep, History, ServiceStep, Step } from './steps.ts';
+import { createModel, isHere, type ModelOrganisation, type ModelPullRequest, organisationOf } from './model.ts';
+import { createProbes } from './probes.ts';
+import { createServiceSide, type Webhook, webhookOf } from './service-side.ts';
+import { createSettling } from './settling.ts';
+import type { GithubStep, History, ServiceStep, Step, TroubleStep } from './steps.ts';
 import { count, type Tally } from './tally.ts';
+import { createTroubles } from './troubles.ts';
 
 /** Organisations and logins are a history's own, so that many can be played at once. */
 let played = 0;
 
-/** @returns how what is stored differs from the model; nothing where all is well */
-export async function play(
-  arena: Arena,
-  { otherTracked, clockAhead, rules, steps }: History,
-  tally: Tally,
-): Promise<string[]> {
+/** @returns how what is stored differs from the model; nothing if all is well */
+export async function play(arena: Arena, { clockAhead, rules, steps }: History, tally: Tally): Promise<string[]> {
   const { github, database } = arena;
   played += 1;
-  // An hour's points, which histories are not to run out of: that GitHub refuses is a step of its own.
-  if (github.limit !== null) github.limit.remaining = github.limit.limit;
   const side = createGithubSide(github, `${played}`, Math.floor(Date.now() / 1000) + clockAhead);
-  const { acme, other } = side;
-  const own = await addTenant(arena, acme);
-  const organisations = otherTracked ? [own, await addTenant(arena, other)] : [own];
+  const own = await addTenant(arena, side.middle);
+  const [small, large] = [await addTenant(arena, side.small), await addTenant(arena, side.large)];
+  const organisations = [own, small, large];
   const model = createModel(organisations);
   model.record([], side.repositories);
   const differences: string[] = [];
-  const service = createServiceSide(arena, tally, differences);
+  const settling = createSettling(arena, differences);
+  const service = createServiceSide({ arena, model, settling, tally, differences });
   const client = createClientSide(arena, tally, differences);
   const webhooks: Webhook[] = [];
   const kept: Webhook[] = [];
-  const takeAway: (() => void)[] = [];
   const background = new Set<Promise<void>>();
   /** An import that was broken off goes on where it was: what it had passed is read by the one after. */
   const interrupted = new Set<ModelOrganisation>();
-  const isOwn = ({ variables: { id, repository, ids } }: GithubStandInRequest) =>
-    id === acme.nodeId ||
-    id === other.nodeId ||
-    side.repositories.some(({ nodeId }) => nodeId === repository) ||
-    (Array.isArray(ids) && model.pullRequests.some(({ source }) => ids.includes(source.nodeId)));
-
-  // Answers that are overtaken: of every three, one comes late, and tells of what was.
-  for (const milliseconds of [10, 40, 120]) {
-    const when = (request: GithubStandInRequest) => isOwn(request) && Math.random() < 0.13;
-    takeAway.push(github.fault({ kind: 'late', milliseconds }, { times: Number.POSITIVE_INFINITY, when }));
-  }
+  const troubles = createTroubles(github, model, organisations, side.repositories);
+  const probes = createProbes({ arena, model, side, service, client, troubles, tally, differences });
 
   const inBackground = (work: Promise<unknown>) => {
     const all = work.then(
@@ -71,12 +57,9 @@ export async function play(
     while (background.size > 0) await Promise.all(background);
   };
 
-  async function tell({ event, pullRequest }: Told, { fate, via }: { fate: string; via: number }): Promise<void> {
-    const { organization } = event.payload as { organization?: { id: number } };
-    const organisation = organisations.find(each => each.github.id === organization?.id);
-    const webhook: Webhook = { guid: randomUUID(), event, organisation, pullRequest, tries: 0 };
+  async function tell(told: Told, { fate, via }: { fate: string; via: number }): Promise<void> {
+    const webhook = webhookOf(told, organisations);
     webhooks.push(webhook);
-    if (organisation !== undefined && isRenaming(event)) organisation.isRenamingTold = false;
     count(tally, `webhooks ${fate}`);
     if (fate === 'kept') kept.push(webhook);
     if (fate === 'sent') await service.deliver(webhook, via);
@@ -98,34 +81,41 @@ export async function play(
   /** @param begin makes it due */
   const reconcile = async (organisation: ModelOrganisation, via: number, begin: () => Promise<void>) => {
     await begin();
-    reconciling = service.reconcile(organisation, via);
+    reconciling = settling.reconcile(organisation, via);
   };
   const compareNow = (organisation: ModelOrganisation, via: number) =>
-    reconcile(organisation, via, () => service.makeDue(organisation));
+    reconcile(organisation, via, () => settling.makeDue(organisation));
   /** Has what was missed looked for at once. */
   const enableWebhooks = (organisation: ModelOrganisation, via: number) =>
     reconcile(organisation, via, () => service.setWebhooks(organisation, true, via));
 
   async function look(stage: Stage): Promise<void> {
     for (const organisation of organisations) {
-      const found = await compare(database, model, organisation, stage);
+      const found = await compare(database, model, organisation, stage, troubles.poisoned);
       differences.push(...found);
       tally.comparisons += 1;
     }
   }
 
-  async function settle(stage: Stage): Promise<void> {
+  /** What is poisoned stays so. */
+  async function rest(): Promise<void> {
+    side.catchUp();
+    troubles.settle();
     await joinBackground();
-    await service.settle(organisations);
+    await settling.settle(organisations, troubles.poisoned);
+  }
+
+  async function settle(stage: Stage): Promise<void> {
+    await rest();
     await look(stage);
   }
 
-  async function serve(step: ServiceStep & { via: number }): Promise<void> {
+  async function serve(step: (ServiceStep | TroubleStep) & { via: number }): Promise<void> {
     const { via } = step;
     switch (step.kind) {
       case 'tick':
         side.tick(step.seconds);
-        return;
+        return settling.pass(organisations, step.seconds);
       case 'deliver': {
         const [webhook] = kept.splice(step.webhook % Math.max(kept.length, 1), 1);
         if (webhook !== undefined) await service.deliver(webhook, via);
@@ -138,9 +128,9 @@ export async function play(
       }
       case 'delete':
       case 'refresh': {
-        const pullRequest = model.pullRequests[step.pullRequest % model.pullRequests.length];
+        const pullRequest = pullRequestAt(step.pullRequest);
         if (pullRequest === undefined) return;
-        const organisation = organisations.find(each => isHere(pullRequest, each)) ?? own;
+        const organisation = ownerOf(pullRequest);
         if (step.kind === 'delete') {
           return step.amidFetch
             ? client.removeAmidFetch(pullRequest, organisation, via)
@@ -179,20 +169,45 @@ export async function play(
       case 'kill':
         inBackground(delay(step.after).then(() => arena.kill(via)));
         return;
-      case 'fault':
-        takeAway.push(
-          github.fault(
-            faultOf(
-              step.fault,
-              model.pullRequests.map(({ source }) => source.nodeId),
-            ),
-            { times: step.times, when: isOwn },
-          ),
-        );
+      case 'refresh together': {
+        const [first, second] = [pullRequestAt(step.pullRequest), pullRequestAt(step.pullRequest + 1)];
+        if (first !== undefined) await probes.refreshTogether(first, ownerOf(first), second, step.times, via);
         return;
+      }
+      case 'flood':
+        await rest();
+        return probes.flood(large, small, step);
+      case 'lag': {
+        const pullRequest = pullRequestAt(step.pullRequest);
+        if (pullRequest !== undefined) side.lag(pullRequest.source, step.whole, step.seconds);
+        return;
+      }
+      case 'poison':
+      case 'break repository': {
+        const pullRequest = pullRequestAt(step.pullRequest);
+        if (pullRequest === undefined) return;
+        return step.kind === 'poison'
+          ? troubles.poison(pullRequest, step.poison)
+          : troubles.breakRepository(pullRequest);
+      }
+      case 'heal':
+        return heal(via);
+      case 'use points up':
+        return troubles.usePointsUp(step.remaining);
+      case 'fault':
+        return troubles.fail(step.fault, step.times);
       case 'settle':
         return settle('settled');
     }
+  }
+
+  const pullRequestAt = (place: number) => model.pullRequests[place % model.pullRequests.length];
+  const ownerOf = (pullRequest: ModelPullRequest) => organisations.find(each => isHere(pullRequest, each)) ?? own;
+
+  /** As soon as GitHub is well again, the operator has what was parked tried again. */
+  async function heal(via: number): Promise<void> {
+    troubles.heal();
+    for (const organisation of organisations) await service.retry(organisation, via);
   }
 
   async function take(step: Step): Promise<void> {
@@ -202,21 +217,19 @@ export async function play(
     if (told !== undefined) await tell(told, step);
   }
 
-  /** Everything that is still to come comes, GitHub fails no longer, and what nobody told of is looked for. */
+  /** Everything that is still to come comes, GitHub settles, and what nobody told of is looked for. */
   async function end(): Promise<void> {
-    for (const remove of takeAway) remove();
+    troubles.end();
+    side.catchUp();
     for (const webhook of kept.reverse()) await service.deliver(webhook, 0);
     await joinBackground();
     await reconciling;
+    await heal(0);
     await settle('settled');
-    for (const organisation of organisations) {
-      await (organisation.webhooksEnabled ? compareNow(organisation, 0) : enableWebhooks(organisation, 0));
-      await reconciling;
-    }
+    if (!own.webhooksEnabled) await service.setWebhooks(own, true, 0);
+    await Promise.all(organisations.map(settling.compareWhole));
     await settle('compared');
-    for (const organisation of organisations) {
-      await service.readAll(organisation, interrupted.has(organisation) ? 2 : 1);
-    }
+    await Promise.all(organisations.map(each => service.importWhole(each, interrupted.has(each))));
     await settle('imported');
     tally.pullRequests += model.pullRequests.length;
   }
@@ -229,7 +242,7 @@ export async function play(
     }
     if (differences.length === 0) await end();
   } finally {
-    for (const remove of takeAway) remove();
+    troubles.end();
     await joinBackground();
     await arena.forget(organisations.map(({ id }) => id));
   }
@@ -259,27 +272,4 @@ async function addTenant({ database: { executor } }: Arena, github: GithubOrgani
     expiresAt: null,
   });
   return organisationOf(github, organisation.id, token);
-}
-
-function faultOf(name: FaultName, nodeIds: string[]): Fault {
-  switch (name) {
-    case '500':
-      return { kind: 'reply', status: 500, body: '' };
-    case '502':
-      return htmlError(502);
-    case 'html 503':
-      return htmlError(503);
-    case 'rate limit':
-      return secondaryLimit('1');
-    case 'reset':
-      return { kind: 'reset' };
-    case 'truncate':
-      return { kind: 'truncate' };
-    case 'delay':
-      return { kind: 'delay', milliseconds: 15 };
-    case 'broken':
-      return { kind: 'broken', nodeIds };
-    case 'broken field':
-      return { kind: 'broken', nodeIds, field: 'files' };
-  }
 }

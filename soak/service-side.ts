@@ -1,18 +1,18 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql } from 'drizzle-orm';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
-import { type ErrorCode, ServiceError } from '../src/errors.ts';
+import { retrySyncRequests } from '../src/database/sync-requests.ts';
 import { importPullRequests } from '../src/sync/import.ts';
 import { syncMembers } from '../src/sync/members.ts';
-import { reconcileOrganisation } from '../src/sync/reconcile.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { Arena, Replica } from './arena.ts';
-import { isHere, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
+import type { Told } from './github-side.ts';
+import { type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import { definitionsOf, type Ruleset } from './rules.ts';
+import { attempt, type Settling } from './settling.ts';
 import { count, type Tally } from './tally.ts';
-import { isMember } from './versions.ts';
 
 export interface Webhook {
   guid: string;
@@ -21,6 +21,12 @@ export interface Webhook {
   organisation: ModelOrganisation | undefined;
   pullRequest: ModelPullRequest | undefined;
   tries: number;
+}
+
+export function webhookOf({ event, pullRequest }: Told, organisations: readonly ModelOrganisation[]): Webhook {
+  const { organization } = event.payload as { organization?: { id: number } };
+  const organisation = organisations.find(({ github }) => github.id === organization?.id);
+  return { guid: randomUUID(), event, organisation, pullRequest, tries: 0 };
 }
 
 /** What operators and GitHub do to the service. What it may not answer is written to `differences`. */
@@ -32,38 +38,24 @@ export interface ServiceSide {
   importAll(organisation: ModelOrganisation, via: number, since?: number): Promise<boolean>;
   /** Once; false where GitHub or the replica failed on the way. */
   syncMembers(organisation: ModelOrganisation, via: number): Promise<boolean>;
-  /** Sees a reading of the member list through, and so many imports. */
-  readAll(organisation: ModelOrganisation, imports: number): Promise<void>;
-  /** Sees a comparison of the organisation through, which is due. */
-  reconcile(organisation: ModelOrganisation, via: number): Promise<void>;
-  makeDue(organisation: ModelOrganisation): Promise<void>;
-  /**
-   * Until no pull request waits to be fetched or scored, and no organisation to be compared. Leases and waits run out,
-   * as if time went by.
-   */
-  settle(organisations: readonly ModelOrganisation[]): Promise<void>;
+  /** Sees an import through, twice if an earlier one was interrupted: that one goes on, and passes by what it has read. */
+  importWhole(organisation: ModelOrganisation, wasInterrupted: boolean): Promise<void>;
+  /** What has failed for good is tried again. */
+  retry(organisation: ModelOrganisation, via: number): Promise<void>;
 }
 
-/** Milliseconds without progress after which leases of replicas that may be dead are let run out. */
-const patience = 100;
-
-/** Milliseconds after which it is given up that anything settles. */
-const mostPatience = 15_000;
-
-/** Rounds after which comparisons that keep making each other due are taken to do so for good. */
-const mostRounds = 50;
-
-/** What faults of GitHub's come to. */
-const githubFailures: readonly ErrorCode[] = ['github_failed', 'github_timeout', 'github_rate_limited'];
-
-/** Those that the service acts on. */
+/** Those that the service acts on; comments on pull requests that it does not know are not among them. */
 const interesting =
-  /^(pull_request(_review|_review_comment|_review_thread)?\b|organization (member_added|member_removed|renamed)$|repository (renamed|transferred)$)/;
+  /^(pull_request(_review|_review_comment|_review_thread)? \w+|issue_comment (created|deleted)|(label|milestone) (edited|deleted)|organization (member_added|member_removed|renamed)|repository (renamed|transferred))$/;
 
-export const isRenaming = ({ event, action }: WebhookEvent) => event === 'organization' && action === 'renamed';
-
-export function createServiceSide(arena: Arena, tally: Tally, differences: string[]): ServiceSide {
-  const { executor } = arena.database;
+export function createServiceSide(parts: {
+  arena: Arena;
+  model: Model;
+  settling: Settling;
+  tally: Tally;
+  differences: string[];
+}): ServiceSide {
+  const { arena, model, settling, tally, differences } = parts;
 
   /** Tries on, as an operator would, where a replica was killed at it. @throws what no outage explains */
   async function insist<Result>(via: number, work: (replica: Replica) => Promise<Result>): Promise<Result> {
@@ -77,47 +69,6 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
     }
   }
 
-  /** False where GitHub or the replica failed. @throws what neither explains */
-  async function attempt(via: number, work: (replica: Replica) => Promise<unknown>): Promise<boolean> {
-    try {
-      await work(await arena.replica(via));
-      return true;
-    } catch (error) {
-      const isGithubs = error instanceof ServiceError && githubFailures.includes(error.code);
-      if (!isGithubs && !isDatabaseUnavailable(error) && (error as Error).name !== 'AbortError') throw error;
-      return false;
-    }
-  }
-
-  /** Tries on until it succeeds, while waits run out. */
-  async function persist({ id, github }: ModelOrganisation, what: string, once: () => Promise<boolean>): Promise<void> {
-    for (const begin = performance.now(); !(await once()); await passTime([id])) {
-      if (performance.now() - begin > mostPatience) {
-        differences.push(`${github.login}: ${what} fails for good`);
-        return;
-      }
-      await delay(10);
-    }
-  }
-
-  /** Waits, blocks and leases of these organisations end now, and the loops hear of it. */
-  const passTime = (ids: readonly string[]) =>
-    arena.database.transaction(each =>
-      each.execute(sql`
-        with limits as (delete from github_limits),
-          requests as (update sync_requests set due_at = now() where organisation_id = any(${sql.param(ids)}::uuid[])
-            and due_at > now())
-        select pg_notify('pullscore', 'sync'), pg_notify('pullscore', 'rescore')`),
-    );
-
-  async function makeDue({ id }: ModelOrganisation): Promise<void> {
-    await arena.database.transaction(each =>
-      each.execute(sql`
-        with limits as (delete from github_limits)
-        update organisations set reconcile_due_at = now() where id = ${id}`),
-    );
-  }
-
   const side: ServiceSide = {
     async deliver(webhook, via) {
       const { event, guid, organisation, pullRequest } = webhook;
@@ -127,29 +78,29 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       const { status, body } = await arena.deliver(via, event, guid);
       count(tally, `deliveries answered ${status}`);
       // A replica that was killed at it, which is as good as no answer.
-      if (status === 503) return organisation?.notices.take(event, false);
+      if (status === 503) return;
+      const isStored =
+        organisation !== undefined &&
+        pullRequest !== undefined &&
+        standingOf(pullRequest, organisation).seen !== undefined;
       const expected =
         organisation === undefined
           ? 'not one that is tracked|nothing depends'
           : !interesting.test(name)
             ? 'nothing depends'
-            : !organisation.webhooksEnabled
-              ? 'webhooks are disabled'
-              : wasTried
-                ? 'Taken|applied already'
-                : 'Taken';
+            : event.event === 'issue_comment' && !isStored
+              ? 'Taken|applied already|not stored here|webhooks are disabled'
+              : !organisation.webhooksEnabled
+                ? 'webhooks are disabled'
+                : wasTried
+                  ? 'Taken|applied already'
+                  : 'Taken';
       if (!new RegExp(expected).test(body) || (status === 202) !== body.includes('Taken')) {
         differences.push(`a delivery of ${name} was answered ${status} ${body}, not “${expected}”`);
       }
       if (status !== 202 || organisation === undefined) return;
       organisation.acknowledged.add(guid);
-      organisation.notices.take(event, true);
-      if (isRenaming(event)) organisation.isRenamingTold = true;
-      if (pullRequest === undefined || !isHere(pullRequest, organisation)) return;
-      const standing = standingOf(pullRequest, organisation);
-      if (isMember(pullRequest.source) || standing.seen !== undefined) {
-        standing.acknowledged = pullRequest.versions.length - 1;
-      }
+      model.acknowledge(organisation, event, pullRequest);
     },
 
     async applyRules(organisation, ruleset, via) {
@@ -166,7 +117,7 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
     },
 
     importAll: (organisation, via, since) =>
-      attempt(via, async ({ deps }) => {
+      attempt(arena, via, async ({ deps }) => {
         const interrupt = new AbortController();
         await importPullRequests(deps, await getOrganisation(deps.database.executor, organisation.id), {
           since,
@@ -177,89 +128,19 @@ export function createServiceSide(arena: Arena, tally: Tally, differences: strin
       }),
 
     syncMembers: (organisation, via) =>
-      attempt(via, async ({ deps }) =>
+      attempt(arena, via, async ({ deps }) =>
         syncMembers(deps, await getOrganisation(deps.database.executor, organisation.id)),
       ),
 
-    async readAll(organisation, imports) {
-      await persist(organisation, 'reading the member list', () => side.syncMembers(organisation, 0));
-      for (let done = 0; done < imports; done += 1) {
-        await persist(organisation, 'an import', () => side.importAll(organisation, 0));
+    async importWhole(organisation, wasInterrupted) {
+      for (let times = wasInterrupted ? 2 : 1; times > 0; times -= 1) {
+        await settling.persist(organisation, 'an import', () => side.importAll(organisation, 0));
       }
     },
 
-    makeDue,
-
-    async reconcile(organisation, via) {
-      const { id, github } = organisation;
-      let waited = performance.now();
-      for (const begin = waited; ; ) {
-        await attempt(via, ({ deps }) => reconcileOrganisation(deps));
-        const { rows } = await executor.execute<{ seconds: number }>(
-          sql`select extract(epoch from reconcile_due_at - now())::float8 as seconds from organisations where id = ${id}`,
-        );
-        const seconds = rows[0]?.seconds ?? 0;
-        // Next in its turn: it has been compared.
-        if (seconds > 3_600) return;
-        const now = performance.now();
-        if (now - begin > mostPatience) {
-          differences.push(`${github.login} is not compared with GitHub: due in ${seconds} s`);
-          return;
-        }
-        // Longer than a lease: it failed, and waits. Else another is at it, or was killed at it.
-        if (seconds > 11 || (seconds > 0 && now - waited > patience)) {
-          await makeDue(organisation);
-          waited = now;
-        } else if (seconds > 0) await delay(8);
-      }
-    },
-
-    async settle(organisations) {
-      const ids = organisations.map(({ id }) => id);
-      // A comparison makes work where it finds a renaming, and another organisation due where it takes its login away.
-      for (let round = 0; round < mostRounds; round += 1) {
-        if (!(await rest(ids)) || differences.length > 0) return;
-        for (const organisation of organisations) {
-          if (organisation.webhooksEnabled) await side.reconcile(organisation, 0);
-        }
-        const { rows } = await executor.execute<{ at_rest: boolean }>(sql`
-          select not exists (select from sync_requests where organisation_id = any(${sql.param(ids)}::uuid[]))
-            and not exists (select from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[]))
-            and not exists (select from organisations where id = any(${sql.param(ids)}::uuid[]) and webhooks_enabled
-              and reconcile_due_at < now() + interval '1 hour') as at_rest`);
-        if (rows[0]?.at_rest ?? true) return;
-      }
-      differences.push('nothing settles: comparisons keep making work');
+    async retry({ id }, via) {
+      await insist(via, ({ deps }) => retrySyncRequests(deps.database.executor, id));
     },
   };
-
-  /** Until no pull request waits to be fetched or scored; false where that does not come. */
-  async function rest(ids: readonly string[]): Promise<boolean> {
-    const begin = performance.now();
-    let progressed = begin;
-    for (let before = ''; ; ) {
-      const { rows } = await executor.execute<{ requests: number; failed: number; ranges: number; last: string }>(sql`
-        select count(*)::int as requests,
-          count(*) filter (where last_error is not null and due_at > now())::int as failed,
-          (select count(*)::int from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[])) as ranges,
-          max(last_error) as last
-        from sync_requests where organisation_id = any(${sql.param(ids)}::uuid[])`);
-      const [state] = rows;
-      if (state === undefined || (state.requests === 0 && state.ranges === 0)) return true;
-      const now = performance.now();
-      if (now - begin > mostPatience) {
-        differences.push(`nothing settles: ${JSON.stringify(state)}`);
-        return false;
-      }
-      if (JSON.stringify(state) !== before) progressed = now;
-      before = JSON.stringify(state);
-      if (state.failed > 0 || now - progressed > patience) {
-        await passTime(ids);
-        progressed = now;
-      }
-      await delay(12);
-    }
-  }
-
   return side;
 }

@@ -13,9 +13,12 @@ type Place = number;
 /** What happens on GitHub, and is told by webhooks. */
 export type GithubStep =
   | { kind: 'open'; repository: Place; author: Person; draft: boolean; fromFork: boolean }
-  | { kind: 'push' | 'comment' | 'merge' | 'close' | 'reopen' | 'draft' | 'ready' | 'link issues'; pullRequest: Place }
+  | { kind: 'push' | 'merge' | 'close' | 'reopen' | 'draft' | 'ready' | 'link issues'; pullRequest: Place }
+  | { kind: 'comment' | 'delete comment'; pullRequest: Place }
   | { kind: 'edit'; pullRequest: Place; part: 'title' | 'body' | 'base'; text: string }
   | { kind: 'label' | 'unlabel' | 'milestone'; pullRequest: Place; text: string }
+  /** The pull request's first label, or its milestone, in its whole repository. */
+  | { kind: 'rename label' | 'delete label' | 'rename milestone' | 'delete milestone'; pullRequest: Place }
   | {
       kind: 'review';
       pullRequest: Place;
@@ -24,15 +27,32 @@ export type GithubStep =
     }
   | { kind: 'dismiss' | 'assign'; pullRequest: Place; by: Person }
   | { kind: 'remove'; pullRequest: Place }
-  | { kind: 'rename repository' | 'transfer'; repository: Place }
-  | { kind: 'remove repository'; repository: Place }
+  | { kind: 'rename repository' | 'remove repository'; repository: Place }
+  | { kind: 'transfer'; repository: Place; to: Place }
   /** To the one login that is free, which becomes another's later: so they swap them, and a stranger takes them over. */
   | { kind: 'rename organisation'; organisation: Place }
-  | { kind: 'join' | 'leave' | 'rename account' | 'delete account'; person: Person };
+  | { kind: 'join' | 'leave'; person: Person; organisation: Place }
+  | { kind: 'rename account' | 'delete account'; person: Person };
+
+/** How GitHub fails on one pull request, whoever asks for it. */
+export const poisons = ['502', 'too much', 'forbidden'] as const;
+export type Poison = (typeof poisons)[number];
+
+/** What GitHub does badly: until it settles (`lag`, `break repository`, `use points up`), is healed (`poison`), or for some requests. */
+export type TroubleStep =
+  /** GraphQL shows the pull request, or all of its repository, as they are, so many seconds of GitHub's later. */
+  | { kind: 'lag'; pullRequest: Place; whole: boolean; seconds: number }
+  | { kind: 'poison'; pullRequest: Place; poison: Poison }
+  | { kind: 'heal' }
+  /** GitHub gives none of its pages. */
+  | { kind: 'break repository'; pullRequest: Place }
+  /** Some are left, or none. */
+  | { kind: 'use points up'; remaining: number }
+  | { kind: 'fault'; fault: FaultName; times: number };
 
 /** What happens to the service and around it. */
 export type ServiceStep =
-  /** GitHub's clock goes on; between two of these, everything is of one second. */
+  /** Time goes by, on GitHub and here; between two of these, everything on GitHub is of one second. */
   | { kind: 'tick'; seconds: number }
   /** A webhook that was kept is sent, in any order. */
   | { kind: 'deliver'; webhook: Place }
@@ -40,21 +60,25 @@ export type ServiceStep =
   | { kind: 'redeliver'; webhook: Place }
   | { kind: 'delete'; pullRequest: Place; amidFetch: boolean }
   | { kind: 'refresh'; pullRequest: Place; awaited: boolean }
+  /** Many PUT syncs of the pull request, and one of the next, at once. */
+  | { kind: 'refresh together'; pullRequest: Place; times: number }
   | { kind: 'apply rules'; rules: Ruleset }
   | { kind: 'webhooks'; enabled: boolean }
   | { kind: 'import' | 'import recent' | 'compare' | 'sync members'; awaited: boolean }
   | { kind: 'kill'; after: number }
-  | { kind: 'fault'; fault: FaultName; times: number }
-  /** Until nothing waits; what is stored then is looked at. */
+  /** Many pull requests of the large organisation at once, and one of the small one right after them. */
+  | { kind: 'flood'; size: number; poison: Poison | undefined }
+  /** Until GitHub shows what is, and nothing waits; what is stored then is looked at. */
   | { kind: 'settle' };
 
-export type Step = (GithubStep & { fate: Fate; via: number }) | (ServiceStep & { via: number });
+export type Step = (GithubStep & { fate: Fate; via: number }) | ((ServiceStep | TroubleStep) & { via: number });
 
 export const faultNames = [
   '500',
   '502',
   'html 503',
   'rate limit',
+  'points used up',
   'reset',
   'truncate',
   'delay',
@@ -64,8 +88,6 @@ export const faultNames = [
 export type FaultName = (typeof faultNames)[number];
 
 export interface History {
-  /** Whether the organisation that repositories are transferred to is one of ours too. */
-  otherTracked: boolean;
   /** By how many seconds GitHub's clock is ahead of ours. */
   clockAhead: number;
   /** In force from the start. */
@@ -84,7 +106,8 @@ const labels = fc.constantFrom('bug', 'fix', 'Feature', '');
 const kind = <Kind extends string>(...kinds: Kind[]) => fc.constantFrom(...kinds);
 
 /** Much happens to one of them: only so do fetches and changes of the same meet. */
-const ofPullRequest = { pullRequest: fc.oneof(fc.constant(0), place) };
+const favourite = fc.oneof(fc.constant(0), place);
+const ofPullRequest = { pullRequest: favourite };
 
 const rules = fc.uniqueArray(
   fc.record({
@@ -100,7 +123,7 @@ const rules = fc.uniqueArray(
 
 const opening = fc.record({
   kind: kind('open'),
-  repository: place,
+  repository: favourite,
   author,
   draft: fc.boolean(),
   fromFork: fc.boolean(),
@@ -131,10 +154,22 @@ const githubStep = fc.oneof(
       ...ofPullRequest,
     }),
   },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: kind('delete comment', 'rename label', 'delete label', 'rename milestone', 'delete milestone'),
+      ...ofPullRequest,
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: kind('remove'), ...ofPullRequest }) },
-  { weight: 4, arbitrary: fc.record({ kind: kind('rename repository', 'transfer'), repository: place }) },
-  { weight: 4, arbitrary: fc.record({ kind: kind('rename organisation'), organisation: place }) },
-  { weight: 3, arbitrary: fc.record({ kind: kind('join', 'leave', 'rename account'), person }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('rename repository'), repository: place }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('transfer'), repository: place, to: place }) },
+  { weight: 3, arbitrary: fc.record({ kind: kind('rename organisation'), organisation: place }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('rename account'), person }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: kind('join', 'leave'), person, organisation: favourite }),
+  },
 );
 
 /** Rare, since little can happen after it. */
@@ -152,6 +187,15 @@ const serviceStep = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: kind('delete'), amidFetch: fc.boolean(), ...ofPullRequest, via }) },
   { weight: 5, arbitrary: fc.record({ kind: kind('refresh'), ...ofPullRequest, awaited, via }) },
   {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: kind('refresh together'),
+      ...ofPullRequest,
+      times: fc.integer({ min: 2, max: 12 }),
+      via,
+    }),
+  },
+  {
     weight: 3,
     arbitrary: fc.record({
       kind: kind('apply rules'),
@@ -166,8 +210,27 @@ const serviceStep = fc.oneof(
   },
   { weight: 3, arbitrary: fc.record({ kind: kind('compare'), awaited, via }) },
   { weight: 1, arbitrary: fc.record({ kind: kind('kill'), after: fc.nat(25), via }) },
+);
+
+const troubleStep = fc.oneof(
   {
-    weight: 3,
+    weight: 8,
+    arbitrary: fc.record({
+      kind: kind('lag'),
+      ...ofPullRequest,
+      whole: fc.boolean(),
+      // Less than what the service waits for before it believes an older state.
+      seconds: fc.integer({ min: 1, max: 20 }),
+      via,
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: kind('poison'), ...ofPullRequest, poison: kind(...poisons), via }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('heal'), via }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('break repository'), ...ofPullRequest, via }) },
+  // A tenth of the hour's points is kept for what is urgent.
+  { weight: 1, arbitrary: fc.record({ kind: kind('use points up'), remaining: fc.constantFrom(0, 3, 400), via }) },
+  {
+    weight: 4,
     arbitrary: fc.record({
       kind: kind('fault'),
       fault: kind(...faultNames),
@@ -181,23 +244,41 @@ const told = <Given extends object>(given: fc.Arbitrary<Given>) =>
   fc.tuple(given, fate, via).map(([its, fateOf, replica]) => ({ ...its, fate: fateOf, via: replica }));
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 60, arbitrary: told(githubStep) },
+  { weight: 55, arbitrary: told(githubStep) },
   { weight: 1, arbitrary: told(finalGithubStep) },
-  { weight: 39, arbitrary: serviceStep },
+  { weight: 32, arbitrary: serviceStep },
+  { weight: 12, arbitrary: troubleStep },
 ) as fc.Arbitrary<Step>;
+
+/** Some hundreds, in few histories: they take long. */
+const floods = fc.oneof(
+  { weight: 39, arbitrary: fc.constant([]) },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(
+      fc.record({
+        kind: kind('flood'),
+        size: fc.integer({ min: 60, max: 500 }),
+        poison: fc.option(kind(...poisons), { nil: undefined }),
+        via,
+      }),
+    ),
+  },
+);
 
 const hour = 3_600;
 
 export const history: fc.Arbitrary<History> = fc.record({
-  otherTracked: fc.boolean(),
   clockAhead: fc.constantFrom(0, -hour, hour),
   rules,
   steps: fc
     .tuple(
       fc.array(told(opening) as fc.Arbitrary<Step>, { minLength: 1, maxLength: 3 }),
       fc.array(step, { maxLength: 40, size: 'max' }),
+      floods,
+      fc.array(step, { maxLength: 10 }),
     )
-    .map(([first, rest]) => [...first, ...rest]),
+    .map(parts => parts.flat()),
 });
 
 export function describeStep({ kind: name, ...rest }: Step): string {

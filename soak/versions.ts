@@ -27,6 +27,9 @@ export const isMember = ({ author, repository }: PullRequest) =>
 
 export const isShown = ({ repository, nodeId }: PullRequest) => repository.organisation.world.nodes.has(nodeId);
 
+/** GraphQL shows something else than what is, or may from the next change on. */
+export const isLagging = (source: PullRequest) => source.shown() !== source || source.repository.lagMilliseconds > 0;
+
 /** The pull request as GitHub shows it at this moment, by the specification's and the rules' words for it. */
 export function columnsOf(pullRequest: PullRequest): Columns {
   const { author, state, draft } = pullRequest;

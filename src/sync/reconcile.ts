@@ -67,13 +67,14 @@ export async function reconcileOrganisation(
   try {
     await whileRenewing(renew, log, async () => {
       const identified = await identifyOrganisation(deps, organisation);
-      isFinished = await compareRepositories(deps, identified, isOver);
-      if (isFinished) {
+      const isCompared = await compareRepositories(deps, identified, isOver);
+      if (isCompared) {
         await compareMembers(deps, identified);
         await sweepPullRequests(executor, identified.id, await refetchesPerHour(deps));
       }
       // It is due at once, behind those that are due already.
       else wait = 0;
+      isFinished = isCompared;
     });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -214,7 +215,7 @@ async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation):
     const { members } = await syncMembers(deps, organisation);
     await saveMembersListed(executor, organisation.id, members);
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
+    if (!(error instanceof ServiceError) || error.code === 'github_rate_limited') throw error;
     deps.log.warn(
       { organisation: organisation.login, reason: error.message },
       'the members were not compared; the next comparison tries again',

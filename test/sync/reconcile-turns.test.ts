@@ -260,4 +260,12 @@ describe('members', () => {
     expect(world.github.count('Members')).toBe(2);
     expect(await loginsOf(home)).toHaveLength(1);
   });
+
+  test('that GitHub does not list for now, by its rate limit, are compared once it may be asked again', async () => {
+    const { home } = await withRepositories([], 0);
+    world.github.fault(secondaryLimit('7'), { when: ({ operation }) => operation === 'Members' });
+    await compare(world, home);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(7);
+    expect(await loginsOf(home)).toEqual([]);
+  });
 });

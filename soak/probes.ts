@@ -1,0 +1,152 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import type { GithubStandInRequest } from '../test/support/github/faults.ts';
+import type { PullRequest } from '../test/support/github/pull-request.ts';
+import type { Arena } from './arena.ts';
+import type { ClientSide } from './client-side.ts';
+import type { GithubSide } from './github-side.ts';
+import type { Model, ModelOrganisation, ModelPullRequest } from './model.ts';
+import { type ServiceSide, webhookOf } from './service-side.ts';
+import type { ServiceStep } from './steps.ts';
+import { count, type Tally } from './tally.ts';
+import type { Troubles } from './troubles.ts';
+
+/** What must not cost more requests than so many. What costs too many is written to `differences`. */
+export interface Probes {
+  /** Everything is at rest. */
+  flood(
+    large: ModelOrganisation,
+    small: ModelOrganisation,
+    step: ServiceStep & { kind: 'flood'; via: number },
+  ): Promise<void>;
+  /** So many PUT syncs of the first pull request, and one of the second, at once. */
+  refreshTogether(
+    first: ModelPullRequest,
+    organisation: ModelOrganisation,
+    second: ModelPullRequest | undefined,
+    times: number,
+    via: number,
+  ): Promise<void>;
+}
+
+/** Pull requests in one request to GitHub. */
+const perRequest = 50;
+
+/** Requests more than that for finding the one on which GitHub fails. */
+const maxNarrowing = 8;
+
+/** Requests of the large organisation that may go out before the one that the small organisation waits for. */
+const maxBefore = 3;
+
+/** Requests for one pull request, however many ask for it at once: the one on its way, and the next. */
+const maxTogether = 2;
+
+/** Milliseconds after which it is given up that a flood is fetched. */
+const maxPatience = 30_000;
+
+export function createProbes(parts: {
+  arena: Arena;
+  model: Model;
+  side: GithubSide;
+  service: ServiceSide;
+  client: ClientSide;
+  troubles: Troubles;
+  tally: Tally;
+  differences: string[];
+}): Probes {
+  const { arena, model, side, service, client, troubles, tally, differences } = parts;
+  const { github, database } = arena;
+  const { executor } = database;
+
+  const naming = (sources: readonly PullRequest[]) => {
+    const nodeIds = new Set(sources.map(({ nodeId }) => nodeId));
+    return ({ variables: { ids } }: GithubStandInRequest) => Array.isArray(ids) && ids.some(id => nodeIds.has(id));
+  };
+
+  /** As webhooks that were acknowledged a moment ago would have it, at a fraction of their cost. */
+  async function request({ id }: ModelOrganisation, sources: readonly PullRequest[]): Promise<void> {
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket)
+      select ${id}::uuid, github_id, node_id, nextval('tickets')
+      from unnest(${sql.param(sources.map(source => source.id))}::bigint[],
+        ${sql.param(sources.map(({ nodeId }) => nodeId))}::text[]) as given (github_id, node_id)
+      on conflict (organisation_id, github_id) do update set due_at = now() - interval '1 second', ticket = excluded.ticket`);
+    await executor.execute(sql`select pg_notify('pullscore', 'sync')`);
+  }
+
+  /**
+   * Until all of them are fetched, but for the poisoned.
+   *
+   * @returns false if something came in between that explains more requests: another history used up the points that all
+   * share, or a replica was killed
+   */
+  async function untilFetched({ id }: ModelOrganisation, sources: readonly PullRequest[]): Promise<boolean> {
+    const spared = [...troubles.poisoned].map(({ source }) => source.id);
+    const before = arena.kills;
+    let isCalm = true;
+    for (const begin = performance.now(); ; await delay(10)) {
+      const { rows } = await executor.execute<{ waiting: number; refused: number; last: string | null }>(sql`
+        select (count(*) filter (where github_id <> all(${sql.param(spared)}::bigint[])))::int as waiting,
+          (count(*) filter (where last_error ~* 'rate limit|points'))::int as refused,
+          max(last_error) filter (where github_id <> all(${sql.param(spared)}::bigint[])) as last
+        from sync_requests where organisation_id = ${id}
+          and github_id = any(${sql.param(sources.map(source => source.id))}::bigint[])`);
+      const [state = { waiting: 0, refused: 0, last: null }] = rows;
+      isCalm &&= state.refused === 0 && arena.kills === before;
+      if (state.waiting === 0 || !isCalm) return isCalm;
+      if (performance.now() - begin > maxPatience) {
+        differences.push(`${state.waiting} of ${sources.length} pull requests are not fetched: ${state.last}`);
+        return false;
+      }
+    }
+  }
+
+  return {
+    async flood(large, small, { size, poison, via }) {
+      const flood = side.flood(size, model);
+      const sources = flood.map(({ source }) => source);
+      const victim = poison && flood[Math.floor(size / 2)];
+      if (victim !== undefined && poison !== undefined) troubles.poison(victim, poison);
+      const isOfFlood = naming(sources);
+      const before = github.requests.length;
+      await request(large, sources);
+      const webhook = webhookOf(side.openSmall(model), [small]);
+      await service.deliver(webhook, via);
+      const acknowledged = github.requests.length;
+      let isCalm = await untilFetched(large, sources);
+      const waiting = webhook.pullRequest === undefined ? [] : [webhook.pullRequest.source];
+      isCalm = (await untilFetched(small, waiting)) && isCalm;
+      count(tally, `floods${isCalm ? '' : ' that others disturbed'}`);
+      if (!isCalm) return;
+
+      const narrowing = victim === undefined ? 0 : maxNarrowing;
+      const cost = github.requests.slice(before).filter(isOfFlood).length;
+      const max = Math.ceil(size / perRequest) + narrowing;
+      if (cost > max) differences.push(`${size} pull requests cost ${cost} requests, not ${max} at most (${poison})`);
+      const later = github.requests.slice(acknowledged);
+      const others = later.slice(0, later.findIndex(naming(waiting))).filter(isOfFlood).length;
+      if (others > maxBefore + narrowing) {
+        differences.push(`the small organisation waited for ${others} requests of the large one's (${poison})`);
+      }
+
+      // What was found to fail no longer costs the others anything.
+      if (victim === undefined) return;
+      const again = sources.filter(source => source !== victim.source).slice(0, perRequest);
+      const second = github.requests.length;
+      await request(large, [...again, victim.source]);
+      if (!(await untilFetched(large, again))) return;
+      const costAgain = github.requests.slice(second).filter(naming(again)).length;
+      if (costAgain > 2)
+        differences.push(`${again.length} pull requests beside a failing one cost ${costAgain} requests`);
+    },
+
+    async refreshTogether(first, organisation, second, times, via) {
+      const begin = github.requests.length;
+      const all = [...Array.from({ length: times }, () => first), ...(second === undefined ? [] : [second])];
+      await Promise.all(all.map(pullRequest => client.refresh(pullRequest, organisation, via, false)));
+      const cost = github.requests.slice(begin).filter(naming([first.source])).length;
+      // A fetch for a webhook may be among them, and one alone, if GitHub fails on the second.
+      if (cost > maxTogether + 2) differences.push(`${times} PUT syncs at once of ${first.name} cost ${cost} requests`);
+    },
+  };
+}
