@@ -3,7 +3,6 @@ import type { GithubConfig, OrganisationReference } from './credentials.ts';
 import { errorOfFailures, type GithubError, type GraphqlFailure } from './errors.ts';
 import {
   type GithubIdentity,
-  type GithubMember,
   type GithubOrganisation,
   type GithubRepository,
   membersQuery,
@@ -16,7 +15,7 @@ import {
   repositoriesQuery,
   repositoryQuery,
 } from './organisation.ts';
-import type { MemberPage, OrganisationPage, Page, PageChoice, PullRequestPage, RepositoryPage } from './pages.ts';
+import type { MemberPage, Page, PageChoice, PullRequestPage, RepositoryPage } from './pages.ts';
 import {
   type ListedPullRequest,
   pullRequestListQuery,

@@ -5,7 +5,6 @@ import { organisations, syncRequests, webhookDeliveries } from '../../src/databa
 import {
   claimSyncTurn,
   countSyncRequests,
-  findDueSyncRequests,
   listFailingRequests,
   renewSyncTurn,
   retrySyncRequests,
