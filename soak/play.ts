@@ -175,6 +175,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
         return;
       }
       case 'flood':
+        await heal(via);
         await rest();
         return probes.flood(large, small, step);
       case 'lag': {

@@ -123,8 +123,8 @@ export function createProbes(parts: {
       const cost = github.requests.slice(before).filter(isOfFlood).length;
       const max = Math.ceil(size / perRequest) + narrowing;
       if (cost > max) differences.push(`${size} pull requests cost ${cost} requests, not ${max} at most (${poison})`);
-      const later = github.requests.slice(acknowledged);
-      const others = later.slice(0, later.findIndex(naming(waiting))).filter(isOfFlood).length;
+      const asked = github.requests.findIndex((each, index) => index >= before && naming(waiting)(each));
+      const others = github.requests.slice(acknowledged, Math.max(acknowledged, asked)).filter(isOfFlood).length;
       if (others > maxBefore + narrowing) {
         differences.push(`the small organisation waited for ${others} requests of the large one's (${poison})`);
       }
