@@ -74,10 +74,10 @@ describe('serve', () => {
     await shows(/members sync/);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     child.kill('SIGINT');
-    const { code, stdout, milliseconds } = await ended;
+    const { code, stdout } = await ended;
     await empty.drop();
+    // Past ten seconds it would end with 1.
     expect(code).toBe(0);
-    expect(milliseconds).toBeLessThan(10_000);
     for (const step of [
       'GITHUB_TOKEN=…   (with docker compose: in .env,',
       'GITHUB_WEBHOOK_SECRET=…   (with docker compose: in .env,',
@@ -114,7 +114,6 @@ describe('serve', () => {
     const headers = { authorization: `Bearer ${tenant.token}` };
     const underWay = fetch(`${url}/2025-04/pull-requests/${first?.id}/sync`, { method: 'PUT', headers });
     while (github.count('PullRequests') === before) await delay(5);
-    const begin = performance.now();
     child.kill('SIGTERM');
     let readiness = 200;
     while (readiness === 200) readiness = (await fetch(`${url}/readyz`)).status;
@@ -124,8 +123,8 @@ describe('serve', () => {
     expect([late.status, late.headers.get('connection')]).toEqual([200, 'close']);
     expect((await underWay).status).toBe(200);
     const { code } = await ended;
+    // Past ten seconds it would end with 1.
     expect(code).toBe(0);
-    expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
   test('told to end while a fetch of its loops takes its time, lets it be saved', async () => {
