@@ -33,7 +33,7 @@ const patience = 100;
 const staleLease = 4;
 
 /** Milliseconds after which it is given up that anything settles. */
-const maxPatience = 30_000;
+const maxPatience = 90_000;
 
 /** Rounds after which comparisons that keep making each other due are taken to do so for good. */
 const maxRounds = 50;
