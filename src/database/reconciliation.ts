@@ -66,7 +66,7 @@ export async function postponeReconciliation(
 }
 
 /**
- * Ends a comparison that has come to its end.
+ * Ends a comparison that is complete.
  *
  * @param seconds until it is due again, unless a webhook has asked for an earlier one
  */

@@ -382,7 +382,7 @@ export async function findSettledPullRequests(
 
 export interface SyncRequestCounts {
   waiting: number;
-  /** Of the waiting ones: GitHub does not show yet what a webhook announced. That is no failure. */
+  /** Of the waiting ones: GitHub does not show yet what a webhook announced. That is not a failure. */
   behind: number;
   /** Of the waiting ones: parked, or to be tried again. */
   failing: number;

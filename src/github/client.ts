@@ -38,7 +38,7 @@ import {
 import { createTransport, type GithubOptions, type GithubRequest } from './transport.ts';
 
 /** GitHub takes up to 100; with every fact of each, 50 is what it answers in time. */
-export const mostPullRequests = 50;
+export const maxPullRequests = 50;
 
 /** As many as GitHub takes. */
 export const maxRepositories = 100;
@@ -57,7 +57,7 @@ export interface Github {
   readonly configured: boolean;
   /** Tells of every request that is sent from now on. @returns ends that */
   onRequest(listener: (request: GithubRequest) => void): () => void;
-  /** @param nodeIds up to {@link mostPullRequests}; the result has each of them. */
+  /** @param nodeIds up to {@link maxPullRequests}; the result has each of them. */
   fetchPullRequests(
     organisation: OrganisationReference,
     nodeIds: readonly string[],
@@ -120,8 +120,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
 
     async fetchPullRequests(organisation, nodeIds, signal) {
       if (nodeIds.length === 0) return new Map();
-      if (nodeIds.length > mostPullRequests)
-        throw new RangeError(`More than ${mostPullRequests} pull requests at once`);
+      if (nodeIds.length > maxPullRequests) throw new RangeError(`More than ${maxPullRequests} pull requests at once`);
       const subject = nodeIds.length === 1 ? `the pull request ${nodeIds[0]}` : `${nodeIds.length} pull requests`;
       const { data, failures } = await transport.graphql(
         pullRequestsQuery,
@@ -245,7 +244,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       order === 'created' ? { field: 'CREATED_AT', direction: 'ASC' } : { field: 'UPDATED_AT', direction: 'DESC' };
     const { data, failures } = await transport.graphql(
       query,
-      { repository: repositoryNodeId, first: Math.min(pageSize, mostPullRequests), after, orderBy },
+      { repository: repositoryNodeId, first: Math.min(pageSize, maxPullRequests), after, orderBy },
       { organisation, subject, signal },
     );
     const repository = answerAt(data, 'node', subject);

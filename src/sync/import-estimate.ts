@@ -1,7 +1,7 @@
 import type { Organisation } from '../database/organisations.ts';
 import { findImportPlaces, type ImportPlace } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
-import { mostPullRequests } from '../github/client.ts';
+import { maxPullRequests } from '../github/client.ts';
 import { pointsOfPage } from '../github/pull-request.ts';
 import { reserveOf } from './github-limits.ts';
 import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
@@ -68,7 +68,7 @@ export function estimateOf(
 ): ImportEstimate {
   const waiting = repositories.filter(({ githubId }) => places?.get(githubId)?.finished !== true);
   const estimates = waiting.map(repository => {
-    const requests = Math.ceil(repository.pullRequests / mostPullRequests);
+    const requests = Math.ceil(repository.pullRequests / maxPullRequests);
     return {
       repository: fullName(repository),
       pullRequests: repository.pullRequests,

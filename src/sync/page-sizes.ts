@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { Organisation } from '../database/organisations.ts';
-import { maxRepositories, mostPullRequests } from '../github/client.ts';
+import { maxPullRequests, maxRepositories } from '../github/client.ts';
 import { createPageSize } from '../github/page-size.ts';
 
 const create = () => ({
-  pullRequests: createPageSize(mostPullRequests),
+  pullRequests: createPageSize(maxPullRequests),
   repositories: createPageSize(maxRepositories),
 });
 

@@ -2,7 +2,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { requestFailedSyncs } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { mostPullRequests } from '../github/client.ts';
+import { maxPullRequests } from '../github/client.ts';
 import { GithubError, isDisturbance } from '../github/errors.ts';
 import { withPageSize } from '../github/page-size.ts';
 import type { PageChoice } from '../github/pages.ts';
@@ -78,7 +78,7 @@ export function createPages(
 
   async function syncPage(after: string | null): Promise<SyncedPage> {
     let size = 0;
-    const { reply, outcomes } = await withPageSize(pageSize, mostPullRequests, asked => {
+    const { reply, outcomes } = await withPageSize(pageSize, maxPullRequests, asked => {
       size = asked;
       const fetch = async () => {
         onRequest?.();

@@ -4,12 +4,12 @@ import { getOrganisation, type Organisation } from '../database/organisations.ts
 import { findPullRequestReferences, type PullRequestReference } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { mostPullRequests } from '../github/client.ts';
+import { maxPullRequests } from '../github/client.ts';
 import { isDisturbance } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { type SyncOutcome, syncPullRequests } from './pull-requests.ts';
 
-const limits = { maxUnderWay: 1, maxWaitMs: 250, maxBatchSize: mostPullRequests };
+const limits = { maxUnderWay: 1, maxWaitMs: 250, maxBatchSize: maxPullRequests };
 
 /**
  * For GitHub's reply to a request that several share, and then to a request for one of them alone: both, and the wait

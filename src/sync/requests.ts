@@ -86,7 +86,7 @@ interface Attempt {
   hasServed: boolean;
   /** GitHub must not be asked, or the database is gone: nothing about the pull requests that were asked for. */
   isRefused: boolean;
-  /** Those on which it failed, in a way that may be one's fault, or that of their number. */
+  /** Those that it failed on: one of them may be to blame, or there were too many at once. */
   suspects: readonly SyncRequest[];
   error: unknown;
 }
@@ -133,7 +133,7 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
 async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> {
   const { deps, organisation, signal } = turn;
   let { suspects, hasServed, error } = first;
-  // Those that failed within an answer may do so only because of those that it was about, too.
+  // Entries that failed inside an answer may have failed only because of the others in it.
   let isTriedTogether = suspects.length === asked;
   let minFailed = asked;
   const setAside: SyncRequest[] = [];
@@ -260,7 +260,7 @@ async function defer(
   const { database, log } = deps;
   const isRefused = error instanceof ServiceError && error.code === 'github_rate_limited';
   const isOutage = isDatabaseUnavailable(error);
-  // That background work leaves the reserve of points alone is no failure.
+  // Background work that stops at the reserve of points has not failed.
   const isReserve = isRefused && requests.every(({ isBackground }) => isBackground);
   const reason = reasonOf(error);
   // Each waits by its own failures: a new one is not held back by those it happened to fail with.

@@ -50,7 +50,7 @@ export async function startService(environment: Record<string, string> = {}): Pr
 export async function startReplica(
   databaseUrl: string,
   environment: Record<string, string> = {},
-  // A busy machine is no overload of the service: only tests of the guard have it.
+  // A busy machine does not mean an overloaded service: only tests of the guard set it.
   { maxEventLoopDelayMs = 0 }: { maxEventLoopDelayMs?: number } = {},
 ): Promise<Service> {
   const config: Config = loadConfig({

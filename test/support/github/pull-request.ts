@@ -135,7 +135,7 @@ export class PullRequest {
     return `${this.repository.organisation.world.webUrl}/${this.repository.fullName}/pull/${this.number}`;
   }
 
-  /** From now on GraphQL shows what it shows at this moment, until {@link catchUp}. Webhooks tell of the present. */
+  /** From now on GraphQL shows what it shows at this moment, until {@link catchUp}. Webhooks show the present. */
   lag(): void {
     const shown = this.shown();
     this.catchUp();

@@ -40,7 +40,7 @@ export interface GithubStandIn {
   readonly apiUrl: string;
   readonly token: string;
   readonly clock: Clock;
-  /** Real milliseconds until GraphQL shows a change of a pull request, or a new one; webhooks tell of it at once. */
+  /** Real milliseconds until GraphQL shows a change of a pull request, or a new one; webhooks announce it at once. */
   lagMilliseconds: number;
   /** Points left; a request that costs more is answered with the rate limit. They come back at `resetAt`. No limit: null. */
   readonly limit: PointLimit | null;
