@@ -7,6 +7,7 @@ export default {
     'src/api/{errors,pagination}.ts',
     'src/github/{errors,page-size,reading,replies}.ts',
     'src/config.ts',
+    'src/webhooks/events.ts',
   ],
   plugins: ['@stryker-mutator/vitest-runner'],
   testRunner: 'vitest',

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** The tests of the pure code: without a database, without network where there is a choice. */
+/** The tests of the pure code: those of webhook events have a database. */
 export default defineConfig({
   test: {
     include: [
@@ -9,9 +9,11 @@ export default defineConfig({
       'test/api/{errors,paginate}.test.ts',
       'test/docs/**/*.test.ts',
       'test/config.test.ts',
+      'test/webhooks/{deliveries,payloads}.test.ts',
     ],
     // Measures time, which instrumented code takes more of.
     exclude: ['test/scoring/hostile.test.ts'],
+    globalSetup: ['test/support/database-server.ts'],
     setupFiles: ['test/mutation/setup.ts'],
     isolate: false,
     testTimeout: 60_000,

@@ -5,18 +5,13 @@ import { createDatabase } from '../support/service.ts';
 /** A share of what `npm run soak` plays; other histories each time. */
 const runs = 20;
 
-/** Bounds on waiting are about time: a CI machine that stalls gets another try, and the counterexample stands in its log. */
-const options = { timeout: 300_000, retry: process.env.CI ? 1 : 0 };
-
-test(
-  'random histories, with webhooks lost, doubled and late and replicas killed, end as a simple model says',
-  options,
-  async () => {
-    const seed = Math.floor(Math.random() * 1_000_000_000);
-    const { counterexample, tally } = await playHistories({ runs, seed, createDatabase });
-    const description = counterexample && describeCounterexample(counterexample);
-    if (description !== undefined) process.stderr.write(`${description}\n`);
-    expect(description).toBeUndefined();
-    expect(tally.histories).toBe(runs);
-  },
-);
+test('random histories, with webhooks lost, doubled and late and replicas killed, end as a simple model says', {
+  timeout: 300_000,
+}, async () => {
+  const seed = Math.floor(Math.random() * 1_000_000_000);
+  const { counterexample, tally } = await playHistories({ runs, seed, createDatabase });
+  const description = counterexample && describeCounterexample(counterexample);
+  if (description !== undefined) process.stderr.write(`${description}\n`);
+  expect(description).toBeUndefined();
+  expect(tally.histories).toBe(runs);
+});
