@@ -9,7 +9,14 @@ import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/
 import { syncMembers } from '../../src/sync/members.ts';
 import { createPages } from '../../src/sync/pages.ts';
 import { createRequestWorker } from '../../src/sync/requests.ts';
-import { type Fault, htmlError, pagesWith, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import {
+  createLatch,
+  type Fault,
+  htmlError,
+  pagesWith,
+  queryTimeout,
+  secondaryLimit,
+} from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import {
   apply,
@@ -101,6 +108,25 @@ describe('an import', () => {
     expect(await run(home)).toMatchObject({ seen: 61, saved: 61, untracked: 0 });
     const after = await storedPullRequests(world.service, home);
     expect(after.map(({ id }) => id).slice(0, 60)).toEqual(before.map(({ id }) => id));
+  });
+
+  test('counts a pull request as brought in if a newer fetch was saved meanwhile', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 2);
+    const [changed] = home.acme.repository('web').pullRequests;
+    if (changed === undefined) throw new Error('none');
+    const page = createLatch();
+    world.github.fault(
+      { kind: 'late', until: page.released },
+      { when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    const importing = run(home);
+    await expect.poll(pages).toBe(1);
+    changed.edit({ title: 'Newer' });
+    await sync(world.service, home, changed);
+    page.release();
+    expect(await importing).toMatchObject({ seen: 2, saved: 2, untracked: 0, failed: 0 });
+    expect(await storedPullRequests(world.service, home)).toContainEqual(expect.objectContaining({ title: 'Newer' }));
   });
 
   test('tells how far it is, up to the end', async () => {
@@ -272,6 +298,20 @@ describe('a pull request that GitHub can never serve whole', () => {
     world.github.clearFaults();
     expect((await syncPage(second.endCursor)).outcomes.size).toBe(1);
     expect((await syncPage(second.endCursor)).outcomes.size).toBe(3);
+  });
+
+  test('is passed over however many there are, if others come between them', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 7);
+    const all = home.acme.repository('web').sortedBy('createdAt');
+    for (const index of [1, 3, 5]) poison(all[index], queryTimeout());
+    const syncPage = createPages(world.service, home.organisation, home.acme.repository('web'), {
+      since: undefined,
+      maxPassedOver: 2,
+    });
+    let page = await syncPage(null);
+    while (!page.ended) page = await syncPage(page.endCursor);
+    expect(await storedCount(home)).toBe(4);
   });
 });
 

@@ -90,6 +90,21 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toContain('Missed');
   });
 
+  test('reads the last minute again, for GitHub may show an earlier change after a later one', async () => {
+    const { home, opened } = await imported(2);
+    world.github.clock.advance(60);
+    opened[0]?.lag();
+    opened[0]?.edit({ title: 'Shown late' });
+    world.github.clock.advance(1);
+    opened[1]?.edit({ title: 'Shown at once' });
+    world.github.clock.advance(30);
+    await compare(world, home);
+    expect(await titles(home)).toEqual(['Change 0', 'Shown at once']);
+    opened[0]?.catchUp();
+    await compare(world, home);
+    expect(await titles(home)).toEqual(['Shown at once', 'Shown late']);
+  });
+
   test.each([
     ['behind', -3_600],
     ['ahead', 3_600],
