@@ -139,12 +139,7 @@ export async function deletePullRequest(
   await executor
     .delete(scoreChanges)
     .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, id)));
-  await executor
-    .insert(deletedPullRequests)
-    .values({ organisationId, ...deleted, ticket })
-    .onConflictDoUpdate({
-      target: [deletedPullRequests.organisationId, deletedPullRequests.githubId],
-      set: { sourceUpdatedAt: deleted.sourceUpdatedAt, ticket, deletedAt: sql`now()` },
-    });
+  // There is none yet: the save that stored the pull request took it away.
+  await executor.insert(deletedPullRequests).values({ organisationId, ...deleted, ticket });
   return true;
 }

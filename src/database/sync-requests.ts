@@ -143,8 +143,7 @@ export async function settleSyncRequests(
     )
     update webhook_deliveries set state = 'applied', applied_at = now()
     from settled
-    where organisation_id = ${organisationId} and pull_request_github_id = settled.github_id
-      and state = 'pending' and webhook_deliveries.ticket < ${fetchTicket}`);
+    where organisation_id = ${organisationId} and pull_request_github_id = settled.github_id and state = 'pending'`);
 }
 
 /** The given requests that were not made anew since, locked in the order of their keys. */
@@ -170,12 +169,11 @@ export async function endSyncRequests(
     with ended as (
       delete from sync_requests using ${held(organisationId, requests)} as held
       where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
-      returning sync_requests.github_id, sync_requests.ticket
+      returning sync_requests.github_id
     )
     update webhook_deliveries set state = ${state}, applied_at = now()
     from ended
-    where organisation_id = ${organisationId} and pull_request_github_id = ended.github_id
-      and state = 'pending' and webhook_deliveries.ticket <= ended.ticket`);
+    where organisation_id = ${organisationId} and pull_request_github_id = ended.github_id and state = 'pending'`);
 }
 
 export interface Wait {

@@ -44,7 +44,8 @@ async function rescoreRanges(log: Deps['log'], executor: Executor, organisationI
     const changed: NewScore[] = [];
     for (const { id, fetchTicket, facts, ...former } of pullRequests) {
       const { score, breakdown } = ruleset.score(facts);
-      if (score === former.score && breakdown === former.breakdown) continue;
+      // The score follows from it.
+      if (breakdown === former.breakdown) continue;
       changed.push({ id, fetchTicket, from: former.score, score, breakdown });
     }
     await saveScores(executor, organisationId, version, changed);

@@ -25,14 +25,13 @@ export const changes: readonly Change[] = [
     [savedOnlyIf, 'sql`true`'],
     [savedOnlyIf, 'sql`${pullRequests.sourceUpdatedAt} <= excluded.source_updated_at`'],
     [savedOnlyIf, 'sql`${pullRequests.fetchTicket} <= excluded.fetch_ticket`'],
-    ['        <= (excluded', '        < (excluded'],
     ["['organisationId', 'id', 'githubId']", "['organisationId', 'id', 'githubId', 'title']"],
   ]),
   ...of('Order', 'database/members.ts', sync('members', 'order'), [
     ['<= excluded.fetch_ticket`', '<= excluded.fetch_ticket or true`'],
     ['lte(members.fetchTicket, ticket)),\n', 'sql`true`),\n'],
   ]),
-  ...of('Order', 'database/repositories.ts', sync('order', 'renaming'), [
+  ...of('Order', 'database/repositories.ts', sync('order', 'races', 'renaming'), [
     ['setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`', 'setWhere: sql`true`'],
     ['one.fetchTicket <= ticket && ', ''],
     ['and repositories.fetch_ticket < ${ticket}`', 'and false`'],
@@ -42,7 +41,6 @@ export const changes: readonly Change[] = [
     ['min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at)', 'true'],
     ['min_source_updated_at <= to_timestamp(updated_at)', 'min_source_updated_at < to_timestamp(updated_at)'],
     ['and ticket < ${fetchTicket}\n', '\n'],
-    ["and state = 'pending' and webhook_deliveries.ticket < ${fetchTicket}`", "and state = 'pending'`"],
     ['and behind_source_updated_at is not distinct from to_timestamp(waiting.behind) then', 'then'],
     ['due_at = now() + make_interval(secs => waiting.seconds)', 'due_at = now()'],
     [
@@ -78,7 +76,6 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Deletion', 'database/pull-requests.ts', sync('deletion'), [
     ["await lockRulesetVersion(executor, organisationId, 'update');", ''],
-    ['set: { sourceUpdatedAt: deleted.sourceUpdatedAt, ticket,', 'set: { ticket,'],
     [', eq(deletedPullRequests.ticket, ticket)', ''],
   ]),
 
@@ -152,7 +149,7 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Scores', 'sync/rescore.ts', sync('rescore'), [
     ["lockRulesetVersion(executor, organisationId, 'share')", "lockRulesetVersion(executor, organisationId, 'update')"],
-    ['score === former.score && breakdown', 'breakdown'],
+    ['if (breakdown === former.breakdown) continue;', ''],
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('requests', 'races'), [
@@ -165,5 +162,31 @@ export const changes: readonly Change[] = [
       'using (github_id)\n    where organisation_id = ${organisationId} order by github_id for update',
     ],
     ["is_isolated = false,\n        ticket = nextval('tickets')", 'is_isolated = false'],
+  ]),
+  ...of('Leases', 'database/reconciliation.ts', sync('reconcile', 'replicas'), [
+    [
+      'reconcile_due_at = now() + make_interval(secs => ${leaseSeconds}),',
+      'reconcile_due_at = now() + make_interval(secs => 15),',
+    ],
+    ['limit 1 for no key update skip locked', 'limit 1'],
+  ]),
+  ...of('Leases', 'sync/lease.ts', sync('reconcile', 'requests'), [['.then(renew)', '']]),
+
+  ...of(
+    'Text',
+    'scoring/text.ts',
+    [...sync('identity'), 'test/scoring/text.test.ts'],
+    [
+      [".replaceAll('\\0', '\\uFFFD')", ''],
+      [".replace(/\\p{Surrogate}/gu, '\\uFFFD')", ''],
+    ],
+  ),
+  ...of('Text', 'database/rules.ts', sync('rescore'), [
+    ["typeof value === 'string' ? storable(value) : value", 'value'],
+  ]),
+  ...of('Text', 'database/sync-requests.ts', sync('requests', 'import'), [
+    ['last_error = ${reason === null ? null : storable(reason)}', 'last_error = ${reason}'],
+    ['sql`labels @> array[${storable(of.label)}]`', 'sql`labels @> array[${of.label}]`'],
+    ['sql`milestone = ${storable(of.milestone)}`', 'sql`milestone = ${of.milestone}`'],
   ]),
 ];

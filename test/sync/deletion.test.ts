@@ -10,12 +10,15 @@ import { startProxy } from '../support/proxy.ts';
 import {
   fetchedSync,
   type Home,
+  lockWaits,
   newHome,
+  openSession,
   scoreHistory,
   startWorld,
   stored,
   storedPullRequests,
   sync,
+  until,
   type World,
 } from './support.ts';
 
@@ -126,17 +129,27 @@ test('a deletion whose commit succeeded unheard succeeds, and leaves one tombsto
   await proxy.close();
 });
 
-test('a deletion amid saves that began before it is never undone', async () => {
-  const replica = await world.replica();
-  for (let round = 0; round < 10; round += 1) {
-    const { home, pullRequest } = await newStored();
-    world.github.clock.advance(1);
-    pullRequest.edit({ title: 'newer' });
-    const under = await Promise.all(
-      [world.service, replica, world.service, replica].map(deps => fetchedSync(deps, home, pullRequest)),
-    );
-    await Promise.all([...under.map(({ save }) => save()), remove(replica, home, pullRequest)]);
-    expect(await storedPullRequests(world.service, home)).toEqual([]);
-    expect(await tombstones(home)).toHaveLength(1);
-  }
+test('a deletion during a save that began before the pull request was stored is not undone by it', async () => {
+  const home = await newHome(world);
+  const web = home.acme.repository('web');
+  const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
+  const other = web.openPullRequest({ author: bert });
+  // Both authors are known from now on.
+  await sync(world.service, home, other, web.openPullRequest());
+  const one = web.openPullRequest();
+  bert.name = 'Bert Now';
+  const lock = await openSession(world);
+  await lock.query('begin');
+  await lock.query('select from members where github_id = $1 for update', [bert.id]);
+  // It has found no tombstone, and waits to save the other author's name.
+  const saving = sync(world.service, home, one, other);
+  await until(async () => (await lockWaits(world.service)) === 1);
+  expect(await sync(world.service, home, one)).toEqual(['saved']);
+  const removing = remove(world.service, home, one);
+  await Promise.race([removing, until(async () => (await lockWaits(world.service)) === 2)]);
+  await lock.query('rollback');
+  await saving;
+  expect(await removing).toBe(true);
+  expect(await stored(world.service, home, one)).toBeUndefined();
+  expect(await tombstones(home)).toHaveLength(1);
 });

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { requestRefetches } from '../../src/database/sync-requests.ts';
 import { formatId } from '../../src/ids.ts';
-import { waitForGithub } from '../../src/sync/lag.ts';
+import { isReached, waitForGithub } from '../../src/sync/lag.ts';
 import { createRequestWorker } from '../../src/sync/requests.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { htmlError } from '../support/github/faults.ts';
@@ -200,12 +200,19 @@ describe('while GitHub lags', () => {
     source.catchUp();
     // It has caught up as far as the third.
     await world.service.database.executor.update(syncRequests).set({ minSourceUpdatedAt: source.updatedAt + 1 });
-    await pass(2);
-    await untilIdle();
-    expect(await waiting()).toHaveLength(1);
+    for (let turn = 0; turn < 2; turn += 1) {
+      await pass(2);
+      await untilIdle();
+      expect(await waiting()).toHaveLength(1);
+    }
     await pass(31);
     await untilIdle();
     expect(await waiting()).toEqual([]);
+  });
+
+  test('an answer at the floor has reached it', () => {
+    const expectation = { minSourceUpdatedAt: 100, age: 0, behind: undefined };
+    expect([99, 100, null].map(answer => isReached(expectation, answer))).toEqual([false, true, false]);
   });
 
   test('answers that keep changing are waited for no longer than an hour after the last delivery', () => {

@@ -126,6 +126,19 @@ describe('members', () => {
   });
 });
 
+test('an earlier fetch of someone whom it does not mark as a member does not bring back a former name', async () => {
+  const home = await newHome(world);
+  const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
+  await readList(home);
+  const pullRequest = home.acme.repository('web').openPullRequest({ author: bert, authorAssociation: 'CONTRIBUTOR' });
+  bert.name = 'Bert Before';
+  const early = await fetchedSync(world.service, home, pullRequest);
+  bert.name = 'Bert Now';
+  await sync(world.service, home, pullRequest);
+  await early.save();
+  expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
+});
+
 describe('a membership webhook only asks for a comparison:', () => {
   test('someone whose member_removed was lost has left after the next list', async () => {
     const home = await newHome(world);
@@ -376,6 +389,19 @@ describe('what was fetched and not kept is', () => {
     const { opened } = await startStranger(home);
     expect(await sync(world.service, home, ...opened)).toEqual(Array(3).fill('untracked'));
     expect(await untracked(home)).toEqual(idsOf(opened));
+  });
+
+  test('known by its latest node id', async () => {
+    const { organisation } = await newHome(world);
+    const { executor } = world.service.database;
+    for (const nodeId of ['PR_before', 'PR_now']) {
+      await rememberUntracked(executor, organisation.id, [{ githubId: 1, nodeId, authorGithubId: 2 }]);
+    }
+    const rows = await executor
+      .select()
+      .from(untrackedPullRequests)
+      .where(eq(untrackedPullRequests.organisationId, organisation.id));
+    expect(rows).toMatchObject([{ nodeId: 'PR_now' }]);
   });
 
   test("not remembered if nobody's joining would make it one of ours: a ghost's, another owner's", async () => {

@@ -1,9 +1,9 @@
 /** Where two transactions meet, one is held at the point in question, and the other passes. */
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
+import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescoring.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import {
@@ -23,6 +23,7 @@ import {
   type Home,
   lockWaits,
   newHome,
+  openSession,
   rule,
   scoreHistory,
   startWorld,
@@ -41,14 +42,6 @@ afterEach(async () => {
   world.github.clearFaults();
   await world.service.database.executor.delete(syncRequests);
 });
-
-/** A session of its own, whose locks end with the test at the latest. */
-async function holder(): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: world.service.database.url });
-  await client.connect();
-  onTestFinished(() => client.end());
-  return client;
-}
 
 const deliveryOf = ({ acme }: Home, githubId: number) => ({
   guid: randomUUID(),
@@ -89,7 +82,7 @@ test('two saves of one pull request at once give one unbroken history of its sco
   await apply(world.service, home, rule('additions'));
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
   await sync(world.service, home, pullRequest);
-  const lock = await holder();
+  const lock = await openSession(world);
   await lock.query('begin');
   await lock.query('select from pull_requests where github_id = $1 for update', [pullRequest.id]);
   pullRequest.push({ additions: 10 });
@@ -170,6 +163,35 @@ test('of more requests than fit, the oldest are fetched first', async () => {
   expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([98, 98, 98, 99, 99, 99]);
 });
 
+test('those that wait for GitHub to catch up leave the room to those that are due', async () => {
+  const home = await newHome(world);
+  const { executor } = world.service.database;
+  await executor.execute(sql`
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background, due_at, behind_since)
+    select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, number <= 2,
+      now() + case when number <= 2 then interval '-1 s' else interval '10 s' end, case when number > 2 then now() end
+    from generate_series(1, 5) as number`);
+  const due = await findDueSyncRequests(executor, home.organisation.id, 2);
+  expect(due.map(({ githubId }) => githubId).toSorted()).toEqual([1, 2]);
+});
+
+test('a name that was fetched earlier gives way to a later one that was saved in between', async () => {
+  const { organisation } = await newHome(world);
+  const { database } = world.service;
+  const save = (ticket: number, name: string, between = async () => {}) =>
+    database.transaction(executor =>
+      saveRepositories(executor, organisation.id, ticket, [{ githubId: 1, nodeId: 'R_1', name }], between),
+    );
+  await save(1, 'acme/before');
+  let isHeld = false;
+  const saved = await save(2, 'acme/earlier', async () => {
+    if (!isHeld) await save(3, 'acme/later');
+    isHeld = true;
+  });
+  expect(isHeld).toBe(true);
+  expect(saved.get(1)?.name).toBe('acme/later');
+});
+
 describe('a delivery', () => {
   test('goes to the organisation that has the id, not to one that has taken its login', async () => {
     const home = await newHome(world);
@@ -187,7 +209,7 @@ describe('a delivery', () => {
   test('that comes through late does not lower the ticket of its request', async () => {
     const home = await newHome(world);
     const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
-    const lock = await holder();
+    const lock = await openSession(world);
     await lock.query('begin');
     await lock.query(
       `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)

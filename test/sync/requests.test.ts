@@ -714,8 +714,8 @@ describe('a turn', () => {
     const present = await claimSyncTurn(executor);
     if (former === undefined || present === undefined) throw new Error('nothing claimed');
     await renewSyncTurn(executor, former, 0);
-    await renewSyncTurn(executor, former);
     expect(await claimSyncTurn(executor)).toBeUndefined();
+    await renewSyncTurn(executor, former);
     await renewSyncTurn(executor, present, 0);
     expect(await claimSyncTurn(executor)).toMatchObject({ organisationId: home.organisation.id });
   });

@@ -15,12 +15,14 @@ import {
   type Home,
   lockWaits,
   newHome,
+  openSession,
   rule,
   scoreHistory,
   startWorld,
   stored,
   storedPullRequests,
   sync,
+  until,
   type World,
 } from './support.ts';
 
@@ -154,6 +156,49 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 12_000 }]);
     const history = await scoreHistory(world.service, home);
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
+  });
+
+  test('passes over batches that another replica holds', async () => {
+    const home = await newHome(world);
+    await newStored(home, 10_000);
+    await apply(world.service, home, rule('additions'));
+    const { database } = world.service;
+    await database.transaction(executor => cutRest(executor, home.organisation.id));
+    await database.transaction(async executor => {
+      const held = await takeRanges(executor, home.organisation.id);
+      const others = await database.transaction(another => takeRanges(another, home.organisation.id));
+      expect([...held, ...others].map(({ fromId }) => fromId)).toHaveLength(8);
+    });
+  });
+
+  test('cuts batches once: who comes while another is about it waits, and finds them', async () => {
+    const home = await newHome(world);
+    await newStored(home, 3_000);
+    await apply(world.service, home, rule('additions'));
+    const { database } = world.service;
+    let attempts = 0;
+    let waiting: Promise<void> | undefined;
+    await database.transaction(async executor => {
+      await cutRest(executor, home.organisation.id);
+      waiting = database.transaction(another => {
+        attempts += 1;
+        return cutRest(another, home.organisation.id);
+      });
+      await until(async () => (await lockWaits(world.service)) === 1);
+    });
+    await waiting;
+    expect(attempts).toBe(1);
+    expect(await rescore(home)).toBe(3_000);
+  });
+
+  test('goes on beside saves', async () => {
+    const home = await newHome(world);
+    await newStored(home, 2);
+    await apply(world.service, home, rule('additions'));
+    const save = await openSession(world);
+    await save.query('begin');
+    await save.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [home.organisation.id]);
+    expect(await rescore(home)).toBe(2);
   });
 
   test('begins on two replicas at once: neither goes away while the other cuts the batches', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, sql } from 'drizzle-orm';
+import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { members, organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
@@ -129,6 +130,14 @@ export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
 }
 
 /** How many statements wait for a lock in the database. */
+/** A session with the database, whose locks end with the test at the latest. */
+export async function openSession({ service }: World): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: service.database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
 export async function lockWaits({ database }: Deps): Promise<number> {
   const { rows } = await database.executor.execute(
     sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
