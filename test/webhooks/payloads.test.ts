@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
+import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { createTenant, type Service, startService } from '../support/service.ts';
 import { countRows, nothing, post } from './support.ts';
@@ -11,6 +12,7 @@ beforeAll(async () => {
   await createTenant(service, { login: 'acme', githubId: 1 });
 });
 afterAll(() => service.close());
+afterEach(() => service.database.executor.execute('truncate webhook_deliveries, sync_requests'));
 
 const organization = { id: 1, login: 'acme' };
 const pullRequest = { action: 'opened', pull_request: { id: 5, node_id: 'PR_5' }, organization };
@@ -89,7 +91,9 @@ describe('a signed payload', () => {
     ['a time that is not one', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: 'yesterday' } })],
     ['a time in month 13', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '2026-13-01T00:00:00Z' } })],
     ['a time before 1970', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '1969-12-31T23:59:59Z' } })],
+    ['a day for a time', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '2026-01-01' } })],
     ['neither organisation nor repository', without({ organization: undefined })],
+    ['an owner without an id', without({ repository: { owner: { login: 'acme' } } })],
   ];
   test.each(parts)('of a pull request with %s is 400', async (_, payload) => {
     for (const event of events) expect((await post(service, { event, payload })).status).toBe(400);
@@ -104,10 +108,16 @@ describe('a signed payload', () => {
       ['issue_comment', { action: 'created', organization, repository }],
       ['issue_comment', { action: 'deleted', repository, issue: { ...issue, number: 2 ** 31 } }],
       ['issue_comment', { action: 'deleted', repository, issue: { ...issue, updated_at: 5 } }],
+      ['issue_comment', { action: 'created', repository: { owner: organization }, issue }],
       ['label', { action: 'deleted', organization, repository }],
+      ['label', { action: 'deleted', repository, label: {} }],
+      ['label', { action: 'deleted', repository: { owner: organization }, label: { name: 'bug' } }],
       ['label', { action: 'edited', organization, label: { name: 'bug' } }],
       ['label', { action: 'edited', repository, label: { name: 'bug' }, changes: { name: 'bug' } }],
+      ['label', { action: 'edited', repository, label: { name: 'bug' }, changes: { name: { from: 5 } } }],
       ['milestone', { action: 'deleted', repository, milestone: { title: null } }],
+      ['milestone', { action: 'deleted', repository: { owner: organization }, milestone: { title: '1.0' } }],
+      ['milestone', { action: 'edited', repository, milestone: { title: '1.0' }, changes: { title: { from: 5 } } }],
     ] as const) {
       expect([event, (await post(service, { event, payload })).status]).toEqual([event, 400]);
     }
@@ -121,11 +131,15 @@ describe('a signed payload', () => {
       expect((await post(service, { event: 'pull_request' }, { body })).status).toBe(202);
     }
     expect(await countRows(service)).toMatchObject({ deliveries: 2, requests: 2 });
-    await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
   });
 
-  // Another try draws other ones, and what the first complained of would be lost.
-  test('of whatever form is never a failure of ours', { retry: 0 }, async () => {
+  test('may speak of the first second of 1970', async () => {
+    const first = { ...pullRequest.pull_request, updated_at: '1970-01-01T00:00:00Z' };
+    const payload = { ...pullRequest, pull_request: first };
+    expect((await post(service, { event: 'pull_request', payload })).status).toBe(202);
+  });
+
+  test('of whatever form is never a failure of ours', async () => {
     const id = fc.oneof(fc.integer(), fc.constantFrom(1, 5, 2 ** 40, 'x', null), fc.float());
     const word = fc.oneof(
       fc.string(),
@@ -162,9 +176,6 @@ describe('a signed payload', () => {
 
 describe('what nothing depends on', () => {
   test('is acknowledged with 200 and the reason, and leaves no row', async () => {
-    await service.database.executor.execute(
-      'truncate webhook_deliveries, sync_requests, members, repositories cascade',
-    );
     const pings = await post(service, { event: 'ping', payload: { zen: 'Design for failure.' } });
     expect([pings.status, pings.message]).toEqual([200, 'Pong: deliveries arrive and their signature matches.']);
     for (const [event, action, reason] of [
@@ -173,11 +184,42 @@ describe('what nothing depends on', () => {
       ['organization', 'member_invited', 'organization member_invited'],
       ['repository', 'archived', 'repository archived'],
       ['push', undefined, 'push'],
+      ['push', 'On-demand test', 'push'],
+      ['push', 'test on demand', 'push'],
+      ['push', 5, 'push'],
+      ['pull_request_target', 'opened', 'pull_request_target opened'],
+      ['a_pull_request', 'opened', 'a_pull_request opened'],
+      ['issue_comment', 'edited', 'issue_comment edited'],
     ] as const) {
       const { status, message } = await post(service, { event, payload: { action, organization } });
       expect([status, message]).toEqual([200, `Ignored: nothing depends on ${reason}.`]);
     }
     expect(await countRows(service)).toEqual(nothing);
+  });
+
+  test('is that a label or a milestone changes otherwise than by its name', async () => {
+    const repository = { id: 1, owner: organization };
+    const things = { label: { name: 'bug' }, milestone: { title: '1.0' } };
+    for (const event of ['label', 'milestone']) {
+      for (const changes of [undefined, {}, { description: { from: 'Before' } }]) {
+        const payload = { action: 'edited', repository, ...things, changes };
+        const { status, message } = await post(service, { event, payload });
+        expect([status, message]).toEqual([200, `Ignored: nothing depends on this change of a ${event}.`]);
+      }
+    }
+    expect(await countRows(service)).toEqual(nothing);
+  });
+
+  test('is what happens in an organisation that is not tracked', async () => {
+    const repository = { id: 1, owner: { id: 2, login: 'other' } };
+    const comment = { action: 'created', repository, issue: { node_id: 'PR_5', number: 5, pull_request: {} } };
+    for (const { event, payload } of [
+      { event: 'issue_comment', payload: comment },
+      { event: 'repository', payload: { action: 'renamed', repository } },
+    ]) {
+      const { status, message } = await post(service, { event, payload });
+      expect([status, message]).toEqual([200, 'Ignored: this organisation is not one that is tracked here.']);
+    }
   });
 
   test("may have whatever else it likes in its payload: `repository_dispatch` has its users' own actions", async () => {
@@ -189,6 +231,27 @@ describe('what nothing depends on', () => {
     ]) {
       expect((await post(service, { event: 'repository_dispatch', payload })).status).toBe(200);
     }
+  });
+});
+
+describe('a comparison is asked for', () => {
+  test.each([
+    ['organization', 'renamed', 'at once'],
+    ['repository', 'renamed', 'at once'],
+    ['repository', 'transferred', 'at once'],
+    ['organization', 'member_added', 'once members may be listed again'],
+    ['organization', 'member_removed', 'once members may be listed again'],
+  ])('by %s %s: %s', async (event, action, due) => {
+    const { organisation } = await createTenant(service, { login: `${event}-${action}` });
+    await service.database.executor.execute(
+      "update organisations set reconcile_due_at = now() + interval '2 hours', members_due_at = now() + interval '1 hour'",
+    );
+    const payload = { action, organization: { id: 9, login: organisation.login } };
+    expect((await post(service, { event, payload })).status).toBe(202);
+    const { rows } = await service.database.executor.execute<{ minutes: number }>(sql`
+      select round(extract(epoch from reconcile_due_at - now()) / 60)::int as minutes from organisations
+      where id = ${organisation.id}`);
+    expect(rows).toEqual([{ minutes: due === 'at once' ? 0 : 60 }]);
   });
 });
 
