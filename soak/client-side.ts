@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import { drawTicket } from '../src/database/pull-requests.ts';
+import { drawTicket } from '../src/database/tickets.ts';
 import { formatId } from '../src/ids.ts';
 import type { GithubStandInRequest } from '../test/support/github/faults.ts';
 import type { Arena } from './arena.ts';

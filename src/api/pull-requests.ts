@@ -5,12 +5,12 @@ import type { Database } from '../database/client.ts';
 import {
   beforeAllPullRequests,
   deletePullRequest,
-  drawTicket,
   findPullRequestRow,
   type PullRequestRow,
   pullRequestExistsAnywhere,
   readPullRequestPage,
 } from '../database/pull-requests.ts';
+import { drawTicket } from '../database/tickets.ts';
 import { formatId, parseId } from '../ids.ts';
 import { createRefresh } from '../sync/refresh.ts';
 import { baseUrl } from './addresses.ts';

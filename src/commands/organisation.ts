@@ -6,10 +6,9 @@ import {
   type Organisation,
   releaseLogin,
 } from '../database/organisations.ts';
-import { drawTicket } from '../database/pull-requests.ts';
 import { ServiceError } from '../errors.ts';
-import { formatId } from '../ids.ts';
-import { followOrganisation } from '../sync/organisation.ts';
+import { formatId, newId } from '../ids.ts';
+import { askGithub, followIdentity } from '../sync/exchange.ts';
 import { answering, CommandError, type Context, seconds, table, UsageError, withDeps } from './context.ts';
 
 const represent = (organisation: Organisation) => ({
@@ -41,8 +40,9 @@ export function organisationCommands(program: Command, context: Context): void {
         }
         return withDeps(context, async deps => {
           const { database, github } = deps;
-          const ticket = await drawTicket(database.executor);
-          const profile = github.configured ? await github.findOrganisation({ login }) : undefined;
+          const id = newId();
+          const ask = async () => (github.configured ? github.findOrganisation({ login }) : undefined);
+          const { reply: profile, ticket } = await askGithub(deps, { id, login }, ask);
           if (github.configured && profile === undefined) {
             throw new ServiceError(
               'not_found',
@@ -51,13 +51,14 @@ export function organisationCommands(program: Command, context: Context): void {
           }
           const known = profile && (await findGithubOrganisation(database.executor, profile));
           if (profile !== undefined && known !== undefined) {
-            await followOrganisation(deps, known, ticket, profile);
+            await followIdentity(deps, known, ticket, profile);
             const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
             throw new CommandError(`The organisation ${login} is there already${renamed}.`);
           }
           const added = await database.transaction(async executor => {
             if (profile !== undefined) await releaseLogin(executor, ticket, profile);
             const organisation = await addOrganisation(executor, {
+              id,
               login: profile?.login ?? login,
               githubId: profile?.githubId ?? null,
               nodeId: profile?.nodeId ?? null,

@@ -18,7 +18,7 @@ export async function addOrganisation(
   values: Pick<
     typeof organisations.$inferInsert,
     'login' | 'githubId' | 'nodeId' | 'name' | 'photoUrl' | 'fetchTicket'
-  >,
+  > & { id?: string },
 ): Promise<Organisation | undefined> {
   const [added] = await executor
     .insert(organisations)

@@ -1,7 +1,7 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { lockRulesetVersion } from './organisations.ts';
-import { deletedPullRequests, pullRequests, scoreChanges, tickets } from './schema.ts';
+import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
 
@@ -101,12 +101,6 @@ export function findPullRequestReferences(
     .select({ id, githubId, nodeId })
     .from(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), inArray(id, [...ids])));
-}
-
-/** Later calls return higher numbers, on all replicas. */
-export async function drawTicket(executor: Executor): Promise<number> {
-  const { rows } = await executor.execute<{ ticket: string }>(sql`select nextval(${tickets.seqName}) as ticket`);
-  return Number(rows[0]?.ticket);
 }
 
 /**

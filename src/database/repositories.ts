@@ -23,13 +23,44 @@ export interface StoredRepository {
   name: string;
 }
 
+type Row = typeof repositories.$inferSelect;
+
+/** Those of them that are stored, by GitHub id. */
+export async function findRepositories(
+  executor: Executor,
+  organisationId: string,
+  values: readonly RepositoryValues[],
+): Promise<Map<number, Row>> {
+  const githubIds = values.map(({ githubId }) => githubId);
+  const rows = await executor
+    .select()
+    .from(repositories)
+    .where(and(eq(repositories.organisationId, organisationId), isOneOf(githubIds)));
+  return new Map(rows.map(row => [row.githubId, row]));
+}
+
+/** Whether GitHub's answer gives a stored repository another name or node id than one that is as new. */
+const isRenamed = (stored: Row, ticket: number, { name, nodeId }: RepositoryValues): boolean =>
+  stored.fetchTicket <= ticket && (stored.name !== name || stored.nodeId !== nodeId);
+
+/** Whether {@link saveRepositories} would rename one, which takes the lock on the ruleset version alone. */
+export const renamesAny = (
+  stored: ReadonlyMap<number, Row>,
+  ticket: number,
+  values: readonly RepositoryValues[],
+): boolean =>
+  values.some(value => {
+    const row = stored.get(value.githubId);
+    return row !== undefined && isRenamed(row, ticket, value);
+  });
+
 /**
- * Adds those that are new and renames those that have another name, which rules can depend on; those of which a later
- * fetch is known stay as they are. Runs in a transaction.
+ * Adds the repositories that are new and renames those that have another name; rules can depend on it. If a later fetch
+ * of a repository was saved, it stays as it is. Runs in a transaction.
  *
  * @param ticket drawn before GitHub was asked
- * @param beforeRenaming makes sure that nobody scores by the former name meanwhile: takes the lock that every save
- * holds shared. A caller who holds it shared can't wait for it, and must begin anew.
+ * @param held the lock on the ruleset version that the caller holds, and what is stored under it. Shared, it does not
+ * allow a renaming: a pull request could be scored by the former name meanwhile.
  * @returns by GitHub id
  */
 export async function saveRepositories(
@@ -37,26 +68,24 @@ export async function saveRepositories(
   organisationId: string,
   ticket: number,
   values: readonly RepositoryValues[],
-  beforeRenaming: () => Promise<unknown> = () => lockRulesetVersion(executor, organisationId, 'update'),
+  held?: ReadonlyMap<number, Row>,
 ): Promise<Map<number, StoredRepository>> {
   const wanted = [...new Map(values.map(value => [value.githubId, value])).values()].sort(
     (a, b) => a.githubId - b.githubId,
   );
   if (wanted.length === 0) return new Map();
-  const githubIds = wanted.map(repository => repository.githubId);
-  const known = await executor
-    .select()
-    .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), isOneOf(githubIds)));
-  const found = new Map<number, StoredRepository>(known.map(({ githubId, id, name }) => [githubId, { id, name }]));
-  const rowOf = new Map(known.map(row => [row.githubId, row]));
+  const stored = held ?? (await findRepositories(executor, organisationId, wanted));
+  const found = new Map<number, StoredRepository>(
+    [...stored].map(([githubId, { id, name }]) => [githubId, { id, name }]),
+  );
   const changed = wanted.filter(value => {
-    const one = rowOf.get(value.githubId);
-    if (one === undefined) return true;
-    return one.fetchTicket <= ticket && !(one.name === value.name && one.nodeId === value.nodeId);
+    const row = stored.get(value.githubId);
+    return row === undefined || isRenamed(row, ticket, value);
   });
   if (changed.length === 0) return found;
-  if (changed.some(({ githubId }) => found.has(githubId))) await beforeRenaming();
+  if (held === undefined && changed.some(({ githubId }) => stored.has(githubId))) {
+    await lockRulesetVersion(executor, organisationId, 'update');
+  }
   const rows = changed.map(({ githubId, nodeId, name }) => ({
     organisationId,
     id: newId(),

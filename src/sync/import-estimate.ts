@@ -3,7 +3,7 @@ import { findImportPlaces, type ImportPlace } from '../database/repositories.ts'
 import type { Deps } from '../deps.ts';
 import { maxPullRequests } from '../github/client.ts';
 import { pointsOfPage } from '../github/pull-request.ts';
-import { reserveOf } from './github-limits.ts';
+import { reserveOf } from './exchange.ts';
 import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
 import { identifyOrganisation } from './organisation.ts';
 
@@ -62,7 +62,7 @@ export async function estimateImport(
 
 /** @param places where an import of each repository begins or goes on, by GitHub id; undefined: each at its start */
 export function estimateOf(
-  { repositories, requests: asked, budget }: ChosenRepositories,
+  { repositories, requests: asked, budget }: Omit<ChosenRepositories, 'ticket'>,
   places: ReadonlyMap<number, ImportPlace> | undefined,
   since: number | undefined,
 ): ImportEstimate {

@@ -1,11 +1,10 @@
 import type { IdentifiedOrganisation } from '../database/organisations.ts';
-import { drawTicket } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
-import { callGithub } from './github-limits.ts';
-import { followOrganisation, pageRepositories } from './organisation.ts';
+import { askGithub } from './exchange.ts';
+import { pageRepositories } from './organisation.ts';
 
 /** Which pull requests an import is about. */
 export interface ImportScope {
@@ -18,6 +17,8 @@ export interface ImportScope {
 export interface ChosenRepositories {
   /** Those that have pull requests in question. */
   repositories: GithubRepository[];
+  /** Drawn before GitHub was first asked for them. */
+  ticket: number;
   /** That it took to find them. */
   requests: number;
   /** What GitHub said last of the points; undefined on a GitHub Enterprise Server without rate limits. */
@@ -26,6 +27,8 @@ export interface ChosenRepositories {
 
 /** `owner/name` */
 export const fullName = ({ owner, name }: Pick<GithubRepository, 'owner' | 'name'>) => `${owner}/${name}`;
+
+type Found = { ticket: number; found: GithubRepository[] };
 
 type Retrying = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
@@ -46,28 +49,29 @@ export async function chooseRepositories(
     budget = rateLimit;
   });
   try {
-    const all = await (wanted === undefined
+    const { ticket, found } = await (wanted === undefined
       ? listRepositories(deps, organisation, retrying)
       : findRepositories(deps, organisation, wanted, retrying));
-    const repositories = all.filter(
+    const repositories = found.filter(
       ({ pullRequests, pullRequestsUpdatedAt }) =>
         pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
     );
-    return { repositories, requests, budget };
+    return { repositories, ticket, requests, budget };
   } finally {
     end();
   }
 }
 
-async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, retrying: Retrying) {
-  const all: GithubRepository[] = [];
+async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, retrying: Retrying): Promise<Found> {
   const readPage = (after: string | null) => retrying(() => pageRepositories(deps, organisation, after));
-  for (let after: string | null = null; ; ) {
-    const page = await readPage(after);
-    all.push(...page.items);
-    if (!page.hasNextPage) return all;
-    after = page.endCursor;
+  let page = await readPage(null);
+  const { ticket } = page;
+  const found: GithubRepository[] = [...page.items];
+  while (page.hasNextPage) {
+    page = await readPage(page.endCursor);
+    found.push(...page.items);
   }
+  return { ticket, found };
 }
 
 /**
@@ -95,21 +99,30 @@ async function findRepositories(
   organisation: IdentifiedOrganisation,
   names: Set<string>,
   retrying: Retrying,
-) {
+): Promise<Found> {
   const chosen = new Map<number, GithubRepository>();
+  const tickets: number[] = [];
   for (const name of names) {
-    const ticket = await drawTicket(deps.database.executor);
-    const { organisation: present, repository } = await retrying(() =>
-      callGithub(deps, organisation, () => deps.github.findRepository(organisation, name), 'background'),
+    const {
+      reply,
+      ticket,
+      organisation: present,
+    } = await retrying(() =>
+      askGithub(deps, organisation, () => deps.github.findRepository(organisation, name), {
+        urgency: 'background',
+        identityIn: found => found.organisation,
+      }),
     );
-    const { login } = await followOrganisation(deps, organisation, ticket, present);
+    const { login } = present;
+    const { repository } = reply;
     if (repository === undefined) {
       throw new ServiceError('not_found', `GitHub shows no repository ${login}/${name} to the configured credentials.`);
     }
     if (repository.owner !== login) {
       throw new ServiceError('bad_request', `The repository ${login}/${name} belongs to ${repository.owner} now.`);
     }
+    tickets.push(ticket);
     chosen.set(repository.githubId, repository);
   }
-  return [...chosen.values()];
+  return { ticket: Math.min(...tickets), found: [...chosen.values()] };
 }

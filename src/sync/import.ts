@@ -1,5 +1,4 @@
 import type { Organisation } from '../database/organisations.ts';
-import { drawTicket } from '../database/pull-requests.ts';
 import { beginImport, saveImportCursor, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { GithubError } from '../github/errors.ts';
@@ -74,9 +73,8 @@ export async function importPullRequests(
     );
 
   const organisation = await retrying(() => identifyOrganisation(deps, unidentified));
-  const ticket = await drawTicket(database.executor);
   const chosen = await chooseRepositories(deps, organisation, options, retrying);
-  const { repositories } = chosen;
+  const { repositories, ticket } = chosen;
   const places = await database.transaction(async executor => {
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
     if (since === undefined) return beginImport(executor, organisation.id, ticket, values);

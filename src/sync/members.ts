@@ -1,14 +1,12 @@
 import { markOthersLeft, saveMembers } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
-import { drawTicket } from '../database/pull-requests.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { maxMembers } from '../github/client.ts';
 import type { GithubMember } from '../github/organisation.ts';
 import { createPageSize, withPageSize } from '../github/page-size.ts';
-import type { MemberPage } from '../github/pages.ts';
-import { callGithub } from './github-limits.ts';
-import { followOrganisation, identifyOrganisation } from './organisation.ts';
+import { askGithub } from './exchange.ts';
+import { identifyOrganisation } from './organisation.ts';
 
 export interface SyncedMembers {
   /** Whom GitHub lists. */
@@ -23,22 +21,24 @@ export interface SyncedMembers {
  */
 export async function syncMembers(deps: Deps, unidentified: Organisation): Promise<SyncedMembers> {
   const organisation = await identifyOrganisation(deps, unidentified);
-  const ticket = await drawTicket(deps.database.executor);
   const pageSize = createPageSize(maxMembers);
-  const readPage = (after: string | null): Promise<MemberPage> =>
+  const readPage = (after: string | null) =>
     withPageSize(pageSize, maxMembers, size =>
-      callGithub(deps, organisation, () => deps.github.pageMembers(organisation, after, size), 'background'),
+      askGithub(deps, organisation, () => deps.github.pageMembers(organisation, after, size), {
+        urgency: 'background',
+        identityIn: page => page.organisation,
+      }),
     );
 
+  const first = await readPage(null);
+  // The list is as old as its first page.
+  const { ticket } = first;
   const listed: GithubMember[] = [];
   let isPublicOnly = false;
-  for (let after: string | null = null; ; ) {
-    const page = await readPage(after);
-    await followOrganisation(deps, organisation, ticket, page.organisation);
+  for (let page = first.reply; ; page = (await readPage(page.endCursor)).reply) {
     listed.push(...page.items);
     isPublicOnly ||= page.isPublicOnly;
     if (!page.hasNextPage) break;
-    after = page.endCursor;
   }
   return deps.database.transaction(async executor => {
     await saveMembers(executor, organisation.id, ticket, listed);

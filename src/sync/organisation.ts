@@ -1,14 +1,12 @@
 import { isDatabaseUnavailable } from '../database/failures.ts';
-import { type IdentifiedOrganisation, type Organisation, saveGithubIdentity } from '../database/organisations.ts';
-import { drawTicket } from '../database/pull-requests.ts';
+import type { IdentifiedOrganisation, Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
-import type { GithubIdentity } from '../github/organisation.ts';
 import { withPageSize } from '../github/page-size.ts';
 import type { RepositoryPage } from '../github/pages.ts';
-import { callGithub } from './github-limits.ts';
+import { askGithub } from './exchange.ts';
 import { pageSizesOf } from './page-sizes.ts';
 
 /**
@@ -20,8 +18,10 @@ import { pageSizesOf } from './page-sizes.ts';
 export async function identifyOrganisation(deps: Deps, organisation: Organisation): Promise<IdentifiedOrganisation> {
   const { githubId, nodeId, login } = organisation;
   if (githubId !== null && nodeId !== null) return { ...organisation, githubId, nodeId };
-  const ticket = await drawTicket(deps.database.executor);
-  const profile = await callGithub(deps, organisation, () => deps.github.findOrganisation(organisation), 'background');
+  const { reply: profile } = await askGithub(deps, organisation, () => deps.github.findOrganisation(organisation), {
+    urgency: 'background',
+    identityIn: found => (githubId === null || found?.githubId === githubId ? found : undefined),
+  });
   const wayOut =
     githubId === null
       ? ''
@@ -38,26 +38,7 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
       `The login ${login} belongs to another organisation on GitHub now, which is not the one tracked here.${wayOut}`,
     );
   }
-  return followOrganisation(deps, organisation, ticket, profile);
-}
-
-/**
- * Takes over what GitHub has just said of the organisation's ids and login.
- *
- * @param ticket drawn before GitHub was asked
- */
-export async function followOrganisation(
-  { database, log }: Pick<Deps, 'database' | 'log'>,
-  organisation: Organisation,
-  ticket: number,
-  { githubId, nodeId, login }: GithubIdentity,
-): Promise<IdentifiedOrganisation> {
-  const present = { ...organisation, githubId, nodeId, login };
-  const isRenamed = await database.transaction(executor =>
-    saveGithubIdentity(executor, organisation.id, ticket, present),
-  );
-  if (isRenamed) log.info({ organisation: login, before: organisation.login }, 'the organisation has another login');
-  return present;
+  return { ...organisation, githubId: profile.githubId, nodeId: profile.nodeId, login: profile.login };
 }
 
 /**
@@ -69,19 +50,16 @@ export async function pageRepositories(
   organisation: IdentifiedOrganisation,
   after: string | null,
 ): Promise<RepositoryPage & { ticket: number }> {
-  const { database, github, log } = deps;
-  const ticket = await drawTicket(database.executor);
+  const { github, log } = deps;
   const sizes = pageSizesOf(organisation).repositories;
   const ask = (pageSize: number, facts = true) =>
-    callGithub(
-      deps,
-      organisation,
-      () => github.pageRepositories(organisation, { after, pageSize, facts }),
-      'background',
-    );
-  const page = await withPageSize(sizes, maxRepositories, async pageSize => {
+    askGithub(deps, organisation, () => github.pageRepositories(organisation, { after, pageSize, facts }), {
+      urgency: 'background',
+      identityIn: page => page.organisation,
+    });
+  const { reply: page, ticket } = await withPageSize(sizes, maxRepositories, async pageSize => {
     const asked = await ask(pageSize);
-    const tooMuch = asked.failed.find(error => error.tooMuch);
+    const tooMuch = asked.reply.failed.find(error => error.tooMuch);
     if (tooMuch !== undefined && pageSize > 1) throw tooMuch;
     return asked;
   }).catch(async (error: unknown) => {
@@ -89,12 +67,11 @@ export async function pageRepositories(
     // One repository alone is too much: what comes after it is not.
     const next = await ask(1, false);
     sizes.restore();
-    return { ...next, failed: [error] };
+    return { ...next, reply: { ...next.reply, failed: [error] } };
   });
   for (const { message: reason } of page.failed) {
     log.warn({ organisation: organisation.login, reason }, 'a repository is passed over');
   }
-  await followOrganisation(deps, organisation, ticket, page.organisation);
   return { ...page, ticket };
 }
 
@@ -116,8 +93,9 @@ export async function reasonOfRepository(
     return 'An error of the service; see its log.';
   }
   if (error.code === 'github_rate_limited') throw error;
-  const call = () => deps.github.findOrganisation(organisation);
-  const profile = await callGithub(deps, organisation, call, 'background').catch((failure: unknown) => {
+  const { reply: profile } = await askGithub(deps, organisation, () => deps.github.findOrganisation(organisation), {
+    urgency: 'background',
+  }).catch((failure: unknown) => {
     throw failure instanceof ServiceError && failure.code === 'github_rate_limited' ? failure : error;
   });
   if (profile === undefined) throw error;

@@ -7,7 +7,7 @@ import { GithubError, isDisturbance } from '../github/errors.ts';
 import { withPageSize } from '../github/page-size.ts';
 import type { PageChoice } from '../github/pages.ts';
 import type { ListedPullRequest } from '../github/pull-request.ts';
-import { callGithub } from './github-limits.ts';
+import { askGithub } from './exchange.ts';
 import { pageSizesOf } from './page-sizes.ts';
 import { type SyncOutcome, syncPullRequests } from './pull-requests.ts';
 
@@ -66,7 +66,7 @@ export function createPages(
       onRequest?.();
       return github.listPullRequests(organisation, repository.nodeId, choice);
     };
-    return callGithub(deps, organisation, call, 'background');
+    return (await askGithub(deps, organisation, call, { urgency: 'background' })).reply;
   };
 
   const record = async (failed: number, named: readonly { githubId: number; nodeId: string }[], reason: string) => {

@@ -1,5 +1,4 @@
 import type { Executor } from '../database/client.ts';
-import { TransactionOvertaken } from '../database/failures.ts';
 import {
   findTombstones,
   lockPullRequests,
@@ -8,15 +7,13 @@ import {
 } from '../database/fetched-pull-requests.ts';
 import { findMembers, type MemberProfile, saveMembers, saveProfile } from '../database/members.ts';
 import { lockRulesetVersion, type Organisation } from '../database/organisations.ts';
-import { drawTicket } from '../database/pull-requests.ts';
-import { saveRepositories } from '../database/repositories.ts';
+import { findRepositories, renamesAny, saveRepositories } from '../database/repositories.ts';
 import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { factsOf } from '../scoring/facts.ts';
-import { callGithub, type Urgency } from './github-limits.ts';
-import { followOrganisation } from './organisation.ts';
+import { askGithub, type Urgency } from './exchange.ts';
 import { loadRuleset } from './rulesets.ts';
 
 /** What became of a fetched pull request. */
@@ -47,24 +44,21 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
   fetch: () => Promise<Reply>,
   urgency: Urgency = 'now',
 ): Promise<Synced<Reply>> {
-  const { database } = deps;
-  // Before the fetch: of two finds of the same second, the one that was begun later counts.
-  const ticket = await drawTicket(database.executor);
-  const reply = await callGithub(deps, organisation, fetch, urgency);
-  const owner = reply.pullRequests
-    .map(({ repositoryOwner }) => repositoryOwner)
-    .find(({ githubId }) => githubId === organisation.githubId);
-  const { login, nodeId } = organisation;
-  // What is known already is left to comparisons, without a write for each fetch.
-  if (owner !== undefined && (owner.login !== login || owner.nodeId !== nodeId)) {
-    await followOrganisation(deps, organisation, ticket, owner);
-  }
+  const { login, nodeId, githubId } = organisation;
+  const { reply, ticket } = await askGithub(deps, organisation, fetch, {
+    urgency,
+    identityIn: ({ pullRequests }) => {
+      const owner = pullRequests.map(({ repositoryOwner }) => repositoryOwner).find(one => one.githubId === githubId);
+      // Comparisons confirm what is known: that would be a write for each fetch.
+      return owner?.login === login && owner.nodeId === nodeId ? undefined : owner;
+    },
+  });
   const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
-  await settleSyncRequests(database.executor, organisation.id, ticket, reply.pullRequests);
+  await settleSyncRequests(deps.database.executor, organisation.id, ticket, reply.pullRequests);
   return { reply, outcomes };
 }
 
-function save(
+async function save(
   { database, log }: Deps,
   organisation: Organisation,
   fetched: readonly FetchedPullRequest[],
@@ -75,88 +69,90 @@ function save(
   const own = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()].filter(
     ({ repositoryOwner }) => belongsTo(repositoryOwner, organisation),
   );
-  if (own.length === 0) return Promise.resolve(outcomes);
+  if (own.length === 0) return outcomes;
 
-  let strength: 'share' | 'update' = 'share';
-  return database.transaction(async executor => {
-    const rulesetVersion = await lockRulesetVersion(executor, organisation.id, strength);
-    const ruleset = await loadRuleset(log, executor, organisation.id, rulesetVersion);
-    const githubIds = own.map(({ githubId }) => githubId);
-    const known = await lockPullRequests(executor, organisation.id, githubIds);
-    const tombstones = await findTombstones(executor, organisation.id, githubIds);
-    const current = own.filter(({ githubId, sourceUpdatedAt }) => {
-      const tombstone = tombstones.get(githubId);
-      const returns =
-        tombstone === undefined || (tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
-      if (!returns) outcomes.set(githubId, 'deleted');
-      return returns;
-    });
+  const repositoriesOf = (some: readonly FetchedPullRequest[]) =>
+    some.map(({ repositoryGithubId, repositoryNodeId, repository }) => ({
+      githubId: repositoryGithubId,
+      nodeId: repositoryNodeId,
+      name: repository,
+    }));
+  /** @returns false if a repository must be renamed, for which a shared lock is too weak; nothing was written then */
+  const attempt = (strength: 'share' | 'update') =>
+    database.transaction(async executor => {
+      const rulesetVersion = await lockRulesetVersion(executor, organisation.id, strength);
+      const stored = await findRepositories(executor, organisation.id, repositoriesOf(own));
+      if (strength === 'share' && renamesAny(stored, ticket, repositoriesOf(own))) return false;
+      const ruleset = await loadRuleset(log, executor, organisation.id, rulesetVersion);
+      const githubIds = own.map(({ githubId }) => githubId);
+      const known = await lockPullRequests(executor, organisation.id, githubIds);
+      const tombstones = await findTombstones(executor, organisation.id, githubIds);
+      const current = own.filter(({ githubId, sourceUpdatedAt }) => {
+        const tombstone = tombstones.get(githubId);
+        const returns =
+          tombstone === undefined || (tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
+        if (!returns) outcomes.set(githubId, 'deleted');
+        return returns;
+      });
 
-    const { ids: authorIds, joined } = await saveAuthors(executor, organisation.id, ticket, current);
-    const tracked = current.flatMap(pullRequest => {
-      const { githubId, authorGithubId } = pullRequest;
-      // A pull request that is stored stays, also when its author has left or their account is gone.
-      const memberId =
-        (authorGithubId === null ? undefined : authorIds.get(authorGithubId)) ?? known.get(githubId)?.memberId;
-      return memberId === undefined ? [] : [{ pullRequest, memberId }];
+      const { ids: authorIds, joined } = await saveAuthors(executor, organisation.id, ticket, current);
+      const tracked = current.flatMap(pullRequest => {
+        const { githubId, authorGithubId } = pullRequest;
+        // A pull request that is stored stays, also when its author has left or their account is gone.
+        const memberId =
+          (authorGithubId === null ? undefined : authorIds.get(authorGithubId)) ?? known.get(githubId)?.memberId;
+        return memberId === undefined ? [] : [{ pullRequest, memberId }];
+      });
+      const isTracked = new Set(tracked.map(({ pullRequest }) => pullRequest.githubId));
+      const repositories = await saveRepositories(
+        executor,
+        organisation.id,
+        ticket,
+        repositoriesOf(own.filter(({ githubId, repositoryGithubId: id }) => isTracked.has(githubId) || stored.has(id))),
+        stored,
+      );
+      const values = tracked.flatMap(({ pullRequest, memberId }) => {
+        const repository = repositories.get(pullRequest.repositoryGithubId);
+        if (repository === undefined) return [];
+        // By the stored name, as when the rules change: a fetch that began before a renaming may be the later one to save.
+        const { score, breakdown } = ruleset.score(factsOf({ ...pullRequest, repository: repository.name }));
+        return [
+          {
+            ...pullRequest,
+            url: urlOf(pullRequest, repository.name),
+            repositoryId: repository.id,
+            memberId,
+            score,
+            scoreBreakdown: breakdown,
+            rulesetVersion,
+            fetchTicket: ticket,
+          },
+        ];
+      });
+      const saved = await savePullRequests(executor, organisation.id, values, known);
+      await removeTombstones(
+        executor,
+        organisation.id,
+        [...saved].filter(githubId => tombstones.has(githubId)),
+      );
+      for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
+      await forgetUntracked(
+        executor,
+        organisation.id,
+        [...saved].filter(githubId => !known.has(githubId)),
+      );
+      await rememberUntracked(
+        executor,
+        organisation.id,
+        current.flatMap(({ githubId, nodeId, authorGithubId }) =>
+          authorGithubId === null || isTracked.has(githubId) ? [] : [{ githubId, nodeId, authorGithubId }],
+        ),
+      );
+      await requestUntrackedOfMembers(executor, organisation.id, joined);
+      return true;
     });
-    const repositories = await saveRepositories(
-      executor,
-      organisation.id,
-      ticket,
-      tracked.map(({ pullRequest }) => ({
-        githubId: pullRequest.repositoryGithubId,
-        nodeId: pullRequest.repositoryNodeId,
-        name: pullRequest.repository,
-      })),
-      async () => {
-        if (strength === 'update') return;
-        strength = 'update';
-        throw new TransactionOvertaken();
-      },
-    );
-
-    const values = tracked.flatMap(({ pullRequest, memberId }) => {
-      const repository = repositories.get(pullRequest.repositoryGithubId);
-      if (repository === undefined) return [];
-      // By the stored name, as when the rules change: a fetch that began before a renaming may be the later one to save.
-      const { score, breakdown } = ruleset.score(factsOf({ ...pullRequest, repository: repository.name }));
-      return [
-        {
-          ...pullRequest,
-          url: urlOf(pullRequest, repository.name),
-          repositoryId: repository.id,
-          memberId,
-          score,
-          scoreBreakdown: breakdown,
-          rulesetVersion,
-          fetchTicket: ticket,
-        },
-      ];
-    });
-    const saved = await savePullRequests(executor, organisation.id, values, known);
-    await removeTombstones(
-      executor,
-      organisation.id,
-      [...saved].filter(githubId => tombstones.has(githubId)),
-    );
-    for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
-    await forgetUntracked(
-      executor,
-      organisation.id,
-      [...saved].filter(githubId => !known.has(githubId)),
-    );
-    const isTracked = new Set(tracked.map(({ pullRequest }) => pullRequest.githubId));
-    await rememberUntracked(
-      executor,
-      organisation.id,
-      current.flatMap(({ githubId, nodeId, authorGithubId }) =>
-        authorGithubId === null || isTracked.has(githubId) ? [] : [{ githubId, nodeId, authorGithubId }],
-      ),
-    );
-    await requestUntrackedOfMembers(executor, organisation.id, joined);
-    return outcomes;
-  });
+  if (!(await attempt('share'))) await attempt('update');
+  return outcomes;
 }
 
 /** Its address, in the repository's stored name. */

@@ -17,7 +17,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError, isDisturbance } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
-import { callGithub, type Urgency } from './github-limits.ts';
+import { askGithub, type Urgency } from './exchange.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { whileRenewing } from './lease.ts';
 import { pageSizesOf } from './page-sizes.ts';
@@ -234,7 +234,7 @@ async function canSyncOthers({ deps, organisation }: Turn, { attempts }: SyncReq
   try {
     if (others.length > 0) return hasFound(await sync(deps, organisation, others, 'now'));
     if ((await countSyncRequests(database.executor, organisation.id)).waiting > 1) return false;
-    return (await callGithub(deps, organisation, () => github.findOrganisation(organisation))) !== undefined;
+    return (await askGithub(deps, organisation, () => github.findOrganisation(organisation))).reply !== undefined;
   } catch (error) {
     log.debug({ err: error }, 'no other pull request can be synced either');
     return false;

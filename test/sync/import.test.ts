@@ -1,9 +1,10 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
-import { deletePullRequest, drawTicket } from '../../src/database/pull-requests.ts';
+import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { beginImport } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
+import { drawTicket } from '../../src/database/tickets.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';

@@ -178,18 +178,22 @@ test('those that wait for GitHub to catch up leave the room to those that are du
 test('a name that was fetched earlier gives way to a later one that was saved in between', async () => {
   const { organisation } = await newHome(world);
   const { database } = world.service;
-  const save = (ticket: number, name: string, between = async () => {}) =>
+  const save = (ticket: number, name: string) =>
     database.transaction(executor =>
-      saveRepositories(executor, organisation.id, ticket, [{ githubId: 1, nodeId: 'R_1', name }], between),
+      saveRepositories(executor, organisation.id, ticket, [{ githubId: 1, nodeId: 'R_1', name }]),
     );
   await save(1, 'acme/before');
-  let isHeld = false;
-  const saved = await save(2, 'acme/earlier', async () => {
-    if (!isHeld) await save(3, 'acme/later');
-    isHeld = true;
-  });
-  expect(isHeld).toBe(true);
-  expect(saved.get(1)?.name).toBe('acme/later');
+  const lock = await openSession(world);
+  await lock.query('begin');
+  await lock.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [organisation.id]);
+  // It has found the former name, and waits to change it.
+  const saving = save(2, 'acme/earlier');
+  await until(async () => (await lockWaits(world.service)) === 1);
+  await lock.query("update repositories set name = 'acme/later', fetch_ticket = 3 where organisation_id = $1", [
+    organisation.id,
+  ]);
+  await lock.query('commit');
+  expect((await saving).get(1)?.name).toBe('acme/later');
 });
 
 describe('a delivery', () => {

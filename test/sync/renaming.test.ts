@@ -1,8 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findOrganisation, getOrganisation, releaseLogin } from '../../src/database/organisations.ts';
-import { drawTicket } from '../../src/database/pull-requests.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
+import { drawTicket } from '../../src/database/tickets.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';

@@ -6,7 +6,7 @@ import type { Deps } from '../../deps.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Github, maxRepositories } from '../../github/client.ts';
 import type { CredentialFacts, GithubInspection } from '../../github/inspection.ts';
-import { callGithub, credentialOf } from '../../sync/github-limits.ts';
+import { credentialOf, keepToLimits } from '../../sync/exchange.ts';
 import { counted } from '../numbers.ts';
 import {
   check,
@@ -145,7 +145,7 @@ export const ask = <Reply>(
 ): Promise<Reply> =>
   database === undefined || organisation === undefined
     ? call()
-    : callGithub({ config, database, github }, organisation, call);
+    : keepToLimits({ config, database, github }, organisation, call);
 
 /** Of which organisations GitHub may be asked now. */
 export async function lookAtPatience(

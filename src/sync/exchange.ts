@@ -1,0 +1,120 @@
+import { blockGithub, findPoints, saveReply, secondsBlocked } from '../database/github-limits.ts';
+import { type Organisation, saveGithubIdentity } from '../database/organisations.ts';
+import { drawTicket } from '../database/tickets.ts';
+import type { Deps } from '../deps.ts';
+import { GithubError } from '../github/errors.ts';
+import type { GithubIdentity } from '../github/organisation.ts';
+import type { RateLimit } from '../github/transport.ts';
+
+/** What GitHub counts requests by, as in `github_limits`. */
+export const credentialOf = ({ github }: Deps['config'], { id }: Pick<Organisation, 'id'>): string =>
+  github.app === undefined ? 'token' : `app:${id}`;
+
+/** `background` leaves a reserve of the hour's points for `now`: for webhooks and PUT syncs, which somebody waits for. */
+export type Urgency = 'now' | 'background';
+
+/** @param limit points of an hour */
+export const reserveOf = (limit: number): number => limit / 10;
+
+/** What GitHub is asked about: an organisation, which need not be stored yet. */
+type Subject = Pick<Organisation, 'id' | 'login'>;
+
+export interface Exchange<Reply, Known extends Subject = Organisation> {
+  reply: Reply;
+  /** Drawn before GitHub was asked: of two answers, the one with the later ticket is newer. */
+  ticket: number;
+  /** With the login and ids that the reply gave it. */
+  organisation: Known;
+}
+
+/**
+ * One exchange with GitHub: draws a ticket, keeps to GitHub's limits, asks, and takes over the organisation's new login.
+ *
+ * @param options `identityIn`: what a reply says of the organisation itself
+ * @throws GithubError `github_rate_limited` with the seconds to wait; GitHub is not asked as long as they last
+ */
+export async function askGithub<Reply, Known extends Subject>(
+  deps: Pick<Deps, 'config' | 'database' | 'github' | 'log'>,
+  organisation: Known,
+  ask: () => Promise<Reply>,
+  { urgency, identityIn }: { urgency?: Urgency; identityIn?: (reply: Reply) => GithubIdentity | undefined } = {},
+): Promise<Exchange<Reply, Known>> {
+  const ticket = await drawTicket(deps.database.executor);
+  const reply = await keepToLimits(deps, organisation, ask, urgency);
+  const identity = identityIn?.(reply);
+  const present = identity === undefined ? organisation : await followIdentity(deps, organisation, ticket, identity);
+  return { reply, ticket, organisation: present };
+}
+
+/**
+ * Saves the ids and the login that GitHub gave the organisation.
+ *
+ * @param ticket drawn before GitHub was asked
+ */
+export async function followIdentity<Known extends Subject>(
+  { database, log }: Pick<Deps, 'database' | 'log'>,
+  organisation: Known,
+  ticket: number,
+  { githubId, nodeId, login }: GithubIdentity,
+): Promise<Known> {
+  const present = { ...organisation, githubId, nodeId, login };
+  const isRenamed = await database.transaction(executor =>
+    saveGithubIdentity(executor, organisation.id, ticket, present),
+  );
+  if (isRenamed) log.info({ organisation: login, before: organisation.login }, 'the organisation has another login');
+  return present;
+}
+
+/**
+ * Asks GitHub, unless it wants to be left alone or the points left are reserved for something more urgent. What GitHub
+ * says about its limits is stored for all replicas.
+ *
+ * @throws GithubError `github_rate_limited` with the seconds to wait; GitHub is not asked as long as they last
+ */
+export async function keepToLimits<Reply>(
+  { config, database, github }: Pick<Deps, 'config' | 'database' | 'github'>,
+  organisation: Subject,
+  ask: () => Promise<Reply>,
+  urgency: Urgency = 'now',
+): Promise<Reply> {
+  const credential = credentialOf(config, organisation);
+  const seconds = await secondsBlocked(database, credential);
+  if (seconds > 0) {
+    throw new GithubError(
+      'github_rate_limited',
+      `GitHub's rate limit is used up: it may be asked again in ${seconds} seconds.`,
+      { retryAfter: seconds },
+    );
+  }
+  if (urgency === 'background') await keepReserve(database, credential);
+  let limit: RateLimit | undefined;
+  // Another reply for the organisation may come in between: it is about the same points.
+  const stopListening = github.onRequest(request => {
+    if (request.organisation === organisation.login) limit = request.rateLimit ?? limit;
+  });
+  try {
+    const reply = await ask();
+    await saveReply(database.executor, credential, limit);
+    return reply;
+  } catch (error) {
+    if (error instanceof GithubError && error.code === 'github_rate_limited') {
+      await blockGithub(database.executor, credential, error.retryAfterGuessed ? undefined : error.retryAfter);
+    }
+    throw error;
+  } finally {
+    stopListening();
+  }
+}
+
+/** @throws GithubError `github_rate_limited` if no more points are left than the reserve */
+async function keepReserve(database: Deps['database'], credential: string): Promise<void> {
+  const points = await findPoints(database, credential);
+  if (points === undefined || points.remaining > reserveOf(points.limit)) return;
+  const [remaining, limit] = [points.remaining, points.limit].map(value => value.toLocaleString('en'));
+  const until = new Date(points.resetAt * 1000).toISOString().slice(11, 16);
+  throw new GithubError(
+    'github_rate_limited',
+    `${remaining} of GitHub's ${limit} points are left: they are kept for webhooks and PUT syncs until ${until} UTC.`,
+    { retryAfter: points.secondsToReset },
+  );
+}
