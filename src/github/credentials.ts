@@ -20,8 +20,15 @@ export interface OrganisationReference {
 
 const silent = () => {};
 
-/** Octokit warns on the console else: of clocks that differ, of deprecated paths. */
-export const silentLog = { debug: silent, info: silent, warn: silent, error: silent };
+/**
+ * For every Octokit. Its throttling and its retries are off: our own rules divide, defer or block requests for all
+ * replicas. It would log to the console, about clocks that differ and about deprecated paths.
+ */
+export const octokitOptions = {
+  throttle: { enabled: false },
+  retry: { enabled: false },
+  log: { debug: silent, info: silent, warn: silent, error: silent },
+};
 
 export interface Credentials {
   /** The variables that hold them, for messages. */
@@ -98,14 +105,9 @@ function appCredentials(
 
   async function createAppClient() {
     const privateKey = readPrivateKey(app.privateKey);
-    const [{ Octokit }, { createAppAuth }] = await Promise.all([import('@octokit/core'), import('@octokit/auth-app')]);
-    return new Octokit({
-      authStrategy: createAppAuth,
-      auth: { appId: app.id, privateKey },
-      baseUrl,
-      request: { fetch: boundedFetch },
-      log: silentLog,
-    });
+    const { App, Octokit } = await import('octokit');
+    const options = { ...octokitOptions, baseUrl, request: { fetch: boundedFetch } };
+    return new App({ appId: app.id, privateKey, Octokit: Octokit.defaults(options), log: octokitOptions.log }).octokit;
   }
 
   const keyOf = ({ login, githubId }: OrganisationReference) => githubId ?? login.toLowerCase();

@@ -1,4 +1,4 @@
-import { createCredentials, type GithubConfig, type OrganisationReference, silentLog } from './credentials.ts';
+import { createCredentials, type GithubConfig, type OrganisationReference, octokitOptions } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
@@ -69,7 +69,7 @@ const largestReply = 4 * 1024 * 1024;
 type Parameters = Record<string, string | number>;
 
 /** On the first request only: it takes a while. */
-const octokitModule = () => import('@octokit/core');
+const octokitModule = () => import('octokit');
 
 export function createInspection(config: GithubConfig): GithubInspection {
   const baseUrl = (config.apiUrl ?? 'https://api.github.com').replace(/\/+$/, '');
@@ -81,7 +81,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
   /** Octokit's own errors go through, for their status. */
   async function get(route: string, parameters: Parameters, authorization: string | undefined) {
     const { Octokit } = await octokitModule();
-    const octokit = new Octokit({ baseUrl, request: { fetch: guardedFetch }, log: silentLog });
+    const octokit = new Octokit({ ...octokitOptions, baseUrl, request: { fetch: guardedFetch } });
     const headers = authorization === undefined ? {} : { authorization };
     return withDeadline(timeout, undefined, signal =>
       octokit.request(`GET ${route}`, { ...parameters, headers, request: { signal } }),

@@ -4,7 +4,7 @@ import {
   createCredentials,
   type GithubConfig,
   type OrganisationReference,
-  silentLog,
+  octokitOptions,
 } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import {
@@ -92,9 +92,10 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
 
   // Imported on the first use: Octokit takes a tenth of the time to a process's readiness.
   async function createClient() {
-    const { Octokit } = await import('@octokit/core');
+    const { Octokit } = await import('octokit');
     // Without Octokit's own reader, which keeps big integers (we ask for them as text) at nine times the cost.
-    return new Octokit({ baseUrl, request: { fetch: guardedFetch, parseSuccessResponseBody: false, log: silentLog } });
+    const request = { fetch: guardedFetch, parseSuccessResponseBody: false, log: octokitOptions.log };
+    return new Octokit({ ...octokitOptions, baseUrl, request });
   }
 
   async function send(

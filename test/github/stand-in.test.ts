@@ -2,8 +2,7 @@ import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';
-import { createAppAuth } from '@octokit/auth-app';
-import { Octokit } from '@octokit/core';
+import { App, Octokit } from 'octokit';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type FaultOptions, htmlError, naming, ofRepository, pagesWith } from '../support/github/faults.ts';
 import type { LoadedRecord } from '../support/github/load.ts';
@@ -357,8 +356,8 @@ describe('who asks', () => {
     acme.member('bob');
     github.installApp(acme);
     github.grants.viewerIsMember = false;
-    const auth = { appId: '1', privateKey, installationId: acme.installationId };
-    const installation = new Octokit({ baseUrl: github.apiUrl, authStrategy: createAppAuth, auth });
+    const app = new App({ appId: '1', privateKey, Octokit: Octokit.defaults({ baseUrl: github.apiUrl }) });
+    const installation = await app.getInstallationOctokit(acme.installationId ?? 0);
     expect(await installation.graphql(query)).toEqual({
       organization: { viewerIsAMember: false, membersWithRole: everybody },
     });
