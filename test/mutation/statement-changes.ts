@@ -33,7 +33,7 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Order', 'database/repositories.ts', sync('order', 'races', 'renaming'), [
     ['setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`', 'setWhere: sql`true`'],
-    ['one.fetchTicket <= ticket && ', ''],
+    ['stored.fetchTicket <= ticket && (', '('],
     ['and repositories.fetch_ticket < ${ticket}`', 'and false`'],
   ]),
 
@@ -184,9 +184,14 @@ export const changes: readonly Change[] = [
   ...of('Text', 'database/rules.ts', sync('rescore'), [
     ["typeof value === 'string' ? storable(value) : value", 'value'],
   ]),
-  ...of('Text', 'database/sync-requests.ts', sync('requests', 'import'), [
-    ['last_error = ${reason === null ? null : storable(reason)}', 'last_error = ${reason}'],
-    ['sql`labels @> array[${storable(of.label)}]`', 'sql`labels @> array[${of.label}]`'],
-    ['sql`milestone = ${storable(of.milestone)}`', 'sql`milestone = ${of.milestone}`'],
-  ]),
+  ...of(
+    'Text',
+    'database/sync-requests.ts',
+    [...sync('requests'), 'test/webhooks/deliveries.test.ts'],
+    [
+      ['last_error = ${reason === null ? null : storable(reason)}', 'last_error = ${reason}'],
+      ['sql`labels @> array[${storable(of.label)}]`', 'sql`labels @> array[${of.label}]`'],
+      ['sql`milestone = ${storable(of.milestone)}`', 'sql`milestone = ${of.milestone}`'],
+    ],
+  ),
 ];

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test,
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
+import { claimReconciliation } from '../../src/database/reconciliation.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -326,6 +327,23 @@ describe('a comparison with GitHub', () => {
     expect(await leasedUntil()).toBeLessThan(first + 2_000 * leaseSeconds);
     reply.release();
     expect(await underway).toBe(1);
+  });
+
+  test('holds its lease for less than the ten seconds in which its work must resume', async () => {
+    const home = await newHome(world);
+    await makeDue(world.service, home);
+    await claimReconciliation(world.service.database.executor);
+    expect(await dueInSeconds(home)).toBeLessThan(10);
+  });
+
+  test('that another replica is about to make is passed over', async () => {
+    const home = await newHome(world);
+    await makeDue(world.service, home);
+    const { database } = world.service;
+    await database.transaction(async executor => {
+      expect((await claimReconciliation(executor))?.organisationId).toBe(home.organisation.id);
+      expect(await claimReconciliation(database.executor)).toBeUndefined();
+    });
   });
 
   test('is made by one replica at a time', async () => {

@@ -5,6 +5,8 @@ import { organisations, syncRequests, webhookDeliveries } from '../../src/databa
 import {
   claimSyncTurn,
   countSyncRequests,
+  deferSyncRequests,
+  findDueSyncRequests,
   listFailingRequests,
   renewSyncTurn,
   retrySyncRequests,
@@ -691,6 +693,17 @@ describe('a turn', () => {
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
     expect(await storedPullRequests(world.service, home)).toHaveLength(3);
+  });
+
+  test('keeps the reason of a failure with text that PostgreSQL cannot hold replaced', async () => {
+    const home = await newHome(world);
+    await request(home, ...open(home, 1));
+    const { executor } = world.service.database;
+    const [due] = await findDueSyncRequests(executor, home.organisation.id, 1);
+    if (due === undefined) throw new Error('none is due');
+    const deferral = { request: due, seconds: 5, attempts: 1, isIsolated: false };
+    await deferSyncRequests(executor, home.organisation.id, [deferral], 'nul \0, lone \ud800');
+    expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
   });
 
   test('is held for less than the ten seconds in which its work must resume', async () => {

@@ -230,17 +230,20 @@ describe('a comment', () => {
 });
 
 describe('a label or a milestone', () => {
+  // With text that PostgreSQL cannot hold, which is stored replaced.
+  const bug = 'bug \0';
+  const first = '1.0 \ud800';
   test.each([
-    ['a renamed label', (web: Repository) => web.renameLabel('bug', 'defect'), { labels: ['defect', 'urgent'] }],
-    ['a deleted label', (web: Repository) => web.deleteLabel('bug'), { labels: ['urgent'] }],
-    ['a renamed milestone', (web: Repository) => web.renameMilestone('1.0', '2.0'), { milestone: '2.0' }],
-    ['a deleted milestone', (web: Repository) => web.deleteMilestone('1.0'), { milestone: null }],
+    ['a renamed label', (web: Repository) => web.renameLabel(bug, 'defect'), { labels: ['defect', 'urgent'] }],
+    ['a deleted label', (web: Repository) => web.deleteLabel(bug), { labels: ['urgent'] }],
+    ['a renamed milestone', (web: Repository) => web.renameMilestone(first, '2.0'), { milestone: '2.0' }],
+    ['a deleted milestone', (web: Repository) => web.deleteMilestone(first), { milestone: null }],
   ])('%s has every pull request that carries it fetched again, and no other', async (name, change, expected) => {
     const { service, acme, github } = scene;
     const repository = acme.repository(name.replaceAll(' ', '-'));
-    const carrier = repository.addPullRequest({ labels: ['bug', 'urgent'], milestone: '1.0' });
-    repository.addPullRequest({ labels: ['Bug fix'], milestone: '1.0.1' });
-    acme.repository('elsewhere').addPullRequest({ labels: ['bug'], milestone: '1.0' });
+    const carrier = repository.addPullRequest({ labels: [bug, 'urgent'], milestone: first });
+    repository.addPullRequest({ labels: ['bug'], milestone: '1.0' });
+    acme.repository('elsewhere').addPullRequest({ labels: [bug], milestone: first });
     await scene.import();
     const { executor } = service.database;
     expect(await post(service, change(repository))).toMatchObject(taken);
