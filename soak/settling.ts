@@ -97,7 +97,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
           -- Each by its own wait: in the order that they come in, none waits shorter than it has to.
           requests as (update sync_requests set due_at = now(), requested_at = requested_at - (due_at - now()),
               behind_since = behind_since - (due_at - now())
-            where organisation_id = any(${sql.param(ids)}::uuid[]) and due_at > now() and due_at < 'infinity'),
+            where organisation_id = any(${sql.param(ids)}::uuid[]) and due_at > now()),
           turns as (update organisations set sync_leased_until = now()
             where id = any(${sql.param(ids)}::uuid[]) and sync_leased_until > now() and ${leases})
         select pg_notify('pullscore', 'sync'), pg_notify('pullscore', 'rescore')`),

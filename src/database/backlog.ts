@@ -24,8 +24,8 @@ export async function readBacklog(executor: Executor): Promise<Backlog> {
     executor.execute<Record<'waiting' | 'behind' | 'failing' | 'parked' | 'overdue' | 'ranges', number>>(sql`
       select (count(*) filter (where last_error is null and behind_since is null))::int as waiting,
         (count(*) filter (where last_error is null and behind_since is not null))::int as behind,
-        (count(*) filter (where last_error is not null and due_at <> 'infinity'))::int as failing,
-        (count(*) filter (where due_at = 'infinity'))::int as parked,
+        (count(*) filter (where last_error is not null and due_at is not null))::int as failing,
+        (count(*) filter (where due_at is null))::int as parked,
         coalesce(extract(epoch from now() - min(due_at) filter (where due_at <= now())), 0)::float8 as overdue,
         (select count(*)::int from rescore_ranges) as ranges
       from sync_requests`),

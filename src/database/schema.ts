@@ -403,8 +403,8 @@ export const syncRequests = pgTable(
     /** The floor: a webhook named this `updated_at`, so that an older answer does not settle the request. */
     minSourceUpdatedAt: seconds('min_source_updated_at'),
     requestedAt: now('requested_at'),
-    /** Not before this moment: in the future while a failure, or GitHub's lag, is waited out. */
-    dueAt: now('due_at'),
+    /** When it is fetched: in the future while a failure, or GitHub's lag, is waited out. Null parks it. */
+    dueAt: moment('due_at').default(sql`now()`),
     /** Failures in a row. */
     attempts: integer('attempts').notNull().default(0),
     lastError: text('last_error'),

@@ -3,11 +3,6 @@ import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { leaseSeconds } from './lease.ts';
 
-/*
- * A parked request is due at `infinity`. No `Date` can hold that, and before PostgreSQL 17 no interval: read `due_at`
- * through `nullif`, and compare it before calculating with it.
- */
-
 /** An organisation that the caller alone fetches for. */
 export interface SyncTurn {
   readonly organisationId: string;
@@ -88,7 +83,7 @@ export async function findDueSyncRequests(
     ), riding as (
       select *, 2 as place from sync_requests
       where organisation_id = ${organisationId} and behind_since is not null and not is_isolated
-        and due_at > now() and due_at < 'infinity'
+        and due_at > now()
       order by due_at limit ${limit}
     )
     select github_id, node_id, ticket, attempts, is_isolated, is_background,
@@ -226,7 +221,7 @@ export async function deferSyncRequests(
   const requests = deferrals.map(({ request }) => request);
   await executor.execute(sql`
     update sync_requests set
-      due_at = coalesce(now() + make_interval(secs => deferred.seconds), 'infinity'),
+      due_at = now() + make_interval(secs => deferred.seconds),
       last_error = ${reason === null ? null : storable(reason)}, attempts = deferred.attempts, is_isolated = deferred.isolated
     from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
@@ -349,7 +344,7 @@ export async function retrySyncRequests(
 ): Promise<{ retried: number; parked: number }> {
   const { rows } = await executor.execute<{ retried: number; parked: number }>(sql`
     with failed as (
-      select github_id, due_at = 'infinity' as parked from sync_requests
+      select github_id, due_at is null as parked from sync_requests
       where organisation_id = ${organisationId} and last_error is not null order by github_id for update
     ), retried as (
       -- With a new ticket, whoever is at one of them just now neither ends it nor puts it off.
@@ -395,7 +390,7 @@ export async function countSyncRequests(executor: Executor, organisationId: stri
     select count(*)::int as waiting,
       (count(*) filter (where last_error is null and behind_since is not null))::int as behind,
       (count(*) filter (where last_error is not null))::int as failing,
-      (count(*) filter (where due_at = 'infinity'))::int as parked,
+      (count(*) filter (where due_at is null))::int as parked,
       coalesce(extract(epoch from now() - min(due_at) filter (where due_at <= now()))::int, 0) as overdue
     from sync_requests where organisation_id = ${organisationId}`);
   const { waiting = 0, behind = 0, failing = 0, parked = 0, overdue = 0 } = rows[0] ?? {};
@@ -433,14 +428,14 @@ export async function listFailingRequests(
   }>(sql`
     select requests.github_id, requests.node_id, repositories.name || '#' || stored.number as name, stored.url,
       requests.attempts, requests.last_error as reason, extract(epoch from requests.requested_at)::float8 as requested,
-      extract(epoch from nullif(requests.due_at, 'infinity'))::float8 as due
+      extract(epoch from requests.due_at)::float8 as due
     from sync_requests as requests
     left join pull_requests as stored
       on stored.organisation_id = requests.organisation_id and stored.github_id = requests.github_id
     left join repositories
       on repositories.organisation_id = stored.organisation_id and repositories.id = stored.repository_id
     where requests.organisation_id = ${organisationId} and requests.last_error is not null
-    order by (requests.due_at = 'infinity') desc, requests.due_at, requests.github_id limit ${limit}`);
+    order by requests.due_at nulls first, requests.github_id limit ${limit}`);
   return rows.map(row => ({
     githubId: Number(row.github_id),
     nodeId: row.node_id,

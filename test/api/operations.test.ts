@@ -199,7 +199,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
       insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error, behind_since)
       select ${organisation.id}::uuid, id, 'PR_' || id, id, due_at::timestamptz, error, behind::timestamptz from (values
         (1, 'now', null, null), (2, 'yesterday', null, null), (3, 'tomorrow', 'It failed.', 'now'),
-        (4, 'infinity', 'It failed.', null), (5, 'infinity', 'It failed.', null), (6, 'infinity', 'It failed.', null),
+        (4, null, 'It failed.', null), (5, null, 'It failed.', null), (6, null, 'It failed.', null),
         (7, 'tomorrow', null, 'now')) as requests (id, due_at, error, behind)`);
     await executor.execute(sql`
       insert into github_limits (credential, blocked_until) values ('token', to_timestamp(4000000000)),

@@ -664,7 +664,7 @@ describe('of the upkeep it tells', () => {
     });
   }
   const failing = `($acme, 2, 'PR_2', 1, now() + interval '1 hour', 3, 'Something went wrong.')`;
-  const parked = `($acme, 3, 'PR_3', 1, 'infinity', 8, 'Nothing helps.')`;
+  const parked = `($acme, 3, 'PR_3', 1, null, 8, 'Nothing helps.')`;
 
   test('which pull requests fail or are parked, and how to take them up again', async () => {
     await hook();

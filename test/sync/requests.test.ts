@@ -72,7 +72,7 @@ async function waiting({ organisation }: Home) {
       attempts: syncRequests.attempts,
       isIsolated: syncRequests.isIsolated,
       lastError: syncRequests.lastError,
-      seconds: sql<number | null>`extract(epoch from nullif(due_at, 'infinity') - now())::float8`,
+      seconds: sql<number | null>`extract(epoch from due_at - now())::float8`,
     })
     .from(syncRequests)
     .where(eq(syncRequests.organisationId, organisation.id));
