@@ -13,6 +13,7 @@ import { saveMembers } from '../../src/database/members.ts';
 import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
 import { saveGithubIdentity } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
+import { countSyncRequests } from '../../src/database/sync-requests.ts';
 import { administer } from '../support/database-server.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
 
@@ -148,6 +149,20 @@ test('organisations from before node ids were known keep their login, and learn 
     { id: 5, node: 'O_5', login: 'beta', ticket: 1 },
     { id: null, node: null, login: 'renamed_01900000-0000-7000-8000-000000000002', ticket: 1 },
   ]);
+});
+
+test('requests that were parked at the end of time are parked without a due date', async () => {
+  const url = await createEarlierDatabase(5);
+  const organisationId = '01900000-0000-7000-8000-000000000001';
+  await administer(
+    url,
+    `insert into organisations (id, login, name, photo_url) values ('${organisationId}', 'acme', 'Acme', '');
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error) values
+      ('${organisationId}', 1, 'PR_1', 1, now(), null), ('${organisationId}', 2, 'PR_2', 1, 'infinity', 'It failed.')`,
+  );
+  await migrateDatabase(url);
+  const { executor } = connect(url);
+  expect(await countSyncRequests(executor, organisationId)).toMatchObject({ waiting: 2, parked: 1 });
 });
 
 test('a server that accepts and says nothing is given up soon', async () => {
