@@ -8,7 +8,7 @@ const integer = (minimum: number, maximum: number, fallback: number) =>
 
 const address = { pattern: '^https?://[^/?#\\s]+[^?#\\s]*$', title: 'an http:// or https:// address' };
 
-/** The environment variables and their defaults: DESIGN's configuration contract. */
+/** The environment variables and their defaults; docs/commands.md explains them. */
 const Environment = Type.Object({
   DATABASE_URL: Type.Optional(Type.String({ pattern: '^postgres(ql)?://', title: 'a postgres:// address' })),
   PULLSCORE_HOME: Type.String({ default: '.pullscore' }),

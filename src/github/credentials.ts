@@ -4,8 +4,8 @@ import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import { id, list, optionalId } from './reading.ts';
 
 export interface GithubConfig {
-  /** REST base, such as `https://github.example.com/api/v3`; undefined for github.com. GraphQL's is derived from it. */
-  apiUrl: string | undefined;
+  /** REST base without a slash at its end, such as `https://github.example.com/api/v3`. GraphQL's is derived from it. */
+  apiUrl: string;
   token: string | undefined;
   /** Where both are there the App is used: a token is often in the environment by chance. */
   app: { id: string; privateKey: string } | undefined;

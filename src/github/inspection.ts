@@ -72,7 +72,7 @@ type Parameters = Record<string, string | number>;
 const octokitModule = () => import('octokit');
 
 export function createInspection(config: GithubConfig): GithubInspection {
-  const baseUrl = (config.apiUrl ?? 'https://api.github.com').replace(/\/+$/, '');
+  const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(largestReply);
   const credentials = createCredentials(config, baseUrl, (input, init) =>
     guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeout) }),

@@ -81,7 +81,7 @@ function graphqlUrl(apiUrl: string): string {
 
 export function createTransport(config: GithubConfig, options: GithubOptions): Transport {
   const timeout = options.timeout ?? defaultTimeout;
-  const baseUrl = (config.apiUrl ?? 'https://api.github.com').replace(/\/+$/, '');
+  const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(options.maximumReply ?? defaultMaximumReply);
   // A token is shared by all who wait for it, so it has a time limit of its own and ignores theirs.
   const fetchForApp: typeof fetch = (input, init) =>

@@ -232,7 +232,7 @@ describe('a comment', () => {
 describe('a label or a milestone', () => {
   // With text that PostgreSQL cannot hold, which is stored replaced.
   const bug = 'bug \0';
-  const first = '1.0 \ud800';
+  const first = '1.0 \0';
   test.each([
     ['a renamed label', (web: Repository) => web.renameLabel(bug, 'defect'), { labels: ['defect', 'urgent'] }],
     ['a deleted label', (web: Repository) => web.deleteLabel(bug), { labels: ['urgent'] }],
