@@ -16,7 +16,7 @@ function ticks(largest: number): number[] {
   return Array.from({ length: Math.ceil(largest / step) + 1 }, (_, index) => index * step);
 }
 
-const chart = { width: 960, height: 330, left: 64, right: 12, top: 34, bottom: 46 } as const;
+const chart = { width: 960, height: 330, left: 84, right: 12, top: 34, bottom: 46 } as const;
 
 /** Where a score lies among buckets that all have one width but the open ones. */
 function positionOf(score: number, buckets: readonly Bucket[], each: number): number {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { distributionChart } from '../../../src/commands/plan/charts.ts';
 import { type PlanDocument, planDocument } from '../../../src/commands/plan/document.ts';
 import { planReport } from '../../../src/commands/plan/report.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
@@ -211,4 +212,12 @@ describe('the text', () => {
       ),
     ).toEqual(['  NAME       N', '  漢字漢字   5', '  a         10']);
   });
+});
+
+test('a count of ten millions fits beside the chart', () => {
+  const summary = { sum: 0, mean: 0, median: 0, minimum: 0, maximum: 0 };
+  const { markup } = distributionChart([{ from: 0, to: 1, before: 0, after: 10_000_000 }], null, summary);
+  const labels = [...markup.matchAll(/x="([\d.]+)"[^>]* text-anchor="end">([^<]*)</g)];
+  expect(labels.map(([, , label]) => label)).toContain('10,000,000');
+  for (const [, right, label = ''] of labels) expect(Number(right)).toBeGreaterThan(label.length * 7.2);
 });
