@@ -59,6 +59,8 @@ test('a long search finds what a short one does', () => {
   expect(containsText(half, half)).toBe(true);
   expect(containsText(half, `${half}a`)).toBe(false);
   expect(containsText(`${half}b`, `${half}a`)).toBe(false);
+  // All but its first character is there.
+  expect(containsText(`x${half}`, `b${half}`)).toBe(false);
 });
 
 test('a character is a code point, half of one too', () => {
@@ -82,7 +84,7 @@ test('a day is written in one way, and begins at midnight', () => {
   ]) {
     expect(startOfDay(text)).toBeUndefined();
   }
-  for (const text of ['2026-01-01T00:00:00Z', '+002026-01-01', '', 'today']) expect(startOfDay(text)).toBeUndefined();
+  for (const text of ['2026-01-01T00:00:00Z', '+002026-01-01', '+012026-01-01', '', 'today']) expect(startOfDay(text)).toBeUndefined();
 });
 
 test('what can not be stored is replaced', () => {
