@@ -62,6 +62,12 @@ async function answerTo(bytes: string, { app } = failing()): Promise<string> {
 }
 
 describe('a failure that a caller is told', () => {
+  test('is ours if a plugin says so, and never quotes it', async () => {
+    const failure = Object.assign(new Error('What went on inside.'), { statusCode: 503 });
+    const { status, body } = await replyTo(failure);
+    expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
+  });
+
   test.each(Object.entries(errorStatuses) as [ErrorCode, number][])('%s has the status %d', async (code, status) => {
     const { status: replied, body, headers } = await replyTo(new ServiceError(code, 'What to do.'));
     expect([replied, body]).toEqual([status, { message: 'What to do.' }]);
