@@ -87,11 +87,16 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
   });
+  let readyAt = Number.POSITIVE_INFINITY;
+  app.addHook('onReady', async () => {
+    readyAt = performance.now();
+  });
   await app.register(underPressure, {
     maxEventLoopDelay: maxEventLoopDelayMs,
     pressureHandler: (_request, _reply, _type, delay) => {
-      // So the plugin calls a second in which it measured nothing, as one long computation brings about.
-      if (delay === Number.POSITIVE_INFINITY) return;
+      // The plugin measures for a second at a time. The start itself is a delay, and a second without a measurement, as
+      // after one long computation, is infinite.
+      if (delay === Number.POSITIVE_INFINITY || performance.now() - readyAt < 2_000) return;
       throw new ServiceError('overloaded', 'The service is overloaded. Try again shortly.', { retryAfter: 2 });
     },
   });

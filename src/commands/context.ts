@@ -6,7 +6,7 @@ import { createDeps, type Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { grid, plain } from './terminal.ts';
 
-/** What commands are given by `main`, which alone knows the process. */
+/** What `main`, which alone knows the process, gives to commands. */
 export interface Context {
   readonly config: Config;
   readonly log: Logger;
@@ -22,17 +22,17 @@ export interface Context {
 export interface Answer {
   json: unknown;
   text: string;
-  /** What went wrong nevertheless: the last line on standard error, and the command fails. */
+  /** What went wrong all the same: printed last, on standard error; the command fails. */
   failure?: string | undefined;
 }
 
 /** A failure that the operator can do something about; the message says what. */
 export class CommandError extends Error {}
 
-/** An argument or option that can't be meant so: wrong usage, told before anything is opened. */
+/** An argument or option that is not valid. Reported before anything is opened. */
 export class UsageError extends CommandError {}
 
-/** Prints what `run` answers, as `--json` has it. */
+/** Prints what `run` answers, as JSON if `--json` asks for it. */
 export function answering<Options extends object>(
   context: Context,
   run: (options: Options, ...operands: string[]) => Promise<Answer>,
@@ -76,7 +76,7 @@ export function requireGithub(deps: Deps): void {
   );
 }
 
-/** Rows under headings, in columns as wide as they need, whatever their texts hold; a hint where there are none. */
+/** Rows under headings, in columns as wide as they need; a hint if there are no rows. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[], empty: string): string {
   if (rows.length === 0) return empty;
   const columns = headings.map(heading => ({ heading }));

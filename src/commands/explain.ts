@@ -28,7 +28,7 @@ import {
 import { brief, showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 
-/** As many lines of history as one looks at. */
+/** Lines of history that are shown. */
 const shownChanges = 20;
 
 interface Page {
@@ -52,12 +52,12 @@ function readPage(text: string): Page | undefined {
 /** What the operator names a pull request by. */
 interface Named {
   text: string;
-  /** Undefined where it is a page, or an id that none can have. */
+  /** Undefined if it is a page, or not a valid id. */
   id: string | undefined;
   page: Page | undefined;
 }
 
-/** @throws UsageError where it can be neither */
+/** @throws UsageError if it is neither */
 function readName(text: string): Named {
   const id = parseId('pr', text);
   const page = readPage(text);
@@ -69,7 +69,7 @@ function readName(text: string): Named {
   return { text, id, page };
 }
 
-/** @throws CommandError where there is none, or more than one */
+/** @throws CommandError if there is none, or more than one */
 async function requirePullRequest(
   context: Context,
   executor: Executor,
@@ -98,10 +98,10 @@ const idOf = (found: ExplainablePullRequest | undefined) => formatId('pr', found
 
 interface Explained {
   found: ExplainablePullRequest;
-  /** The ruleset that the explanation follows: the one in force, or where the score is out of date, its own. */
+  /** The ruleset that is explained: the one in force, or the score's own if the score is out of date. */
   version: number;
   explanation: Explanation;
-  /** What the rules in force give; null where the stored score is theirs. */
+  /** What the rules in force give; null if the stored score is theirs. */
   scoreInForce: number | null;
   changes: ScoreChange[];
 }
@@ -112,7 +112,7 @@ async function explainPullRequest(context: Context, executor: Executor, name: Na
   const facts = factsOf({ ...pullRequest, repository });
   const explain = async (version: number) => explainScore(await getRuleset(executor, organisation.id, version), facts);
   const inForce = organisation.rulesetVersion;
-  // A ruleset that gives the same as one before leaves the number of that one.
+  // A score that a new ruleset does not change keeps its former version.
   const isOutdated =
     pullRequest.rulesetVersion < inForce && (await isScoreInDoubt(executor, organisation.id, pullRequest.id));
   const version = isOutdated ? pullRequest.rulesetVersion : inForce;
@@ -126,17 +126,17 @@ async function explainPullRequest(context: Context, executor: Executor, name: Na
 }
 
 /** A description may have 64 KiB, and stand in thousands of entries. */
-const longestText = 1_000;
+const maxTextLength = 1_000;
 
-/** JSON has no infinity: it becomes null, as what is absent is, and the note tells. */
+/** JSON has no infinity: it becomes null, like an absent value, with a note. */
 function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): unknown {
   const represented = { source, kind, value, note, chosen, parts: parts.map(representPart) };
   if (typeof value === 'number' && !Number.isFinite(value)) {
     return { ...represented, value: null, note: note || 'infinite' };
   }
-  if (typeof value !== 'string' || value.length <= longestText) return represented;
+  if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
   // Not through the middle of a character.
-  const beginning = value.slice(0, longestText).replace(/[\uD800-\uDBFF]$/, '');
+  const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
   return { ...represented, value: `${beginning}…`, note: 'shortened' };
 }
 
@@ -189,8 +189,8 @@ function showStanding(context: Context, { found, version, explanation, scoreInFo
       ? `Score ${score} ${under}, which is in force.`
       : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${scoreInForce}, and the service will bring it up to date. To watch: ${context.program} rescore --organisation ${organisation.login}`;
   if (explanation.score === score) return standing;
-  // Facts, score and version are stored together, so most likely another release worked it out.
-  return `${standing}\nThis release of the program comes to ${explanation.score}, as follows; the next sync of the pull request brings the stored score level.`;
+  // Facts, score and version are stored together, so most likely another release calculated it.
+  return `${standing}\nThis release calculates ${explanation.score}, as follows; the next sync of the pull request updates the stored score.`;
 }
 
 function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {
@@ -229,7 +229,7 @@ function show(context: Context, explained: Explained): string {
 export function explainCommand(program: Command, context: Context): void {
   program
     .command('explain')
-    .description('why a pull request has its score: each entry of each rule, and what changed the score over time')
+    .description('show how a score was calculated: each entry of each rule, and what changed the score over time')
     .argument('<pull-request>', "its id (pr_…) or its page's address")
     .addHelpText('after', `\nExample:\n  ${context.program} explain https://github.com/acme/web/pull/42`)
     .action(

@@ -1,4 +1,4 @@
-/** An explanation as a person reads it. */
+/** Writes an explanation for people to read. */
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain.ts';
 import type { Value } from '../scoring/functions.ts';
@@ -6,10 +6,10 @@ import { plain, truncate } from './terminal.ts';
 
 const longest = 80;
 const shownItems = 5;
-/** More facts than these get a line each. */
+/** If there are more facts than these, each gets a line. */
 const factsInLine = 3;
 
-/** One line in which nothing steers the terminal: titles and labels are written by anybody. */
+/** One line without control characters: anybody can write a title or a label. */
 export const brief = (text: string, columns = longest): string =>
   truncate(plain(text).replace(/\s+/g, ' ').trim(), columns);
 
@@ -84,6 +84,6 @@ export function showExplanation({ rules, sum, score }: Explanation): string {
   const total =
     sum === score
       ? inMargin(String(score), 'in all')
-      : inMargin(String(score), `in all: the sum ${sum}, held within 32 bits`);
+      : inMargin(String(score), `in all: the sum ${sum}, limited to 32 bits`);
   return [...rules.flatMap(showRule), [inMargin('───────', ''), total]].map(lines => lines.join('\n')).join('\n\n');
 }

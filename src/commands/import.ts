@@ -19,20 +19,20 @@ import { grid } from './terminal.ts';
 
 function parseDay(text: string): number {
   const moment = startOfDay(text);
-  if (moment === undefined) throw new UsageError(`"${text}" is no day: write it as 2026-01-31.`);
+  if (moment === undefined) throw new UsageError(`"${text}" is not a valid day: write it as 2026-01-31.`);
   return moment;
 }
 
-/** Repositories that the table names; the rest share a line. */
-const mostNamed = 40;
+/** Repositories that the table lists; the others share a line. */
+const maxNamed = 40;
 
-/** Columns that a table may take: none of them gives way. */
+/** Columns of the terminal that the table may take. */
 const unlimited = Number.POSITIVE_INFINITY;
 
 export function importCommands(program: Command, context: Context): void {
   program
     .command('import')
-    .description("bring in the organisation's pull requests from GitHub")
+    .description("import the organisation's pull requests from GitHub")
     .requiredOption('--organisation <login>', 'the organisation')
     .option(
       '--repository <owner/name>',
@@ -40,17 +40,17 @@ export function importCommands(program: Command, context: Context): void {
       (name: string, names: string[] = []) => [...names, name],
     )
     .option('--since <day>', 'only pull requests that changed on this day or later, such as 2026-01-31')
-    .option('--dry-run', 'only tell how much it would be: requests, points of the rate limit, time')
+    .option('--dry-run', 'only estimate requests, rate limit points and time')
     .addHelpText(
       'after',
-      `\nInterrupted, it goes on where it stopped when it is run again.\n\nExamples:\n  ${context.program} import --organisation acme --dry-run\n  ${context.program} import --organisation acme --repository acme/website`,
+      `\nIf it is interrupted, run it again to continue where it stopped.\n\nExamples:\n  ${context.program} import --organisation acme --dry-run\n  ${context.program} import --organisation acme --repository acme/website`,
     )
     .action(
       answering<{ organisation: string; repository?: string[]; since?: string; dryRun?: boolean }>(
         context,
         ({ organisation: login, repository: repositories, since: day, dryRun }) => {
           const scope = { repositories, since: day === undefined ? undefined : parseDay(day) };
-          // An interruption ends an import in its own way, from the beginning; an estimate has nothing to bring to an end.
+          // An import ends in its own way if it is interrupted; an estimate just ends.
           const signal = dryRun === true ? undefined : context.interrupted;
           return withDeps(context, async deps => {
             const organisation = await requireOrganisation(context, deps, login);
@@ -69,7 +69,7 @@ export function importCommands(program: Command, context: Context): void {
             } catch (error) {
               progress.stop();
               if (signal?.aborted !== true) throw error;
-              throw new CommandError('Interrupted. What came in is kept; run the same command again to go on.');
+              throw new CommandError('Interrupted. What came in is kept; run the same command again to continue.');
             }
           });
         },
@@ -77,7 +77,7 @@ export function importCommands(program: Command, context: Context): void {
     );
 }
 
-/** Where an import is, or until when it waits, and why. */
+/** What the import reads now, or until when and why it waits. */
 function describePlace({ repository, waitingSeconds, waitingReason }: ImportProgress): string {
   if (waitingSeconds === undefined) return repository;
   const until = showTime(new Date(Date.now() + waitingSeconds * 1000)).slice(-5);
@@ -89,8 +89,8 @@ function describeResult({ failedRepositories, ...result }: ImportResult): Answer
   const text =
     `Looked at ${counted(seen, 'pull request')} of ${counted(read, 'repository', 'repositories')} ` +
     `with ${counted(requests, 'request')}: ` +
-    `${number(saved)} saved, ${number(untracked)} by people who are no members` +
-    `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not give whole, which the service tries again (see the log)`}.`;
+    `${number(saved)} saved, ${number(untracked)} by people who are not members` +
+    `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not return in full; the service tries them again (see the log)`}.`;
   const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
   return {
     json: { ...result, failed_repositories: failedRepositories },
@@ -104,9 +104,9 @@ function describeResult({ failedRepositories, ...result }: ImportResult): Answer
 
 const sign = ({ atMost }: { atMost: boolean }) => (atMost ? '≤ ' : '');
 
-/** In one line, for the beginning of an import. */
+/** In one line, shown when an import starts. */
 function summarise({ total, budget }: ImportEstimate): string {
-  if (total.requests === 0) return 'There is nothing to bring in.';
+  if (total.requests === 0) return 'There is nothing to import.';
   const amount = `${counted(total.pullRequests, 'pull request')} in ${counted(total.requests, 'request')}`;
   const points = budget && `; ${number(total.points)} of the ${number(budget.remaining)} points that GitHub has left`;
   return `${total.atMost ? 'At most' : 'About'} ${amount}, ${showDuration(total.seconds)}${points ?? ''}.`;
@@ -134,20 +134,20 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
   const notes: string[] = [];
   if (finished > 0) {
     notes.push(
-      `An import was interrupted, and goes on; it has finished ${counted(finished, 'repository', 'repositories')}.`,
+      `An import was interrupted and will continue; it has finished ${counted(finished, 'repository', 'repositories')}.`,
     );
   }
   if (day !== undefined && total.atMost) {
-    notes.push(`≤ is an upper bound: GitHub does not tell how many of them changed since ${day}.`);
+    notes.push(`≤ is an upper bound: GitHub does not say how many of them changed since ${day}.`);
   } else if (total.atMost) {
-    notes.push('≤ is an upper bound: a part of these is here already, by an import that was interrupted.');
+    notes.push('≤ is an upper bound: the interrupted import has already brought in some of these.');
   }
   notes.push(describeBudget(estimate));
   notes.push(
-    `Time is reckoned with 3 seconds a request. Nothing was imported; this took ${counted(asked, 'request')}.`,
+    `The time assumes 3 seconds for a request. Nothing was imported; the estimate took ${counted(asked, 'request')}.`,
   );
   if (repositories.length === 0)
-    return { json, text: ['There is nothing to bring in.', ...notes.slice(0, -2)].join('\n') };
+    return { json, text: ['There is nothing to import.', ...notes.slice(0, -2)].join('\n') };
 
   const bySize = repositories.toSorted((a, b) => b.pullRequests - a.pullRequests);
   const row = (name: string, part: Effort) => [
@@ -157,9 +157,9 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
     number(part.points),
     showDuration(part.seconds),
   ];
-  const rest = bySize.slice(mostNamed);
+  const rest = bySize.slice(maxNamed);
   const rows = [
-    ...bySize.slice(0, mostNamed).map(each => row(each.repository, each)),
+    ...bySize.slice(0, maxNamed).map(each => row(each.repository, each)),
     ...(rest.length === 0 ? [] : [row(`… and ${counted(rest.length, 'other')}`, totalOf(rest))]),
     row('in all', total),
   ];
@@ -177,5 +177,5 @@ function describeBudget({ total, budget }: ImportEstimate): string {
   const reset = showTime(new Date(resetAt * 1000)).slice(-5);
   const left = `GitHub has ${number(remaining)} of the hour's ${number(limit)} points left, until ${reset} UTC`;
   if (total.points <= usablePoints(budget)) return `${left}: enough.`;
-  return `${left}, and a tenth of the hour's is kept for webhooks and PUT syncs: fewer than it takes, so that it waits for the next ones; the time in all has these waits.`;
+  return `${left}, and a tenth of the hour's is kept for webhooks and PUT syncs: not enough, so the import will wait for the next hour's; the total time includes these waits.`;
 }

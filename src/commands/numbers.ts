@@ -1,4 +1,4 @@
-/** How commands write figures, the same on the terminal and on a page. */
+/** How commands write numbers, on the terminal and on a page. */
 import type { Bucket } from '../scoring/distribution.ts';
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
@@ -9,7 +9,7 @@ const withMinus = (text: string) => text.replace('-', '−');
 /** `1,204` */
 export const number = (value: number): string => withMinus(whole.format(value));
 
-/** With up to two decimals; a dash for what there is none of. */
+/** With up to two decimals; a dash for null. */
 export const decimal = (value: number | null): string => (value === null ? '–' : withMinus(fine.format(value)));
 
 /** `+12`, `−5`, `±0` */
@@ -19,7 +19,7 @@ export function signed(value: number, write: (value: number) => string = number)
   return `${value < 0 ? '−' : '+'}${text}`;
 }
 
-/** A share as a person would say it: 0 and 100 percent only where it is none and all. */
+/** A share as a person would say it: 0 and 100 percent only if it is none or all. */
 export function percent(part: number, total: number): string {
   if (total === 0) return '–';
   const share = (part / total) * 100;

@@ -17,13 +17,13 @@ import { tokenCommands } from './token.ts';
 import { userCommands } from './user.ts';
 import { webhookCommands } from './webhooks.ts';
 
-/** The exit code of whatever goes wrong but wrong usage. */
+/** The exit code of a failure. */
 export const failure = 1;
 const wrongUsage = 2;
 
 const { version } = createRequire(import.meta.url)('../../package.json') as { version: string };
 
-/** Wrong usage ends before anything is opened; `--help` works also where the configuration is wrong. */
+/** Wrong usage is reported before anything is opened; `--help` works even with a wrong configuration. */
 export function buildProgram(context: Context): Command {
   const program = new Command('pullscore')
     .description("Scores an organisation's pull requests by its own rules and serves the scores over HTTP.")
@@ -32,7 +32,7 @@ export function buildProgram(context: Context): Command {
     .configureOutput({ writeOut: text => context.stdout.write(text), writeErr: text => context.stderr.write(text) })
     // `rules apply` has a --version of its own.
     .enablePositionalOptions()
-    .showHelpAfterError(`(${context.program} --help tells what there is)`);
+    .showHelpAfterError(`(${context.program} --help lists the commands)`);
   serveCommands(program, context);
   migrateCommand(program, context);
   organisationCommands(program, context);
@@ -52,7 +52,7 @@ export function buildProgram(context: Context): Command {
 const leaves = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
 
-/** The message of a failure that is somebody's to mend, in one line; undefined for a defect. */
+/** The message of a failure that the operator can fix, in one line; undefined for a defect. */
 function explain(error: unknown): string | undefined {
   if (error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError) {
     return error.message;
@@ -65,8 +65,7 @@ function explain(error: unknown): string | undefined {
 }
 
 /**
- * Does what the operands say, such as `rules apply FILE`. What there is to say of a failure is on the context's
- * standard error by then.
+ * Runs a command, such as `rules apply FILE`. Writes failures to the context's standard error.
  *
  * @returns the exit code
  */

@@ -3,21 +3,21 @@ import type { Context } from './context.ts';
 
 export interface Progress {
   /**
-   * @param total 0 while it is not known
-   * @param worked what of `done` this run has done, by which its rate is told; not what was found done
+   * @param total 0 while it is unknown
+   * @param worked the part of `done` that this run did, for its rate
    */
   update(done: number, total: number, note: string, worked?: number): void;
   stop(): void;
 }
 
-/** Milliseconds between the lines that stand for a bar where there is no terminal. */
-const lineInterval = 10_000;
+/** Between two lines, if there is no terminal for a bar. */
+const lineIntervalMs = 10_000;
 
-/** Milliseconds whose work the rate is of: long enough for pages of all sizes, short enough to follow GitHub's mood. */
-const rateWindow = 60_000;
+/** The rate is measured over this: long enough for pages of all sizes, short enough to follow GitHub's speed. */
+const rateWindowMs = 60_000;
 
 /**
- * A bar on a terminal; elsewhere a line now and then, so that logs of long work show it lives. On standard error.
+ * Shows progress on standard error: a bar on a terminal, elsewhere a line now and then.
  *
  * @param now milliseconds
  */
@@ -28,7 +28,7 @@ export function startProgress({ stderr }: Context, unit: string, now = () => per
     return {
       update(done, total, note, worked = done) {
         const speed = describeSpeed(rateOf(worked), total - done);
-        if (now() - last < lineInterval) return;
+        if (now() - last < lineIntervalMs) return;
         last = now();
         const parts = [`${done}${total > 0 ? ` of ${total}` : ''} ${unit}`, ...speed].join(', ');
         stderr.write(`${parts}${note === '' ? '' : ` (${note})`}\n`);
@@ -41,7 +41,7 @@ export function startProgress({ stderr }: Context, unit: string, now = () => per
       stream: stderr,
       format: `{bar} {value}/{total} ${unit}  {speed}  {note}`,
       hideCursor: true,
-      // Lines that are cut at the edge of the terminal can be drawn over.
+      // A line that is cut at the terminal's edge can be drawn over.
       linewrap: false,
     },
     Presets.shades_classic,
@@ -56,27 +56,27 @@ export function startProgress({ stderr }: Context, unit: string, now = () => per
   };
 }
 
-/** @returns is told what was done so far, and tells how much of it a second; undefined as long as that says nothing */
+/** @returns a function from the work done so far to the rate per second; undefined while it is too early to say */
 function createRate(now: () => number): (worked: number) => number | undefined {
   const samples: { at: number; worked: number }[] = [];
   return worked => {
     const at = now();
     samples.push({ at, worked });
-    while (samples.length > 2 && at - (samples[1]?.at ?? at) > rateWindow) samples.shift();
+    while (samples.length > 2 && at - (samples[1]?.at ?? at) > rateWindowMs) samples.shift();
     const [first] = samples;
     if (first === undefined || at - first.at < 1_000 || worked <= first.worked) return undefined;
     return ((worked - first.worked) / (at - first.at)) * 1_000;
   };
 }
 
-/** `12/s` and, where there is a rest, `4 min left`. */
+/** `12/s` and, if there is more to do, `4 min left`. */
 function describeSpeed(rate: number | undefined, rest: number): string[] {
   if (rate === undefined) return [];
   const perSecond = `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`;
   return rest > 0 ? [perSecond, `${showDuration(rest / rate)} left`] : [perSecond];
 }
 
-/** `45 s`, `12 min`, `2 h 5 min`: never less than it takes. */
+/** `45 s`, `12 min`, `2 h 5 min`, rounded up. */
 export function showDuration(seconds: number): string {
   const whole = Math.ceil(seconds);
   if (whole < 60) return `${whole} s`;

@@ -13,7 +13,7 @@ export function rescoreCommands(program: Command, context: Context): void {
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText(
       'after',
-      `\nThe service does this by itself; the command takes part in the work and shows how far it is.\n\nExample:\n  ${context.program} rescore --organisation acme`,
+      `\nThe service does this by itself; the command helps and shows progress.\n\nExample:\n  ${context.program} rescore --organisation acme`,
     )
     .action(
       answering<{ organisation: string }>(context, ({ organisation: login }) =>
@@ -28,10 +28,10 @@ export function rescoreCommands(program: Command, context: Context): void {
             progress.update(0, outdated, '');
             while (left > 0) {
               if (interrupted.aborted) {
-                throw new CommandError('Interrupted. The service goes on with it; run the command again to watch.');
+                throw new CommandError('Interrupted. The service continues; run the command again to watch.');
               }
               const scored = await rescoreBatch(deps, organisation.id);
-              // The last ones may be in the hands of the service.
+              // The service may be working on the last ones.
               if (scored === 0) await delay(200, undefined, { signal: interrupted }).catch(() => undefined);
               left = scored === 0 ? (await count()).outdated : left - scored;
               if (left <= 0) left = (await count()).outdated;

@@ -10,16 +10,16 @@ import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 
-/** Two hundred full rules have less. */
-const largestFile = 2_000_000;
+/** Two hundred full rules are smaller. */
+const maxFileBytes = 2_000_000;
 
-/** For files that are not where the program runs: it may be in a container. */
+/** For a program in a container, which does not see the file. */
 const standardInput = '-';
 
 /**
- * Who runs the program; in a container it may be a user whom its system has no name for.
+ * Who runs the program. In a container, the user may have no name.
  *
- * @param read throws where there is no name
+ * @param read throws if there is no name
  */
 export function systemUser(read: () => { username: string } = userInfo): string {
   try {
@@ -38,8 +38,8 @@ async function readRulesFile(path: string): Promise<RulesFile> {
     const source: AsyncIterable<Buffer> = path === standardInput ? process.stdin : createReadStream(path);
     for await (const chunk of source) {
       size += chunk.length;
-      if (size > largestFile) {
-        throw new CommandError(`${nameOf(path)} is larger than ${largestFile / 1e6} MB: that is no rules file.`);
+      if (size > maxFileBytes) {
+        throw new CommandError(`${nameOf(path)} is larger than ${maxFileBytes / 1e6} MB: that is not a rules file.`);
       }
       chunks.push(chunk);
     }
@@ -51,7 +51,7 @@ async function readRulesFile(path: string): Promise<RulesFile> {
   return parseRulesFile(Buffer.concat(chunks).toString('utf8'));
 }
 
-/** One line for each thing that is wrong with the file. */
+/** One line for each problem. */
 function findProblems(path: string, file: RulesFile): string[] {
   const problems = file.problems.map(({ line, message }) => `${nameOf(path)}:${line}: ${message}`);
   if (problems.length > 0) return problems;
@@ -64,8 +64,8 @@ function findProblems(path: string, file: RulesFile): string[] {
 }
 
 /**
- * @returns the rules, and what the file is called
- * @throws CommandError with the first thing that is wrong with the file, and how to see the others
+ * @returns the rules, and the file's name for messages
+ * @throws CommandError with the first problem, and how to see the others
  */
 async function loadRules({ program }: Context, path: string): Promise<{ name: string; rules: RuleDefinition[] }> {
   const file = await readRulesFile(path);
@@ -90,7 +90,7 @@ export function ruleCommands(program: Command, context: Context): void {
         const problems = findProblems(path, file);
         if (problems.length > 1) {
           for (const problem of problems) context.stderr.write(`${problem}\n`);
-          throw new CommandError(`${nameOf(path)} has ${problems.length} problems: mend them and check it again.`);
+          throw new CommandError(`${nameOf(path)} has ${problems.length} problems: fix them and check it again.`);
         }
         if (problems[0] !== undefined) throw new CommandError(problems[0]);
         const { rules, tests } = file;

@@ -42,7 +42,7 @@ export function tokenCommands(program: Command, context: Context): void {
     .command('create')
     .description('create an access token, which is shown only this once')
     .requiredOption('--user <email>', 'who holds it')
-    .option('--organisation <login>', 'needed where the user is in several')
+    .option('--organisation <login>', 'needed if the user is in several')
     .option('--name <name>', 'what it is for', '')
     .option('--scopes <scopes>', `what it allows: ${knownScopes.join(',')}`, 'read')
     .option('--expires <when>', 'after 12h, 90d, 4w, 1y, or on a day; by default never')

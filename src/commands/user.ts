@@ -54,7 +54,7 @@ export function userCommands(program: Command, context: Context): void {
     .description('add a user to an organisation')
     .requiredOption('--organisation <login>', 'the organisation')
     .requiredOption('--name <name>', 'how the user is shown')
-    .requiredOption('--email <email>', 'by which commands name the user')
+    .requiredOption('--email <email>', 'identifies the user in commands')
     .option('--photo-url <url>', "the photo's address", '')
     .addHelpText(
       'after',
@@ -106,9 +106,9 @@ export function userCommands(program: Command, context: Context): void {
 
   group
     .command('remove')
-    .description('remove a user, whose tokens end with that')
+    .description('remove a user and revoke their tokens')
     .argument('<email>')
-    .option('--organisation <login>', 'needed where the user is in several')
+    .option('--organisation <login>', 'needed if the user is in several')
     .addHelpText('after', `\nExample:\n  ${context.program} user remove ada@acme.example`)
     .action(
       answering<{ organisation?: string }>(context, ({ organisation }, email = '') =>

@@ -12,11 +12,11 @@ import { answering, type Context, requireOrganisation, seconds, showTime, table,
 import { brief } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 
-/** Failing pull requests that `status` shows, and that its JSON has. */
-const mostFailing = { text: 20, json: 100 };
+/** Failing pull requests that `status` shows, as text and as JSON. */
+const maxFailing = { text: 20, json: 100 };
 
 export function webhookCommands(program: Command, context: Context): void {
-  const group = program.command('webhooks').description('whether deliveries from GitHub are taken');
+  const group = program.command('webhooks').description('whether deliveries from GitHub are accepted');
 
   const setting = (name: 'enable' | 'disable', description: string, enabled: boolean) =>
     group
@@ -38,7 +38,7 @@ export function webhookCommands(program: Command, context: Context): void {
           }),
         ),
       );
-  setting('enable', 'take deliveries (the default)', true);
+  setting('enable', 'accept deliveries (the default)', true);
   setting('disable', 'answer deliveries, but ignore them', false);
 
   group
@@ -55,7 +55,7 @@ export function webhookCommands(program: Command, context: Context): void {
             listDeliveries(executor, organisation.id, 20),
             countGoneDeliveries(executor, organisation.id),
             countSyncRequests(executor, organisation.id),
-            listFailingRequests(executor, organisation.id, mostFailing.json),
+            listFailingRequests(executor, organisation.id, maxFailing.json),
           ]);
           const secret = deps.config.webhookSecrets.length > 0;
           return {
@@ -106,7 +106,7 @@ export function webhookCommands(program: Command, context: Context): void {
                 'No delivery has arrived yet. On GitHub, add a webhook to PUBLIC_URL/webhooks/github with content type application/json.',
               ),
               ...(deliveries.some(({ state }) => state === 'gone')
-                ? ['gone: GitHub did not show the pull request, though it was asked for a quarter of an hour.']
+                ? ['gone: GitHub did not show the pull request for a quarter of an hour.']
                 : []),
             ].join('\n'),
           };
@@ -116,11 +116,11 @@ export function webhookCommands(program: Command, context: Context): void {
 
   group
     .command('retry')
-    .description('take up again at once all pull requests whose sync has failed, parked ones too')
+    .description('retry all pull requests whose sync failed, parked ones too')
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText(
       'after',
-      `\nA pull request that keeps failing is parked: it is tried again within a minute after its next change, or by this command.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,
+      `\nA pull request that keeps failing is parked: it is tried again within a minute of its next change, or by this command.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,
     )
     .action(
       answering<{ organisation: string }>(context, ({ organisation: login }) =>
@@ -131,8 +131,8 @@ export function webhookCommands(program: Command, context: Context): void {
             json: { organisation: organisation.login, retried, parked },
             text:
               retried === 0
-                ? `No pull request of ${organisation.login} waits after a failure.`
-                : `Taken up again: ${counted(retried, 'pull request')}, ${parked} of them parked. What becomes of them: ${context.program} webhooks status --organisation ${organisation.login}`,
+                ? `No pull request of ${organisation.login} has failed.`
+                : `Retrying ${counted(retried, 'pull request')}, ${parked} of them parked. To see how they do: ${context.program} webhooks status --organisation ${organisation.login}`,
           };
         }),
       ),
@@ -145,12 +145,12 @@ function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts
   ];
   if (parked > 0) {
     lines.push(
-      `Of these, ${counted(parked, 'is parked: it is', 'are parked: they are')} tried again within a minute after the next change, or by a retry.`,
+      `Of these, ${counted(parked, 'is parked: it is', 'are parked: they are')} tried again within a minute of the next change, or by a retry.`,
     );
   }
   if (behind > 0) {
     lines.push(
-      `Of these, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced: not a failure, and usually over within seconds.`,
+      `Of these, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is not a failure, and usually takes seconds.`,
     );
   }
   return lines;
@@ -158,7 +158,7 @@ function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts
 
 function describeGone({ program }: Context, login: string, gone: number): string[] {
   if (gone === 0) return [];
-  const found = `Of ${counted(gone, 'delivery', 'deliveries')} within the last ${goneDays} days GitHub never showed the pull request.`;
+  const found = `GitHub never showed the pull request of ${counted(gone, 'delivery', 'deliveries')} within the last ${goneDays} days.`;
   return [`${found} What to do: ${program} doctor --organisation ${login}`];
 }
 
@@ -169,7 +169,7 @@ function describeFailing(
   requests: readonly FailingRequest[],
 ): string[] {
   if (requests.length === 0) return [];
-  const shown = requests.slice(0, mostFailing.text);
+  const shown = requests.slice(0, maxFailing.text);
   const rows = shown.map(({ name, nodeId, attempts, dueAt, reason }) => [
     brief(name ?? nodeId),
     String(attempts),
@@ -180,6 +180,6 @@ function describeFailing(
     '',
     table(['PULL REQUEST', 'FAILURES', 'NEXT TRY', 'REASON'], rows, ''),
     ...(failing > shown.length ? [`… and ${failing - shown.length} more`] : []),
-    `Take them up again at once: ${program} webhooks retry --organisation ${login}`,
+    `Retry them now: ${program} webhooks retry --organisation ${login}`,
   ];
 }

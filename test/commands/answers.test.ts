@@ -256,7 +256,7 @@ tests:
     expect(check.stderr.split('\n')).toEqual([
       expect.stringContaining(`${path}:5: Rule "Size", entry 1, expression:`),
       expect.stringContaining(`${path}:6: Rule "Size", entry 1, value:`),
-      `pullscore: ${path} has 2 problems: mend them and check it again.`,
+      `pullscore: ${path} has 2 problems: fix them and check it again.`,
       '',
     ]);
     expect(apply).toMatchObject({ code: 1, stdout: '' });
@@ -290,9 +290,9 @@ test('an import can be estimated before', async () => {
     'Acme/api              ≤ 1       ≤ 1       3   3 s',
     'in all                ≤ 1       ≤ 1       3   3 s',
     '',
-    '≤ is an upper bound: GitHub does not tell how many of them changed since 2024-01-01.',
+    '≤ is an upper bound: GitHub does not say how many of them changed since 2024-01-01.',
     expect.stringMatching(/^GitHub has 4,9\d\d of the hour's 5,000 points left, until \d\d:\d\d UTC: enough\.$/),
-    'Time is reckoned with 3 seconds a request. Nothing was imported; this took 1 request.',
+    'The time assumes 3 seconds for a request. Nothing was imported; the estimate took 1 request.',
     '',
   ]);
 });
@@ -315,7 +315,7 @@ test('members and pull requests come from GitHub, and are scored', async () => {
   ]);
   expect(members.stdout).toBe('Acme has 2 members.\n');
   expect(imported.stdout).toBe(
-    'Looked at 60 pull requests of 1 repository with 2 requests: 60 saved, 0 by people who are no members.\n',
+    'Looked at 60 pull requests of 1 repository with 2 requests: 60 saved, 0 by people who are not members.\n',
   );
   expect(imported.stderr).toMatch(
     /^About 60 pull requests in 2 requests, 6 s; 6 of the 4,9\d\d points that GitHub has left\.\n$/,

@@ -691,7 +691,7 @@ describe('of the upkeep it tells', () => {
     expect(text.stdout).toMatch(/^2 pull requests wait to be synced, 2 of them after a failure\.$/m);
     expect(text.stdout).toMatch(/^Of these, 1 is parked: it is tried again within a minute after the next change,/m);
     expect(text.stdout).toMatch(/^PR_3 +8 +parked +Nothing helps\.\nPR_2 +3 +\d{4}-.* Something went wrong\.\n/m);
-    expect(text.stdout).toContain('Take them up again at once: pullscore webhooks retry --organisation acme');
+    expect(text.stdout).toContain('Retry them now: pullscore webhooks retry --organisation acme');
     const moment = expect.any(Number);
     expect(json).toMatchObject({
       waiting: 2,

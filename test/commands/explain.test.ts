@@ -246,20 +246,20 @@ describe('a score', () => {
     await executor.update(pullRequests).set({ score: 34 }).where(eq(pullRequests.number, 1));
     try {
       expect(await explain(id)).toContain(
-        'This release of the program comes to 33, as follows; the next sync of the pull request brings the stored score level.',
+        'This release calculates 33, as follows; the next sync of the pull request updates the stored score.',
       );
     } finally {
       await executor.update(pullRequests).set({ score: 33 }).where(eq(pullRequests.number, 1));
     }
   });
 
-  test('says which rules are no longer valid, and holds its sum within 32 bits', async () => {
+  test('says which rules are no longer valid, and limits its sum to 32 bits', async () => {
     const most = '2147483647';
     await applyAndScore([rule('Old', ['title.length > 3', '1']), rule('Most', ['merged', most], ['merged', most])]);
     const text = await explain(id);
     expect(text).toContain(`      ·  Old: the rule is no longer valid and does not count
          Rule "Old", entry 1, expression: `);
-    expect(text).toContain('\n2147483647  in all: the sum 4294967294, held within 32 bits\n');
+    expect(text).toContain('\n2147483647  in all: the sum 4294967294, limited to 32 bits\n');
     await applyAndScore(rules);
   });
 

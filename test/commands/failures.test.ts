@@ -98,8 +98,11 @@ test('wrong usage ends with 2 before anything is opened, and says what is right'
     [['token', 'create', '--user', 'a@b.c', '--expires', '2020-01-01'], '2020-01-01 is over already'],
     [['token', 'create', '--user', 'a@b.c', '--expires', '2027-02-30'], '"2027-02-30" is no time to expire after'],
     [['token', 'create', '--user', 'a@b.c', '--expires', '9000y'], '9000y is too far off: without --expires it never'],
-    [['import', '--organisation', 'acme', '--since', '31.1.2026'], '"31.1.2026" is no day: write it as 2026-01-31'],
-    [['import', '--organisation', 'acme', '--since', '2026-02-30'], '"2026-02-30" is no day'],
+    [
+      ['import', '--organisation', 'acme', '--since', '31.1.2026'],
+      '"31.1.2026" is not a valid day: write it as 2026-01-31',
+    ],
+    [['import', '--organisation', 'acme', '--since', '2026-02-30'], '"2026-02-30" is not a valid day'],
   ];
   await each(cases, async ([operands, expected]) => {
     const ended = await run(nowhere, ...operands);
@@ -232,7 +235,7 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
     const cases: [string, string][] = [
       ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read (ENOENT): name a rules file"],
       ['/', "/ can't be read (EISDIR): name a rules file"],
-      ['/dev/zero', '/dev/zero is larger than 2 MB: that is no rules file.'],
+      ['/dev/zero', '/dev/zero is larger than 2 MB: that is not a rules file.'],
     ];
     await each(cases, async ([path, expected]) => {
       expect(await complaint(nowhere, 'rules', 'apply', path, '--organisation', 'acme')).toContain(expected);

@@ -45,7 +45,7 @@ async function pullRequests(url: string): Promise<{ id: string; number: number; 
 }
 
 describe('an import', () => {
-  test('that is interrupted by Ctrl-C says how to go on, and goes on there', async () => {
+  test('that is interrupted by Ctrl-C says how to continue, and continues there', async () => {
     // Another try would go on where this one was.
     onTestFailed(() => runJson(environment, 'import', '--organisation', 'acme'));
     github.fault(
@@ -59,7 +59,7 @@ describe('an import', () => {
     const { code, stdout, stderr } = await running.ended;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
-      /^About 120 pull requests in 3 requests.*\npullscore: Interrupted\. What came in is kept; run the same command again to go on\.\n$/,
+      /^About 120 pull requests in 3 requests.*\npullscore: Interrupted\. What came in is kept; run the same command again to continue\.\n$/,
     );
     expect(github.count('PullRequestPage')).toBe(before + 1);
     expect(await runJson(environment, 'import', '--organisation', 'acme')).toMatchObject({ seen: 70, saved: 70 });

@@ -84,7 +84,8 @@ test('a day is written in one way, and begins at midnight', () => {
   ]) {
     expect(startOfDay(text)).toBeUndefined();
   }
-  for (const text of ['2026-01-01T00:00:00Z', '+002026-01-01', '+012026-01-01', '', 'today']) expect(startOfDay(text)).toBeUndefined();
+  for (const text of ['2026-01-01T00:00:00Z', '+002026-01-01', '+012026-01-01', '', 'today'])
+    expect(startOfDay(text)).toBeUndefined();
 });
 
 test('what can not be stored is replaced', () => {
