@@ -3,7 +3,7 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
 import { absentWhere, type FactName, type FactType, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
 import { ruleLimits } from '../src/scoring/ruleset.ts';
-import { expressionLimits } from '../src/scoring/tokens.ts';
+import { expressionLimits } from '../src/scoring/syntax.ts';
 
 /** YAML has its own opinion of what stands without quotes; here everything is taken as it is written. */
 const anyScalar = (description: string, characters?: number) =>

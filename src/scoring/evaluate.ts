@@ -5,8 +5,9 @@
 import { absentWhere, type FactName, type Facts, isOptionalFact } from './facts.ts';
 import type { Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
+import type { ArithmeticOperator, ComparisonOperator } from './syntax.ts';
 import { compareText } from './text.ts';
-import type { ArithmeticOperator, ComparisonOperator, TypedExpression } from './tree.ts';
+import type { TypedExpression } from './tree.ts';
 
 /** A part of an expression and what it comes to for one pull request. */
 export interface ExplainedPart {

@@ -3,7 +3,7 @@
  * one character of a folder, `{a,b}` either. A leading dot is a character like any other, and case counts.
  */
 import { compilePattern, type Pattern, PatternError } from './pattern.ts';
-import { excerpt } from './tokens.ts';
+import { excerpt } from './text.ts';
 
 interface Part {
   regex: string;
@@ -19,7 +19,7 @@ const quote = (character: string) => (/[\w/]|[^\0-\x7f]/.test(character) ? chara
 function rangeOf(low: string, high: string): string {
   if ((high.codePointAt(0) ?? 0) < (low.codePointAt(0) ?? 0)) {
     const range = `${low}-${high}`;
-    throw new PatternError(`has the range ${excerpt(range, 0, range.length)} the wrong way round`);
+    throw new PatternError(`has the range ${excerpt(range)} the wrong way round`);
   }
   const whole: [from: string, to: string][] = [[low, high]];
   const around: typeof whole = [

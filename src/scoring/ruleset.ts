@@ -2,7 +2,7 @@
 import { type CheckedEntry, compileEntries, type Score } from './compile.ts';
 import { parseExpression } from './expression.ts';
 import type { FactName, Facts } from './facts.ts';
-import { ExpressionError } from './tokens.ts';
+import { ExpressionError } from './syntax.ts';
 import { factsRead, type TypedExpression } from './tree.ts';
 
 export type RuleAction = 'ADD' | 'SUBTRACT';

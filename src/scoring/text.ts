@@ -55,3 +55,13 @@ export function startOfDay(text: string): number | undefined {
 
 /** PostgreSQL can't hold NUL and lone surrogates: they become U+FFFD, so that what is stored and what is given compare. */
 export const storable = (text: string) => text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
+
+/** A part of a text as error texts show it: one line, short, in backquotes. */
+export function excerpt(text: string, start = 0, end = text.length): string {
+  const part = text
+    .slice(start, Math.min(end, start + 60))
+    .replace(/\s+/g, ' ')
+    .replace(/[\p{Cc}\p{Cf}\p{Surrogate}]/gu, '\uFFFD');
+  const shown = [...part];
+  return shown.length > 40 || end > start + 60 ? `\`${shown.slice(0, 39).join('')}…\`` : `\`${part}\``;
+}

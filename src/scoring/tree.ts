@@ -1,19 +1,10 @@
 /** An expression that has passed the checks: what is compiled, and what is shown part by part in explanations. */
 import type { FactName, FactType } from './facts.ts';
 import type { FunctionDefinition } from './functions.ts';
+import type { ArithmeticOperator, ComparisonOperator, LogicalOperator, Span } from './syntax.ts';
 
-export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%';
-export type ComparisonOperator = '==' | '!=' | '<' | '<=' | '>' | '>=';
-export type LogicalOperator = '&&' | '||';
-
-export interface Part {
-  type: FactType;
-  /** Where the part stands in the source, in UTF-16 units, without brackets around it. */
-  start: number;
-  end: number;
-}
-
-export type TypedExpression = Part &
+/** Its span leaves out brackets around it. */
+export type TypedExpression = { type: FactType } & Span &
   (
     | { kind: 'constant'; value: number | string | boolean }
     | { kind: 'fact'; name: FactName }

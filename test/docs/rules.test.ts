@@ -21,7 +21,7 @@ import { patternLimits } from '../../src/scoring/pattern.ts';
 import { runRuleTests } from '../../src/scoring/rule-tests.ts';
 import { parseRulesFile } from '../../src/scoring/rules-file.ts';
 import { ruleLimits } from '../../src/scoring/ruleset.ts';
-import { expressionLimits } from '../../src/scoring/tokens.ts';
+import { expressionLimits } from '../../src/scoring/syntax.ts';
 import { fileLimits } from '../../src/scoring/yaml-reader.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { githubSchema } from '../support/github/schema.ts';

@@ -4,7 +4,7 @@ import { compileExpression } from '../../src/scoring/compile.ts';
 import { explainExpression } from '../../src/scoring/evaluate.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import type { Value } from '../../src/scoring/functions.ts';
-import { ExpressionError } from '../../src/scoring/tokens.ts';
+import { ExpressionError } from '../../src/scoring/syntax.ts';
 import { factsWith } from './generate.ts';
 import { processorTime } from './processor-time.ts';
 
@@ -54,8 +54,8 @@ describe('names reach nothing but facts and functions of the language', () => {
     ['title.length > 1', '`.` is not part of the rule language'],
     ['contains.bind(title)', '`.` is not part'],
     ['title?.length', '`?.` is not part'],
-    ['(title)(1)', "`(` can't follow `)`"],
-    ['min(1, 2)(3)', "`(` can't follow `)`"],
+    ['(title)(1)', "`(` can't follow `(title)`"],
+    ['min(1, 2)(3)', "`(` can't follow `min(1, 2)`"],
     ['"a"[0]', '`[` after `"a"` is member access'],
     ['this', '`this` is not a known fact'],
     ['undefined', '`undefined` is no value of the rule language'],
@@ -68,16 +68,16 @@ describe('what jsep lets pass is refused', () => {
   test.each([
     ['', 'it is empty'],
     [' \n ', 'it is empty'],
-    ['()', '`)` follows `(`'],
+    ['()', 'a value is missing between `(` and `)`'],
     ['a b', 'an operator or a comma is missing between `a` and `b`'],
     ['a; b', '`;` is not part'],
     ['merged, draft', '`,` stands outside a call and a list'],
     ['(merged, draft)', '`,` stands outside a call and a list'],
     ['new Date()', 'missing between `new` and `Date`'],
     ['min(1 2) > 0', 'missing between `1` and `2`'],
-    ['min(1,) > 0', '`)` follows `,`'],
-    ['size in [1,,2]', '`,` follows `,`'],
-    ['size in []', 'an empty list'],
+    ['min(1,) > 0', 'a value is missing between `,` and `)`'],
+    ['size in [1,,2]', 'a value is missing between `,` and `,`'],
+    ['size in []', 'a value is missing between `[` and `]`'],
     ['size in [1 2]', 'missing between `1` and `2`'],
     ['size > 010', '`010` is not a number of the language: numbers have no leading zeros'],
     ['size > 1e999', '`1e999` is too large or too small'],
@@ -93,7 +93,7 @@ describe('what jsep lets pass is refused', () => {
     ['\u{1F642} > 1', 'U+1F642'],
     ['title == "\\d"', '`\\d` is not an escape'],
     ['title == "\\u12"', '`\\u` is not an escape'],
-    ['title == "\\', 'is not an escape'],
+    ['title == "\\', 'has no closing quote'],
     ['title == "\\\n"', '`\\ ` is not an escape'],
     ['title == "a', 'has no closing quote'],
     ['title == "a\nb"', "can't hold the character U+000A"],
@@ -110,10 +110,10 @@ describe('what jsep lets pass is refused', () => {
     ['merged & draft', 'write `&&`'],
     ['merged | draft', 'write `||`'],
     ['--size > 1', '`--` is not part'],
-    ['+size > 1', '`+` begins the expression'],
+    ['+size > 1', 'a value is missing before `+`; write a number without `+`'],
     ['`a` == title', 'is not part'],
-    ['/a/', '`/` begins the expression'],
-    ['size > 1 // more', '`/` follows `/`'],
+    ['/a/', 'a value is missing before `/`'],
+    ['size > 1 // more', 'a value is missing between `/` and `/`'],
     ['{} == {}', '`{` is not part'],
     ['merged ? 1', '`?` has no `:`'],
     ['1 : 2', '`:` stands without its `?`'],
@@ -121,11 +121,12 @@ describe('what jsep lets pass is refused', () => {
     ['merged)', '`)` stands without its opening bracket'],
     ['(size in [1)]', '`)` stands without its opening bracket'],
     ['draft and merged', 'and, or, not are written `&&`, `||`, `!`'],
-    ['title in', 'it ends after `in`'],
-    ['in labels', '`in` needs a value before it'],
+    ['title in', 'a value is missing after `in`'],
+    ['in labels', 'a value is missing before `in`'],
     ['[1, 2]', 'a list in square brackets can only stand after `in`'],
     ['null', '`null` is no value'],
-    ['true(1)', "can't be read"],
+    ['true(1)', '`true` is not a known function'],
+    ['this(1)', '`this` is not a known function'],
   ])('%j', (source, message) => {
     expect(problem(source)).toContain(message);
   });
@@ -249,6 +250,7 @@ describe('limits', () => {
     ['1,999 open lists', '['.repeat(1999)],
     ['calls in calls', 'min('.repeat(499)],
     ['choices in choices', 'merged?'.repeat(285)],
+    ['choices after choices', 'merged?1:'.repeat(222)],
     ['40 KB of a+a+…', `${'a+'.repeat(20_000)}a`],
     ['a 10 MB string', `"${'a'.repeat(10_000_000)}" == title`],
     ['10 MB of spaces', ' '.repeat(10_000_000)],

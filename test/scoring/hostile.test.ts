@@ -4,7 +4,7 @@ import { compileExpression } from '../../src/scoring/compile.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import { factTypes } from '../../src/scoring/facts.ts';
 import { functions } from '../../src/scoring/functions.ts';
-import { ExpressionError } from '../../src/scoring/tokens.ts';
+import { ExpressionError } from '../../src/scoring/syntax.ts';
 import { anyExpression, factsWith } from './generate.ts';
 import { processorTime } from './processor-time.ts';
 

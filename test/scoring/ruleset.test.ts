@@ -6,7 +6,7 @@ import { explainScore } from '../../src/scoring/explain.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
 import { compileRuleset, type RuleAction, type RuleDefinition, type RuleLogic } from '../../src/scoring/ruleset.ts';
-import { ExpressionError } from '../../src/scoring/tokens.ts';
+import { ExpressionError } from '../../src/scoring/syntax.ts';
 import { anyExpression, anyFacts, factsWith } from './generate.ts';
 import { processorTime } from './processor-time.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { characterCount, compareText, containsText, startOfDay, storable } from '../../src/scoring/text.ts';
+import { characterCount, compareText, containsText, excerpt, startOfDay, storable } from '../../src/scoring/text.ts';
 
 const codePoints = (text: string) => Array.from(text, character => character.codePointAt(0) ?? 0);
 
@@ -90,4 +90,17 @@ test('a day is written in one way, and begins at midnight', () => {
 
 test('what can not be stored is replaced', () => {
   expect(storable('a\0b\0🙂\uD83Dc\uDE42\n')).toBe('a\uFFFDb\uFFFD🙂\uFFFDc\uFFFD\n');
+});
+
+test.each([
+  ['a'.repeat(40), 'a'.repeat(40)],
+  ['a'.repeat(41), `${'a'.repeat(39)}…`],
+  ['🙂'.repeat(30), '🙂'.repeat(30)],
+  ['🙂'.repeat(31), `${'🙂'.repeat(30)}…`],
+  [' '.repeat(60), ' '],
+  [' '.repeat(61), ' …'],
+  ['a \n\t b', 'a b'],
+  ['a\u0007\u200b\ud83db', 'a\uFFFD\uFFFD\uFFFDb'],
+])('%j is shown in one short line', (source, shown) => {
+  expect(excerpt(`<${source}>`, 1, source.length + 1)).toBe(`\`${shown}\``);
 });

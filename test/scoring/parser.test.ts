@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { ExpressionError, excerpt, tokenize } from '../../src/scoring/tokens.ts';
+import { parseSyntax } from '../../src/scoring/parser.ts';
+import { ExpressionError, type SyntaxNode, spanOf } from '../../src/scoring/syntax.ts';
 
 /** What is wrong with it, and the part where. */
 function problemOf(source: string): [message: string, part: string] {
   try {
-    tokenize(source);
+    parseSyntax(source);
   } catch (error) {
     if (error instanceof ExpressionError) return [error.message, source.slice(error.start, error.end)];
     throw error;
@@ -12,20 +13,40 @@ function problemOf(source: string): [message: string, part: string] {
   throw new Error('accepted');
 }
 
-test('an expression is split into names, numbers, texts and symbols', () => {
-  const tokens = tokenize(' min( size,1.5e+3 )>=-2 &&\ttitle in["a b",\n\'\\u0041"\'] ');
-  expect(tokens.map(({ kind, text }) => `${kind} ${text}`)).toEqual([
-    ...['name min', 'symbol (', 'name size', 'symbol ,', 'number 1.5e+3', 'symbol )', 'symbol >=', 'symbol -'],
-    ...['number 2', 'symbol &&', 'name title', 'name in', 'symbol [', 'text "a b"', 'symbol ,', "text '\\u0041\"'"],
-    'symbol ]',
-  ]);
-  expect(tokens.flatMap(({ value }) => value ?? [])).toEqual([1500, 2, 'a b', 'A"']);
-  expect(tokens.filter(({ opensCall }) => opensCall).map(({ start, end }) => [start, end])).toEqual([[4, 5]]);
-  expect(tokens.flatMap(({ partner }, index) => (partner === -1 ? [] : [[index, partner]]))).toEqual([
-    [1, 5],
-    [5, 1],
-    [12, 16],
-    [16, 12],
+/** Every node, outermost first, as it stands in the source. */
+function nodesOf(source: string): string[] {
+  const found: string[] = [];
+  const visit = (node: SyntaxNode): void => {
+    const { start, end } = spanOf(node);
+    found.push(`${node.type} ${source.slice(start, end)}`);
+    for (const child of Object.values(node).flat()) if (typeof child === 'object') visit(child as SyntaxNode);
+  };
+  visit(parseSyntax(source));
+  return found;
+}
+
+test('every node knows its exact place, brackets and spaces within them included', () => {
+  expect(nodesOf(' min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\'] ? ((a)) : f ( ) ')).toEqual([
+    'ConditionalExpression min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\'] ? ((a)) : f ( )',
+    'BinaryExpression min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\']',
+    'BinaryExpression min( size ,1.5e+3 )>=-( 2 )',
+    'CallExpression min( size ,1.5e+3 )',
+    'Identifier min',
+    'Identifier size',
+    'Literal 1.5e+3',
+    'UnaryExpression -( 2 )',
+    'Group ( 2 )',
+    'Literal 2',
+    'BinaryExpression title in["a b",\n\'\\u0041"\']',
+    'Identifier title',
+    'ArrayExpression ["a b",\n\'\\u0041"\']',
+    'Literal "a b"',
+    "Literal '\\u0041\"'",
+    'Group ((a))',
+    'Group (a)',
+    'Identifier a',
+    'CallExpression f ( )',
+    'Identifier f',
   ]);
 });
 
@@ -43,9 +64,22 @@ test.each([
   ['>=', '1 >=2'],
   ['&&', 'a&&b'],
   ['||', 'a||b'],
-  ['?', 'a?b:c'],
-])('%s stands between values', (symbol, source) => {
-  expect(tokenize(source)[1]?.text).toBe(symbol);
+  ['in', 'a in(b)'],
+])('%s stands between values', (operator, source) => {
+  expect(parseSyntax(source)).toMatchObject({ type: 'BinaryExpression', operator });
+});
+
+test('? and : stand between values', () => {
+  expect(parseSyntax('a?b:c')).toMatchObject({
+    type: 'ConditionalExpression',
+    test: { name: 'a' },
+    consequent: { name: 'b' },
+    alternate: { name: 'c' },
+  });
+});
+
+test.each(['true', 'false', 'null', 'this', 'inside', 'hasOwnProperty', '__proto__', '$a_1'])('%s is a name', name => {
+  expect(parseSyntax(name)).toEqual({ type: 'Identifier', name, start: 0, end: name.length });
 });
 
 test.each([
@@ -59,7 +93,7 @@ test.each([
   ['0e5', 0],
   ['0.0', 0],
 ])('%s is a number', (source, value) => {
-  expect(tokenize(source)).toMatchObject([{ kind: 'number', value, start: 0, end: source.length }]);
+  expect(parseSyntax(source)).toEqual({ type: 'Literal', value, start: 0, end: source.length });
 });
 
 test.each([
@@ -71,7 +105,7 @@ test.each([
   ['""', ''],
   ['"é🙂 \u00a0"', 'é🙂 \u00a0'],
 ])('%s is a text', (source, value) => {
-  expect(tokenize(source)).toMatchObject([{ kind: 'text', value, start: 0, end: source.length }]);
+  expect(parseSyntax(source)).toEqual({ type: 'Literal', value, start: 0, end: source.length });
 });
 
 describe('what is refused, why, and where', () => {
@@ -129,7 +163,7 @@ describe('what is refused, why, and where', () => {
     ['"\\d"', '`\\d` is not an escape of a quoted text; write `\\\\d` for a backslash itself', '\\d'],
     ['"\\u12x4"', '`\\u` is not an escape of a quoted text; write `\\\\u` for a backslash itself', '\\u'],
     ['"\\xu0041"', '`\\x` is not an escape of a quoted text; write `\\\\x` for a backslash itself', '\\x'],
-    ['"\\', '`\\` is not an escape of a quoted text; write `\\\\` for a backslash itself', '\\'],
+    ['"\\', '`"\\` has no closing quote', '"\\'],
     ['a)', '`)` stands without its opening bracket', ')'],
     ['(a]', '`]` stands without its opening bracket', ']'],
     ['a in [1)', '`)` stands without its opening bracket', ')'],
@@ -138,17 +172,25 @@ describe('what is refused, why, and where', () => {
     ['a in [1', '`[` has no closing bracket', '['],
     ['f(1', '`(` has no closing bracket', '('],
     ['a ? b', '`?` has no `:`', '?'],
-    ['in a', '`in` needs a value before it', 'in'],
-    ['a in []', '`[]` is an empty list, in which nothing is', ']'],
-    ['()', '`)` follows `(` where a value must stand', ')'],
-    ['f(1,)', '`)` follows `,` where a value must stand', ')'],
-    ['a in [1,]', '`]` follows `,` where a value must stand', ']'],
-    ['f([)', '`)` follows `[` where a value must stand', ')'],
-    ['* 2', '`*` begins the expression where a value must stand', '*'],
-    ['+2', '`+` begins the expression where a value must stand; write a number without `+`', '+'],
-    ['1 + + 2', '`+` follows `+` where a value must stand; write a number without `+`', '+'],
+    ['in a', 'a value is missing before `in`', 'in'],
+    ['a + in b', 'a value is missing between `+` and `in`', 'in'],
+    ['a in []', 'a value is missing between `[` and `]`', ']'],
+    ['()', 'a value is missing between `(` and `)`', ')'],
+    ['f(1,)', 'a value is missing between `,` and `)`', ')'],
+    ['f(,1)', 'a value is missing between `(` and `,`', ','],
+    ['a in [1,]', 'a value is missing between `,` and `]`', ']'],
+    ['a in [,1]', 'a value is missing between `[` and `,`', ','],
+    ['a in [1,,2]', 'a value is missing between `,` and `,`', ','],
+    ['f([)', 'a value is missing between `[` and `)`', ')'],
+    ['* 2', 'a value is missing before `*`', '*'],
+    [', a', 'a value is missing before `,`', ','],
+    ['+2', 'a value is missing before `+`; write a number without `+`', '+'],
+    ['1 + + 2', 'a value is missing between `+` and `+`; write a number without `+`', '+'],
+    ['a <= < b', 'a value is missing between `<=` and `<`', '<'],
     ['a[0]', '`[` after `a` is member access, which is not part of the rule language', '['],
-    ['(f)(1)', "`(` can't follow `)`: only a function's name is called", '('],
+    ['(f)(1)', "`(` can't follow `(f)`: only a function's name is called", '('],
+    ['f(1)(2)', "`(` can't follow `f(1)`: only a function's name is called", '('],
+    ['1 (2)', "`(` can't follow `1`: only a function's name is called", '('],
     ['a, b', '`,` stands outside a call and a list; write one expression for each entry', ','],
     ['f((a, b))', '`,` stands outside a call and a list; write one expression for each entry', ','],
     ['f(a ? b, c)', '`,` stands outside a call and a list; write one expression for each entry', ','],
@@ -167,8 +209,12 @@ describe('what is refused, why, and where', () => {
       'an operator or a comma is missing between `a` and `or`; and, or, not are written `&&`, `||`, `!`',
       'or',
     ],
-    ['a &&', 'it ends after `&&` where a value must follow', '&&'],
-    ['(a) in', 'it ends after `in` where a value must follow', 'in'],
+    ['f(1 2)', 'an operator or a comma is missing between `1` and `2`', '2'],
+    ['1 "b c"', 'an operator or a comma is missing between `1` and `"b c"`', '"b c"'],
+    ['a &&', 'a value is missing after `&&`', '&&'],
+    ['f(1,', 'a value is missing after `,`', ','],
+    ['(a) in', 'a value is missing after `in`', 'in'],
+    ['(a) in\n', 'a value is missing after `in`', 'in'],
   ])('%j', (source, message, part) => {
     expect(problemOf(source)).toEqual([message, part]);
   });
@@ -176,28 +222,15 @@ describe('what is refused, why, and where', () => {
   test('too many characters, parts or levels', () => {
     expect(problemOf('a'.repeat(2_001))[0]).toBe('it is longer than 2000 characters; split it over several entries');
     expect(problemOf('🙂'.repeat(2_001))[0]).toBe('it is longer than 2000 characters; split it over several entries');
-    expect(tokenize(`"${'🙂'.repeat(1_998)}"`)).toHaveLength(1);
+    expect(nodesOf(`"${'🙂'.repeat(1_998)}"`)).toHaveLength(1);
     const many = (count: number) => `1${'+1'.repeat(count)}`;
-    expect(tokenize(`-${many(99)}`)).toHaveLength(200);
+    expect(nodesOf(`-${many(99)}`)).toHaveLength(200);
     expect(problemOf(`-${many(100)}`)).toEqual(['it has more than 200 parts; split it over several entries', '+']);
     expect(problemOf(`a in [1,${many(99)}]`)[0]).toContain('more than 200 parts');
     expect(problemOf(`a?b:${many(99)}`)[0]).toContain('more than 200 parts');
-    expect(tokenize(`${'('.repeat(32)}a${')'.repeat(32)}`)).toHaveLength(65);
+    expect(nodesOf(`${'('.repeat(32)}a${')'.repeat(32)}`)).toHaveLength(33);
     expect(problemOf(`${'('.repeat(33)}a${')'.repeat(33)}`)[0]).toBe(
       'it is nested deeper than 32 levels, counting each operator of a chain; split it over several entries',
     );
   });
-});
-
-test.each([
-  ['a'.repeat(40), 'a'.repeat(40)],
-  ['a'.repeat(41), `${'a'.repeat(39)}…`],
-  ['🙂'.repeat(30), '🙂'.repeat(30)],
-  ['🙂'.repeat(31), `${'🙂'.repeat(30)}…`],
-  [' '.repeat(60), ' '],
-  [' '.repeat(61), ' …'],
-  ['a \n\t b', 'a b'],
-  ['a\u0007\u200b\ud83db', 'a\uFFFD\uFFFD\uFFFDb'],
-])('%j is shown in one short line', (source, shown) => {
-  expect(excerpt(`<${source}>`, 1, source.length + 1)).toBe(`\`${shown}\``);
 });

@@ -1,0 +1,51 @@
+/** An expression as it is written: its form before names and types are checked, its limits, and why it is refused. */
+
+/** A part of the source text, in UTF-16 units. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+/** The reason why an expression is refused, and the part at fault. */
+export class ExpressionError extends Error {
+  readonly start: number;
+  readonly end: number;
+
+  constructor(message: string, { start, end }: Span) {
+    super(message);
+    this.name = 'ExpressionError';
+    this.start = start;
+    this.end = end;
+  }
+}
+
+export const expressionLimits = { characters: 2000, nodes: 200, depth: 32 } as const;
+
+export const tooDeep = `it is nested deeper than ${expressionLimits.depth} levels, counting each operator of a chain; split it over several entries`;
+
+export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%';
+export type ComparisonOperator = '==' | '!=' | '<' | '<=' | '>' | '>=';
+export type LogicalOperator = '&&' | '||';
+
+type BinaryOperator = ArithmeticOperator | ComparisonOperator | LogicalOperator | 'in';
+
+/** What stands between binary operators. A group is an expression in round brackets. */
+export type Operand =
+  | { type: 'Identifier'; name: string }
+  | { type: 'Literal'; value: number | string }
+  | { type: 'UnaryExpression'; operator: '-' | '!'; argument: SyntaxNode }
+  | { type: 'CallExpression'; callee: SyntaxNode & { type: 'Identifier' }; arguments: SyntaxNode[] }
+  | { type: 'ArrayExpression'; elements: SyntaxNode[] }
+  | { type: 'Group'; expression: SyntaxNode };
+
+export type SyntaxNode =
+  | (Operand & Span)
+  | { type: 'BinaryExpression'; operator: BinaryOperator; left: SyntaxNode; right: SyntaxNode }
+  | { type: 'ConditionalExpression'; test: SyntaxNode; consequent: SyntaxNode; alternate: SyntaxNode };
+
+/** Where a node stands, brackets included if it is a group. */
+export function spanOf(node: SyntaxNode): Span {
+  if (node.type === 'BinaryExpression') return { start: spanOf(node.left).start, end: spanOf(node.right).end };
+  if (node.type === 'ConditionalExpression') return { start: spanOf(node.test).start, end: spanOf(node.alternate).end };
+  return node;
+}
