@@ -32,10 +32,10 @@ const { minimum, maximum } = scoreLimits;
 const sourceLimit = 20_000;
 
 /** Adds the entries of some rules to what the rules before have given; the breakdown still lacks its end. */
-type Part = (facts: Facts, result: Score) => void;
+type ScoreChunk = (facts: Facts, result: Score) => void;
 
 /** Writes the effects of some entries, each to its place. */
-type EffectPart = (facts: Facts, effects: Float64Array) => void;
+type EffectChunk = (facts: Facts, effects: Float64Array) => void;
 
 const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
 
@@ -190,13 +190,13 @@ function createWriter() {
     return new Function('k', lines.join('\n'))(constants);
   }
 
-  function finish(): Part {
+  function finish(): ScoreChunk {
     const begin = 'let score = result.score, out = result.breakdown, v = 0;\n';
     const end = 'result.score = score; result.breakdown = out;';
-    return make('facts, result', `${begin}${statements}${end}`) as Part;
+    return make('facts, result', `${begin}${statements}${end}`) as ScoreChunk;
   }
 
-  const finishEffects = () => make('facts, effects', `let v = 0;\n${statements}`) as EffectPart;
+  const finishEffects = () => make('facts, effects', `let v = 0;\n${statements}`) as EffectChunk;
 
   const finishExpression = (tree: TypedExpression) => {
     const code = write(tree);
@@ -221,21 +221,21 @@ export function compileExpression(tree: TypedExpression): (facts: Facts) => Valu
 
 /** One function for all entries. It throws for no facts, and gives the same for the same. */
 export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts) => Score {
-  const parts: Part[] = [];
+  const chunks: ScoreChunk[] = [];
   let writer = createWriter();
   for (const entry of entries) {
     if (writer.isFull()) {
-      parts.push(writer.finish());
+      chunks.push(writer.finish());
       writer = createWriter();
     }
     writer.add(entry);
   }
-  parts.push(writer.finish());
-  const [first = () => {}, ...others] = parts;
+  chunks.push(writer.finish());
+  const [first = () => {}, ...others] = chunks;
   return facts => {
     const result = { score: 0, breakdown: '' };
     first(facts, result);
-    for (const part of others) part(facts, result);
+    for (const add of others) add(facts, result);
     result.breakdown = result.breakdown === '' ? '[]' : `${result.breakdown}]`;
     result.score = clampScore(result.score);
     return result;
@@ -250,18 +250,18 @@ export const clampScore = (sum: number): number => Math.min(Math.max(sum, minimu
  * for each, and an entry that does not count leaves 0 there.
  */
 export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts, effects: Float64Array) => void {
-  const parts: EffectPart[] = [];
+  const chunks: EffectChunk[] = [];
   let writer = createWriter();
   for (const [index, entry] of entries.entries()) {
     if (writer.isFull()) {
-      parts.push(writer.finishEffects());
+      chunks.push(writer.finishEffects());
       writer = createWriter();
     }
     writer.addEffect(entry, index);
   }
-  parts.push(writer.finishEffects());
+  chunks.push(writer.finishEffects());
   return (facts, effects) => {
     effects.fill(0);
-    for (const part of parts) part(facts, effects);
+    for (const write of chunks) write(facts, effects);
   };
 }

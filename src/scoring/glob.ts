@@ -5,13 +5,13 @@
 import { compilePattern, type Pattern, PatternError } from './pattern.ts';
 import { excerpt } from './text.ts';
 
-interface Part {
+interface Translation {
   regex: string;
   /** Whether what follows begins a path segment, where a `**` followed by a slash may stand for no folder at all. */
   beginsSegment: boolean;
 }
 
-const maximumNesting = 8;
+const maxNesting = 8;
 
 const quote = (character: string) => (/[\w/]|[^\0-\x7f]/.test(character) ? character : `\\${character}`);
 
@@ -84,8 +84,8 @@ function readChoices(glob: string, start: number): { choices: string[]; end: num
   throw new PatternError('has a `{` without its `}`; write `\\\\{` for the brace itself');
 }
 
-function translate(glob: string, beginsSegment: boolean, nesting: number): Part {
-  if (nesting > maximumNesting) throw new PatternError(`has braces nested deeper than ${maximumNesting} levels`);
+function translate(glob: string, beginsSegment: boolean, nesting: number): Translation {
+  if (nesting > maxNesting) throw new PatternError(`has braces nested deeper than ${maxNesting} levels`);
   let regex = '';
   let begins = beginsSegment;
   let index = 0;
@@ -104,11 +104,11 @@ function translate(glob: string, beginsSegment: boolean, nesting: number): Part 
       begins = false;
     } else if (character === '{') {
       const { choices, end } = readChoices(glob, index);
-      const parts = choices.map(choice => translate(choice, begins, nesting + 1));
-      const joined = parts.map(part => part.regex).join('|');
-      regex += parts.length === 1 ? `\\{${joined}\\}` : `(?:${joined})`;
+      const translations = choices.map(choice => translate(choice, begins, nesting + 1));
+      const joined = translations.map(({ regex }) => regex).join('|');
+      regex += translations.length === 1 ? `\\{${joined}\\}` : `(?:${joined})`;
       index = end;
-      begins = parts.length > 1 && parts.every(part => part.beginsSegment);
+      begins = translations.length > 1 && translations.every(({ beginsSegment }) => beginsSegment);
     } else {
       const escaped = character === '\\';
       if (escaped && index + 1 === glob.length) throw new PatternError('ends with a backslash that escapes nothing');

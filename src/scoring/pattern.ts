@@ -224,8 +224,8 @@ function run(tables: Tables, text: string): boolean {
 /** The most steps that re2js may have to write out: no nesting of repeats goes over 1,000, its own limit. */
 function unrolledBound(source: string): number {
   let factor = 1;
-  for (const [, least = '', most = ''] of source.matchAll(/\{(\d+)(?:,(\d*))?\}/g)) {
-    factor = Math.min(1000, factor * Math.max(1, Number(least), Number(most)));
+  for (const [, min = '', max = ''] of source.matchAll(/\{(\d+)(?:,(\d*))?\}/g)) {
+    factor = Math.min(1000, factor * Math.max(1, Number(min), Number(max)));
   }
   return factor * source.length;
 }

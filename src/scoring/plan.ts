@@ -146,8 +146,8 @@ function createRanking() {
       const distance = Math.abs(to - from);
       const isBehind = (other: Mover & { distance: number }) =>
         other.distance < distance || (other.distance === distance && other.id < id);
-      const least = movers.at(-1);
-      if (movers.length === moverLimit && least !== undefined && !isBehind(least)) return;
+      const smallest = movers.at(-1);
+      if (movers.length === moverLimit && smallest !== undefined && !isBehind(smallest)) return;
       const place = movers.findIndex(isBehind);
       movers.splice(place === -1 ? movers.length : place, 0, { id, member, from, to, distance });
       if (movers.length > moverLimit) movers.pop();
