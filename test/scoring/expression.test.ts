@@ -161,6 +161,7 @@ describe('types are checked before anything runs', () => {
     ['starts_with(size, "a")', '`size` is a number, but `starts_with(text, beginning)` takes here a text'],
     ['(title in labels) + 1 > 0', '`title in labels` is true or false, but `+` needs'],
     ['(size in [1, (2)]) + 1 > 0', '`size in [1, (2)]` is true or false, but `+` needs'],
+    ['(size in ([1, 2])) + 1 > 0', '`size in ([1, 2])` is true or false, but `+` needs'],
     ['!(-size > 1) + 1 > 0', '`!(-size > 1)` is true or false, but `+` needs'],
     ['((-(size))) && merged', '`-(size)` is a number, but `&&` needs'],
     ['(-(size) + 1) && merged', '`-(size) + 1` is a number, but `&&` needs'],
