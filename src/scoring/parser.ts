@@ -67,6 +67,7 @@ function describeCharacter(character: string): string {
   return `the character U+${code}${/[\p{L}\p{N}\p{P}\p{S}]/u.test(character) ? ` (${character})` : ''}`;
 }
 
+/** jsep calls its own methods by these names, `gobble…` and `throwError`; what is not replaced here stays jsep's. */
 class Parser extends Jsep {
   /** The brackets and questions that are still open, and the symbols that may follow an expression within them. */
   private readonly opened: { start: number; followers: readonly string[] }[] = [];
