@@ -226,8 +226,33 @@ describe('what is refused, why, and where', () => {
     const many = (count: number) => `1${'+1'.repeat(count)}`;
     expect(nodesOf(`-${many(99)}`)).toHaveLength(200);
     expect(problemOf(`-${many(100)}`)).toEqual(['it has more than 200 parts; split it over several entries', '+']);
-    expect(problemOf(`a in [1,${many(99)}]`)[0]).toContain('more than 200 parts');
-    expect(problemOf(`a?b:${many(99)}`)[0]).toContain('more than 200 parts');
+    // A name, an operator, a list and a function count one each, a choice one beside its three values, brackets nothing.
+    for (const [source, part] of [
+      [`((${many(99)}) * 2)`, '2'],
+      [`a in [${many(98)}] == b`, '=='],
+      [`a ? b : ${many(98)} + 1`, '+'],
+      [`f(${many(99)}) ? a : b`, '?'],
+    ] as const) {
+      expect(problemOf(source)).toEqual(['it has more than 200 parts; split it over several entries', part]);
+    }
+    for (const source of [`(((${many(99)})))`, `a in [${many(98)}]`, `a ? b : ${many(98)}`, `f(${many(99)})`]) {
+      expect(() => parseSyntax(source)).not.toThrow();
+    }
+  });
+
+  test('too many brackets and questions within each other', () => {
+    const nested: ((count: number) => string)[] = [
+      count => `${'('.repeat(count)}a${')'.repeat(count)}`,
+      count => `${'['.repeat(count)}a${']'.repeat(count)}`,
+      count => `${'f(1, '.repeat(count)}a${')'.repeat(count)}`,
+      count => `${'a ? '.repeat(count)}a${' : a'.repeat(count)}`,
+    ];
+    for (const source of nested) {
+      expect(() => parseSyntax(source(32))).not.toThrow();
+      expect(problemOf(source(33))[0]).toContain('nested deeper than 32 levels');
+    }
+    expect(() => parseSyntax(`${'(a) + f([a]) + '.repeat(30)}a`)).not.toThrow();
+    expect(() => parseSyntax(`${'a ? a : '.repeat(60)}a`)).not.toThrow();
     expect(nodesOf(`${'('.repeat(32)}a${')'.repeat(32)}`)).toHaveLength(33);
     expect(problemOf(`${'('.repeat(33)}a${')'.repeat(33)}`)[0]).toBe(
       'it is nested deeper than 32 levels, counting each operator of a chain; split it over several entries',
