@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
-import { createHome } from '../test/support/home.ts';
+import { createHome, removeHome } from '../test/support/home.ts';
 import { startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
 
@@ -37,7 +36,7 @@ async function timeInHome(work: (home: string) => Promise<() => Promise<unknown>
     await stop();
     return milliseconds;
   } finally {
-    rmSync(home, { recursive: true });
+    removeHome(home);
   }
 }
 

@@ -3,12 +3,10 @@
  * of its own, the real commands, and changes that come in by signed webhooks. Leaves nothing behind.
  */
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { readLocation } from '../src/database/embedded/places.ts';
 import { startGithub } from '../test/support/github/server.ts';
-import { createHome } from '../test/support/home.ts';
+import { createHome, removeHome } from '../test/support/home.ts';
 import { type Api, createApi, curlLines, type Member, type PullRequest } from './api.ts';
 import { createLife, printEvent } from './live.ts';
 import { choosePort, createEnvironment, DemoError, requireBuild, runCommand, startService } from './pullscore.ts';
@@ -133,13 +131,7 @@ async function tell({ events, every }: Options): Promise<void> {
 
 function openHome(): string {
   const home = createHome('demo');
-  endings.push(() => {
-    // Where that user can enter no temporary folder, the database lies outside of it.
-    const elsewhere = readLocation(home);
-    for (const folder of elsewhere === undefined ? [home] : [elsewhere, home]) {
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-    }
-  });
+  endings.push(() => removeHome(home));
   return home;
 }
 

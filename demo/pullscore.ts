@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { readServerFile } from '../src/database/embedded/files.ts';
-import { isGuardian } from '../src/database/embedded/processes.ts';
+import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 
 /** A failure that the reader can do something about. */
 export class DemoError extends Error {}
@@ -21,10 +20,14 @@ const program = join(checkout, 'dist', 'main.js');
  * writes then: removing is tried again.
  */
 const tether = (removes: string | undefined) => `
-  import { rmSync } from 'node:fs';
-  const removes = ${JSON.stringify(removes ?? null)};
+  import { realpathSync, rmSync } from 'node:fs';
+  const home = ${JSON.stringify(removes ?? null)};
   process.once('disconnect', () => {
-    process.once('exit', () => removes && rmSync(removes, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
+    process.once('exit', () => {
+      for (const folder of home === null ? [] : [realpathSync(home + '/postgresql'), home]) {
+        rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+      }
+    });
     process.kill(process.pid, 'SIGTERM');
   });
   process.channel?.unref();`;
@@ -138,16 +141,14 @@ export async function startService(
 }
 
 async function stop(child: ChildProcess, home: string): Promise<void> {
-  const guardian = readServerFile(home)?.pid;
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   const gone = isRunning() ? once(child, 'exit') : undefined;
   if (isRunning()) child.kill('SIGINT');
   await Promise.race([gone, delay(stopPatience, undefined, { ref: false })]);
   if (isRunning()) child.kill('SIGKILL');
   await gone;
-  // The service waits for its database; where it was killed, the database ends by itself, a little later.
-  const deadline = Date.now() + stopPatience;
-  while (guardian !== undefined && isGuardian(guardian) && Date.now() < deadline) await delay(20);
+  // The service waits for its database. If it was killed, the database still runs: joining it and leaving it ends it.
+  if (child.signalCode === 'SIGKILL') await (await joinEmbeddedDatabase({ home })).leave();
 }
 
 /** The usual port where it is free, else any. */

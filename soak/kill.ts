@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +8,7 @@ import { migrateDatabase } from '../src/database/migrate.ts';
 import { addOrganisation } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { startGithub } from '../test/support/github/server.ts';
-import { createHome } from '../test/support/home.ts';
+import { createHome, removeHome } from '../test/support/home.ts';
 import { findLosses, scoringRules, timeUntilLevel, watchLeases } from './killed-database.ts';
 import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
 import { login, startTraffic, type Traffic } from './traffic.ts';
@@ -60,8 +59,10 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
   // As many points as GraphQL can count, also after an hour.
   if (github.limit !== null) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
   github.fault({ kind: 'delay', milliseconds: githubDelay }, { times: Number.POSITIVE_INFINITY });
-  // Ends the replicas too; PostgreSQL ends with this process.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
+  // Ends the replicas too.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => void server.stop().finally(() => process.exit(1)));
+  }
   const replicas: KilledReplica[] = [];
   let clean = false;
   try {
@@ -96,7 +97,7 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
     await Promise.all(replicas.map(replica => replica.stop()));
     await server.stop();
     await github.close();
-    if (clean) rmSync(home, { recursive: true, force: true });
+    if (clean) removeHome(home);
     else tell(`The database and the logs are kept in ${home}.`);
   }
 }

@@ -1,13 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { openCluster } from '../src/database/embedded/cluster.ts';
-import { startPostmaster } from '../src/database/embedded/postmaster.ts';
-import { parentOf, serverProcesses } from '../src/database/embedded/processes.ts';
+import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 
 /** Milliseconds between looking whether something has come back. */
 const lookAgain = 10;
@@ -28,24 +26,15 @@ export interface KilledServer {
 }
 
 /**
- * PostgreSQL with the settings and the durability that the service gives its own, started by this process so that it
- * can be killed and comes back when it is told to. Both kills resolve when it takes connections again.
+ * The service's own PostgreSQL, joined by this process so that it comes back when it is told to. Both kills resolve
+ * when it takes connections again.
  */
 export async function startKilledServer(home: string): Promise<KilledServer> {
-  const cluster = await openCluster(home, true, () => undefined);
-  const log = createWriteStream(join(home, 'postgres.log'), { flags: 'a' });
-  const start = async (port?: number) => {
-    const onLog = (text: string) => void log.write(text);
-    const started = await startPostmaster(cluster, { home, durable: true, onLog, ...(port !== undefined && { port }) });
-    if (started === 'taken') throw new Error(`${home} has another server`);
-    return started;
-  };
-  let server = await start();
-  const { url } = server;
+  let server = await joinEmbeddedDatabase({ home });
+  const { url, dataDirectory } = server;
   let isUp = true;
   let lives = 1;
 
-  const isMain = (id: number, ids: readonly number[]) => !ids.includes(parentOf(id) ?? 0);
   return {
     url,
     get isUp() {
@@ -57,11 +46,12 @@ export async function startKilledServer(home: string): Promise<KilledServer> {
     async killAll(pause) {
       isUp = false;
       lives += 1;
-      for (const id of serverProcesses(cluster.data)) kill(id);
-      await server.ended;
+      const { main, others } = processesOf(dataDirectory);
+      for (const id of [main, ...others]) kill(id);
+      // Before it notices: otherwise it starts the server again at once.
+      await server.leave();
       await delay(pause);
-      server = await start(server.port);
-      leave(await untilConnected(url));
+      server = await joinEmbeddedDatabase({ home });
       isUp = true;
     },
     async killOne(choose) {
@@ -70,18 +60,22 @@ export async function startKilledServer(home: string): Promise<KilledServer> {
       // Dropped with all others, which is when the kill has taken effect.
       const witness = await untilConnected(url);
       const dropped = new Promise(resolve => witness.once('end', resolve));
-      const ids = serverProcesses(cluster.data);
-      const chosen = choose(ids.filter(id => !isMain(id, ids)));
+      const chosen = choose(processesOf(dataDirectory).others);
       if (chosen !== undefined) kill(chosen);
       await Promise.race([dropped, delay(5_000)]);
       leave(await untilConnected(url));
       isUp = true;
     },
-    async stop() {
-      await server.stop();
-      log.end();
-    },
+    stop: () => server.leave(),
   };
+}
+
+/** The server's process, and those that it has started. */
+function processesOf(dataDirectory: string): { main: number; others: number[] } {
+  const main = Number.parseInt(readFileSync(join(dataDirectory, 'postmaster.pid'), 'utf8'), 10);
+  const listed = execFileSync('ps', ['-axo', 'pid=,ppid='], { encoding: 'utf8' });
+  const others = [...listed.matchAll(/(\d+)\s+(\d+)/g)].filter(([, , parent]) => Number(parent) === main);
+  return { main, others: others.map(([, id]) => Number(id)) };
 }
 
 async function untilConnected(url: string): Promise<pg.Client> {

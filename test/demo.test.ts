@@ -1,8 +1,9 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
@@ -77,15 +78,17 @@ function tracesOf({ child, output }: Demo) {
   const [, url = '', folder = ''] = /(http:\S+) is ready, with a PostgreSQL of its own in (\S+)/.exec(output()) ?? [];
   expect(started).not.toEqual([]);
   expect(existsSync(folder)).toBe(true);
-  return { started, url, folder };
+  return { started, url, folder, database: realpathSync(join(folder, 'postgresql')) };
 }
 
-async function expectNothingRunning({ started, url, folder }: ReturnType<typeof tracesOf>): Promise<void> {
+const isRemoved = ({ folder, database }: ReturnType<typeof tracesOf>) => !existsSync(folder) && !existsSync(database);
+
+async function expectNothingRunning({ started, url, folder, database }: ReturnType<typeof tracesOf>): Promise<void> {
   const running = () =>
     execFileSync('ps', ['-axww', '-o', 'pid=,stat=,command='], { encoding: 'utf8' })
       .split('\n')
       .filter(line => !/^\s*\d+\s+Z/.test(line))
-      .filter(line => line.includes(folder) || started.includes(Number.parseInt(line, 10)));
+      .filter(line => line.includes(folder) || line.includes(database) || started.includes(Number.parseInt(line, 10)));
   await vi.waitFor(() => expect(running()).toEqual([]), { timeout: 10_000, interval: 50 });
   await expect(fetch(`${url}/healthz`)).rejects.toThrow();
 }
@@ -139,7 +142,7 @@ describe.concurrent('the demo', { timeout: patience }, () => {
     expect(events?.[4]).toMatch(/merged .* \(\+10 Merged.*\)$/);
     expect(demo.output()).toContain('120 saved, 3 by people who are no members');
     await expectNothingRunning(traces);
-    expect(existsSync(traces.folder)).toBe(false);
+    expect(isRemoved(traces)).toBe(true);
   });
 
   it('leaves nothing behind after Ctrl-C, also while a command runs', async () => {
@@ -151,7 +154,7 @@ describe.concurrent('the demo', { timeout: patience }, () => {
     expect(await demo.ended).toEqual([0, null]);
     expect(demo.output()).not.toContain('Token');
     await expectNothingRunning(traces);
-    expect(existsSync(traces.folder)).toBe(false);
+    expect(isRemoved(traces)).toBe(true);
   });
 
   it('leaves nothing behind when it is killed', async () => {
@@ -160,7 +163,7 @@ describe.concurrent('the demo', { timeout: patience }, () => {
     const traces = tracesOf(demo);
     demo.child.kill('SIGKILL');
     await expectNothingRunning(traces);
-    await vi.waitFor(() => expect(existsSync(traces.folder)).toBe(false), { timeout: 20_000 });
+    await vi.waitFor(() => expect(isRemoved(traces)).toBe(true), { timeout: 20_000 });
   });
 
   it('says how it is used', async () => {

@@ -1,26 +1,16 @@
-import { chmodSync, mkdirSync, realpathSync, statSync } from 'node:fs';
-import { connect } from 'node:net';
-import { dirname, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type ControlAnswer,
-  errorCode,
-  giveToFolderOwner,
-  homeFiles,
-  readServerFile,
-  type ServerFile,
-} from './embedded/files.ts';
-import { isGuardian } from './embedded/processes.ts';
-import { claimStart, startGuardian, unavailable, unwritable } from './embedded/start.ts';
+import { spawn } from 'node:child_process';
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { ServiceError } from '../errors.ts';
+import { type Cluster, environment, openCluster, run } from './embedded/cluster.ts';
 
 export interface EmbeddedDatabase {
-  /**
-   * `postgres://…` of a database named `pullscore`, whose role may do everything. It stays the same, also over restarts,
-   * unless some other program took the port while the server was down.
-   */
+  /** `postgres://…` of a database named `pullscore`, whose role may do everything. It stays the same over restarts. */
   readonly url: string;
   readonly dataDirectory: string;
-  /** Gives the server back, and resolves when that is done: for the last user when it is down. */
+  /** Gives the server back. The last user waits until it is down. */
   leave(): Promise<void>;
 }
 
@@ -30,178 +20,205 @@ interface Options {
   log?: (message: string) => void;
 }
 
-interface Lease {
-  url: string;
-  dataDirectory: string;
-  /** Resolves when the guardian is gone, or has taken the lease back. */
-  closed: Promise<void>;
-  release(): Promise<void>;
+/**
+ * A connection that a user keeps for as long as it uses the server. It holds the advisory lock below, shared with all
+ * other users; the one who gets that lock alone is the last. Even after `kill -9` the system closes the connection, and
+ * PostgreSQL frees the lock.
+ */
+interface Hold {
+  client: pg.Client;
+  /** The server's process id. */
+  serverId: string;
 }
 
-/** A recovery after a crash can take a while; no sign of life for so long, in milliseconds, is a failure. */
-const patience = 120_000;
-/** How long the guardian may take to stop the server, in milliseconds. */
-const leavePatience = 10_000;
+/** Any number will do, except the one that migrations lock. */
+const advisoryLock = 1_886_743_661;
+
+/** The recovery after a crash can take a while. */
+const maxWaitMs = 120_000;
+const maxLogBytes = 4 * 1024 * 1024;
+const stopTimeoutMs = 10_000;
+
+const settings = {
+  listen_addresses: '',
+  // Ten processes with a pool of ten each, and room for people.
+  max_connections: '200',
+  // Whoever sent a statement reports what is wrong with it. Here it would only fill the disk.
+  log_min_messages: 'log',
+  log_min_error_statement: 'panic',
+  log_checkpoints: 'off',
+};
+/** The system keeps what a killed server wrote, but a crash of the machine loses it. */
+const notDurable = { fsync: 'off', full_page_writes: 'off' };
 
 /**
- * Joins the embedded server of `home`, starting it first where none runs. All processes that join the same home share
- * one server; it ends with the last of them, however that one ends. If the server or its guardian is killed, both come
- * back by themselves, and connections made after that work again.
+ * Joins the embedded server of `home`, starting it first if none runs. All processes that join the same home share one
+ * server, and the last to leave stops it. A server that killed processes left behind is joined by the next one. If the
+ * server is killed, those who use it start it again, and connections made after that work again.
+ *
  * @param options.durable false for tests: a crash of the machine may then lose or damage the data
- * @param options.log gets what is worth telling the operator: where the data lies, a server that had to be restarted
+ * @param options.log gets what an operator should know: where the data is, that the server was lost
  * @throws ServiceError `database_unavailable`, with what to do
  */
 export async function joinEmbeddedDatabase(options: Options): Promise<EmbeddedDatabase> {
-  const { durable = true, log = () => undefined } = options;
-  const home = prepareHome(options.home);
-  let lease = await acquire(home, durable, log);
+  const { home, durable = true, log = () => undefined } = options;
+  const cluster = await openCluster(home, log, durable).catch((error: Error & { stderr?: string }) => {
+    throw unavailable(home, reasonIn(error.stderr || error.message), error);
+  });
   let hasLeft = false;
-  let rejoining = Promise.resolve();
+  let holding: Promise<Hold | undefined> = keep(await hold(cluster, durable));
 
-  async function rejoin(): Promise<void> {
-    log('the embedded database has lost its guardian process: starting it again');
-    while (!hasLeft) {
+  async function keep(held: Hold): Promise<Hold> {
+    held.client.once('end', () => {
+      if (!hasLeft) holding = rejoin();
+    });
+    return held;
+  }
+
+  async function rejoin(): Promise<Hold | undefined> {
+    log('the connection to the embedded database was lost: joining it again');
+    for (; !hasLeft; await delay(1000)) {
       try {
-        const { url } = lease;
-        lease = await acquire(home, durable, log);
-        if (lease.url !== url) log('the embedded database had to take another port: restart pullscore');
-        watch();
-        return;
+        return await keep(await hold(cluster, durable));
       } catch (error) {
         log((error as Error).message);
-        await sleep(1000, undefined, { ref: false });
       }
     }
+    return undefined;
   }
 
-  function watch(): void {
-    void lease.closed.then(() => {
-      if (!hasLeft) rejoining = rejoin();
-    });
-  }
-
-  watch();
   return {
-    get url() {
-      return lease.url;
-    },
-    get dataDirectory() {
-      return lease.dataDirectory;
-    },
+    url: cluster.url,
+    dataDirectory: cluster.data,
     async leave() {
       hasLeft = true;
-      await rejoining;
-      await lease.release();
+      const held = await holding;
+      if (held !== undefined) await letGo(cluster, held);
     },
   };
 }
 
-/** Makes the folder, and answers its one true name, by which guardians are told apart. */
-function prepareHome(given: string): string {
-  const home = resolve(given);
-  if (process.platform === 'win32') {
-    throw unavailable('the embedded database needs Linux or macOS: set DATABASE_URL');
-  }
-  try {
-    mkdirSync(dirname(home), { recursive: true });
-    try {
-      mkdirSync(home);
-      // PostgreSQL's user has to pass through a home that root made; the guardian gives it the group.
-      chmodSync(home, process.getuid?.() === 0 && !isOthers(dirname(home)) ? 0o710 : 0o700);
-      giveToFolderOwner(home);
-    } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw error;
-    }
-    return realpathSync(home);
-  } catch (error) {
-    throw unwritable(home, error);
-  }
-}
-
-function isOthers(folder: string): boolean {
-  return statSync(folder).uid !== 0;
-}
-
-async function acquire(home: string, durable: boolean, log: (message: string) => void): Promise<Lease> {
-  const deadline = Date.now() + patience;
-  for (let wait = 10; Date.now() < deadline; ) {
-    const server = readServer(home);
-    const lease = server === undefined ? undefined : await connectTo(server, home, durable, deadline);
-    if (lease !== undefined) return lease;
-    const claim = claimStart(home);
-    if (claim !== undefined) {
-      try {
-        // The one who had the claim before us may have finished just now.
-        if (readServer(home)?.secret === server?.secret && (await startGuardian(home, durable, log))) continue;
-      } finally {
-        claim();
-      }
-      wait = Math.min(wait * 2, 250);
-    }
-    await sleep(wait);
-  }
-  throw unavailable(`the embedded database did not become ready: see ${homeFiles(home).log}, or set DATABASE_URL`);
-}
-
-function readServer(home: string): ServerFile | undefined {
-  try {
-    return readServerFile(home);
-  } catch (error) {
-    throw unwritable(home, error);
-  }
-}
-
-/** Undefined if no guardian of this home is there any more. */
-async function connectTo(
-  server: ServerFile,
-  home: string,
-  durable: boolean,
-  deadline: number,
-): Promise<Lease | undefined> {
-  // Some other program may have got the port of a killed guardian.
-  if (!isGuardian(server.pid, home)) return undefined;
-  return new Promise((settle, reject) => {
-    const socket = connect({ host: '127.0.0.1', port: server.port });
-    const timeout = setTimeout(() => socket.destroy(), Math.max(0, deadline - Date.now()));
-    const closed = new Promise<void>(gone => socket.once('close', () => gone()));
-    const settled = (lease?: Lease) => {
-      clearTimeout(timeout);
-      settle(lease);
-    };
-    void closed.then(() => settled());
-    socket.on('error', () => undefined);
-    socket.setNoDelay(true).write(`${server.secret}\n`);
-    let received = '';
-    socket.setEncoding('utf8').on('data', (text: string) => {
-      received += text;
-      if (!received.endsWith('\n')) return;
-      const answer = parseAnswer(received);
-      if (answer?.url === undefined || answer.dataDirectory === undefined) {
-        socket.destroy();
-      } else if (durable && answer.durable === false) {
-        socket.destroy();
-        reject(unavailable(`the embedded database in ${home} runs for tests, and may lose data: stop it first`));
-      } else {
-        // The lease by itself keeps no process alive.
-        socket.unref();
-        settled({ url: answer.url, dataDirectory: answer.dataDirectory, closed, release });
-      }
+/** Connects, starting the server if none answers. */
+async function hold(cluster: Cluster, durable: boolean): Promise<Hold> {
+  let started: Promise<string> | undefined;
+  let reason = '';
+  for (const begin = Date.now(); Date.now() - begin < maxWaitMs; await delay(10)) {
+    const client = new pg.Client({
+      connectionString: cluster.url,
+      application_name: 'pullscore embedded',
+      connectionTimeoutMillis: 10_000,
     });
-
-    async function release(): Promise<void> {
-      socket.ref();
-      socket.end();
-      const timeout = setTimeout(() => socket.destroy(), leavePatience);
-      await closed;
-      clearTimeout(timeout);
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      // Waits while the last user stops the server.
+      const { rows } = await client.query<{ fsync: string }>(
+        "select pg_advisory_lock_shared($1), current_setting('fsync') as fsync",
+        [advisoryLock],
+      );
+      if (durable && rows[0]?.fsync !== 'on') throw unavailable(cluster.data, 'it runs for tests, and may lose data');
+      // A server that stops says so in its file before it cuts the last user off, which frees the lock.
+      const { id, state } = readPidFile(cluster.data);
+      if (state === 'ready') return { client, serverId: id };
+      throw new Error('it is stopping');
+    } catch (error) {
+      client.end().catch(() => undefined);
+      if (error instanceof ServiceError) throw error;
+      const isAnswer = error instanceof pg.DatabaseError;
+      // Class 57: it is starting, stopping or recovering.
+      if (isAnswer && !error.code?.startsWith('57')) throw unavailable(cluster.data, error.message, error);
+      if (!isAnswer) started ??= startServer(cluster, durable);
+      reason = (error as Error).message;
     }
+    const written = await Promise.race([started, delay(10)]);
+    if (typeof written !== 'string') continue;
+    started = undefined;
+    reason = written === '' ? 'it was stopped' : reasonIn(written);
+    // Another process was faster, or sessions of a killed server are still ending.
+    const isTaken = /lock file ".*" already exists|shared memory block .* is still in use/.test(written);
+    if (written !== '' && !isTaken) break;
+  }
+  throw unavailable(cluster.data, `${reason}; see ${cluster.log}`);
+}
+
+/** Gives the hold back, and stops the server if nobody else has one. */
+async function letGo(cluster: Cluster, { client, serverId }: Hold): Promise<void> {
+  try {
+    await client.query('select pg_advisory_unlock_shared($1)', [advisoryLock]);
+    const { rows } = await client.query<{ isLast: boolean }>('select pg_try_advisory_lock($1) as "isLast"', [
+      advisoryLock,
+    ]);
+    // Whoever joins now waits for the lock, finds the server gone, and starts it again.
+    if (rows[0]?.isLast) await stopServer(cluster, serverId);
+  } catch {
+    // The server is gone already.
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/**
+ * Starts a server, which outlives us. PostgreSQL's own lock allows one per data directory.
+ * @returns what it wrote if it failed; an empty text if it was stopped or killed. Resolves when it has ended.
+ */
+function startServer({ data, log, socketFolder, binaries, user }: Cluster, durable: boolean): Promise<string> {
+  const all = {
+    ...settings,
+    ...(durable ? {} : notDurable),
+    unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`,
+  };
+  const parameters = Object.entries(all).flatMap(([setting, value]) => ['-c', `${setting}=${value}`]);
+  // Of a server that was killed: if another process has its id now, this tells PostgreSQL so. Should it live after all,
+  // PostgreSQL still sees that its memory is in use.
+  const { id, state } = readPidFile(data);
+  const stale = state === 'ready' ? { PG_GRANDPARENT_PID: id } : {};
+
+  const file = openSync(log, 'a', 0o600);
+  if (fstatSync(file).size > maxLogBytes) ftruncateSync(file);
+  const { size } = fstatSync(file);
+  const child = spawn(join(binaries, 'postgres'), ['-D', data, ...parameters], {
+    ...user,
+    cwd: '/',
+    env: { ...environment, ...stale },
+    // A session of its own: what Ctrl-C or a closed terminal sends to ours does not reach it.
+    detached: true,
+    stdio: ['ignore', file, file],
+  });
+  closeSync(file);
+  child.unref();
+  return new Promise(settle => {
+    child.once('error', error => settle(error.message));
+    child.once('exit', code => settle(code ? readFileSync(log).subarray(size).toString() : ''));
   });
 }
 
-function parseAnswer(text: string): ControlAnswer | undefined {
-  try {
-    return JSON.parse(text) as ControlAnswer;
-  } catch {
-    return undefined;
+/** Ends all sessions, and brings everything to disk. Resolves when the server is down, or after ten seconds. */
+async function stopServer({ data, binaries, user }: Cluster, id: string): Promise<void> {
+  // As its own user, who can end nobody else's processes.
+  await run(join(binaries, 'pg_ctl'), ['kill', 'INT', id], { ...user, cwd: '/', env: environment });
+  for (const begin = Date.now(); readPidFile(data).id === id; await delay(5)) {
+    if (Date.now() - begin > stopTimeoutMs) return;
   }
+}
+
+/** What the server says of itself: its process id, and `starting`, `ready` or `stopping`. Empty texts if there is none. */
+function readPidFile(data: string): { id: string; state: string } {
+  try {
+    const [id = '', , , , , , , state = ''] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');
+    return { id, state: state.trim() };
+  } catch {
+    return { id: '', state: '' };
+  }
+}
+
+/** What a failed program says about why, among all that it wrote. */
+function reasonIn(written: string): string {
+  const lines = written.matchAll(/(?:error|FATAL|PANIC|DETAIL): +(?!the database system is)(.*)/g);
+  return [...lines].map(([, line]) => line).join(' ') || written.trim();
+}
+
+function unavailable(place: string, reason: string, cause?: unknown): ServiceError {
+  const message = `The embedded database in ${place} cannot be used (${reason}).`;
+  const action = 'Fix that, or set PULLSCORE_HOME or DATABASE_URL.';
+  return new ServiceError('database_unavailable', `${message} ${action}`, { cause });
 }

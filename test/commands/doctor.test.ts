@@ -253,7 +253,11 @@ describe('of the database it tells', () => {
   test('that its user may not change the schema, or writes nothing', async () => {
     await administer(database.url, 'create role doctor_guest');
     onTestFinished(() => administer(database.url, 'drop role doctor_guest'));
-    const as = (options: string) => `${database.url}?options=${encodeURIComponent(options)}`;
+    const as = (options: string) => {
+      const url = new URL(database.url);
+      url.searchParams.set('options', options);
+      return url.href;
+    };
     expect((await complaints({ DATABASE_URL: as('-c role=doctor_guest') }))[0]).toMatch(
       /^problem server: The user doctor_guest may not change the schema of \w+, .*alter database "\w+" owner to "doctor_guest"/,
     );

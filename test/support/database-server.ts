@@ -1,10 +1,11 @@
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { migrateDatabase } from '../../src/database/migrate.ts';
-import { createHome } from './home.ts';
+import { createHome, removeHome } from './home.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -45,11 +46,15 @@ async function startServer(): Promise<{ url: string; stop(): Promise<unknown>; k
 export async function startEmbeddedServer(name: string): Promise<{ url: string; stop(): Promise<void> }> {
   const home = createHome(name);
   const server = await joinEmbeddedDatabase({ home, durable: false });
+  // Nobody else joins it: if this process is killed, the end of the pipe stops it.
+  const stop = 'read -r line; kill -INT "$(head -n 1 "$0/postmaster.pid")"';
+  const watch = ['-c', stop, server.dataDirectory];
+  spawn('/bin/sh', watch, { detached: true, stdio: ['pipe', 'ignore', 'ignore'] }).unref();
   return {
     url: server.url,
     async stop() {
       await server.leave();
-      rmSync(home, { recursive: true, force: true });
+      removeHome(home);
     },
   };
 }

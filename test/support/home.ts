@@ -1,11 +1,16 @@
-import { chmodSync, mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** A new folder for temporary files, in which the service can keep a database of its own. */
 export function createHome(name: string): string {
-  const home = mkdtempSync(join(tmpdir(), `pullscore-${name}-`));
-  // As root the server runs as another user, who can't enter what mkdtemp makes.
-  chmodSync(home, 0o755);
-  return home;
+  return mkdtempSync(join(tmpdir(), `pullscore-${name}-`));
+}
+
+/** With its database: if root made that, the home holds a link to it. */
+export function removeHome(home: string): void {
+  const database = join(home, 'postgresql');
+  for (const folder of existsSync(database) ? [realpathSync(database), home] : [home]) {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
 }

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Stands between a client and a server over TCP, and fails as networks and dying servers do. */
+/** Stands between a client, over TCP, and a server, and fails as networks and dying servers do. */
 export interface TcpProxy {
   /** The same address by way of the proxy. */
   through(url: string): string;
@@ -27,7 +27,9 @@ interface Pair {
 }
 
 export async function startProxy(targetUrl: string): Promise<TcpProxy> {
-  const { hostname, port } = new URL(targetUrl);
+  const { hostname, port, searchParams } = new URL(targetUrl);
+  const folder = searchParams.get('host');
+  const target = folder === null ? { host: hostname, port: Number(port) } : { path: `${folder}/.s.PGSQL.5432` };
   const pairs = new Set<Pair>();
   let connections = 0;
   let opening: 'accepted' | 'held' | 'refused' = 'accepted';
@@ -44,7 +46,7 @@ export async function startProxy(targetUrl: string): Promise<TcpProxy> {
       return;
     }
     connections += 1;
-    const pair: Pair = { client, server: connect(Number(port), hostname), stalled: false };
+    const pair: Pair = { client, server: connect(target), stalled: false };
     pairs.add(pair);
     if (opening === 'held') client.pause();
     let loses = false;
@@ -74,6 +76,7 @@ export async function startProxy(targetUrl: string): Promise<TcpProxy> {
       const changed = new URL(url);
       changed.hostname = '127.0.0.1';
       changed.port = String(address.port);
+      changed.searchParams.delete('host');
       return changed.href;
     },
     get connections() {

@@ -1,177 +1,179 @@
-import { type ExecFileOptions, execFile } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { execFile } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
 import {
+  chmodSync,
   chownSync,
   closeSync,
+  existsSync,
   fsyncSync,
+  lstatSync,
+  mkdirSync,
   openSync,
   readFileSync,
-  renameSync,
+  realpathSync,
   rmSync,
+  type Stats,
   statSync,
-  writeFileSync,
+  symlinkSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { type Binaries, findBinaries, type ServerUser, serverEnvironment } from './binaries.ts';
-import { errorCode, homeFiles, readJsonFile, writeOwnFile } from './files.ts';
-import {
-  binaryStores,
-  clusterFiles,
-  exists,
-  makeFolder,
-  newServerUser,
-  readLocation,
-  readOwner,
-  removeAbandoned,
-} from './places.ts';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { findBinaries, makeFolder, removeUnfinished } from './binaries.ts';
 
-/** A data directory with what belongs to it, all in one folder that comes into being whole. */
+/**
+ * A data directory, and how to run a server on it. `postgresql` in the home is the folder that holds it; if root runs
+ * the program, it is a link to one in {@link rootStore}.
+ */
 export interface Cluster {
-  folder: string;
   data: string;
-  binaries: Binaries;
-  /** Undefined where PostgreSQL runs as the user that we are. */
+  /** The server's log. */
+  log: string;
+  /** `postgres://…`: of a database named `pullscore`, as a role that may do everything, over a Unix socket. */
+  url: string;
+  /** The folder of that socket. Only the server's user and root can enter it. */
+  socketFolder: string;
+  binaries: string;
+  /** Undefined if PostgreSQL runs as the user that we are. */
   user: ServerUser | undefined;
-  password: string;
-  /** The port of the last run: with it the URL stays the same. */
-  port: number | undefined;
 }
+
+type ServerUser = Pick<Stats, 'uid' | 'gid'>;
+
+/** PostgreSQL refuses to run as root. The user that it runs as instead can enter this folder, wherever the home is. */
+const rootStore = '/var/lib/pullscore';
 
 /** Name of the database and of the role that owns it. */
-export const databaseName = 'pullscore';
+const name = 'pullscore';
 
-interface Credentials {
-  password: string;
-  port?: number;
-}
+/** Bytes that a socket's path may have on every system. */
+const maxSocketPath = 103;
 
-/** The cluster of `home`, made first where there is none. */
-export async function openCluster(home: string, durable: boolean, note: (text: string) => void): Promise<Cluster> {
-  removeAbandoned(home);
-  const existing = existingCluster(home, note);
-  if (existing !== undefined) return readCluster(home, existing);
+/** Nothing of ours: PG… variables would change what the server does, and it has no use for our secrets. */
+const { PATH, LD_LIBRARY_PATH } = process.env;
+export const environment = { PATH, LD_LIBRARY_PATH, LC_ALL: 'C', TZ: 'UTC' };
 
-  const user = newServerUser(home);
-  const folder = makeFolder({ home, durable }, user, note);
-  const { credentials } = clusterFiles(folder);
-  let published = false;
-  try {
-    const binaries = await findBinaries(user, () => binaryStores(home, folder, user));
-    const password = randomBytes(24).toString('base64url');
-    await initialise(binaries, user, folder, password, durable);
-    writeOwnFile(credentials, JSON.stringify({ password } satisfies Credentials));
-    if (durable) bringToDisk(folder);
-    published = publish(home, folder);
-    if (durable) for (const changed of [dirname(folder), home]) bringToDisk(changed);
-  } finally {
-    if (!published) rmSync(folder, { recursive: true, force: true });
+export const run = promisify(execFile);
+
+/**
+ * The cluster of a home, made first if there is none.
+ *
+ * @param note gets where the data is if that is not in the home
+ */
+export async function openCluster(home: string, note: (text: string) => void, durable = true): Promise<Cluster> {
+  const path = resolve(home);
+  const isRoot = process.getuid?.() === 0;
+  const store = isRoot ? rootStore : path;
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (isRoot && mkdirSync(store, { recursive: true }) !== undefined) chmodSync(store, 0o755);
+  removeUnfinished(store);
+
+  const link = join(path, 'postgresql');
+  const binaries = await findBinaries(store);
+  if (findFolder(link, isRoot) === undefined) {
+    const user = isRoot ? systemUser() : undefined;
+    const made = isRoot ? newPlace() : link;
+    await makeFolder(made, unfinished => initialise(unfinished, binaries, user, durable));
+    if (isRoot && publishLink(made, link)) note(`run by root, the embedded database keeps its data in ${made}`);
+    for (const changed of durable ? [store, path] : []) flush(changed);
   }
-  // Of two processes that made one at the same time, the first one's stands.
-  const winner = existingCluster(home, note);
-  if (winner === undefined) throw new Error(`the database in ${home} was removed while it was being made: try again`);
-  return readCluster(home, winner);
-}
-
-export function rememberPort(cluster: Cluster, port: number): void {
-  const { credentials } = clusterFiles(cluster.folder);
-  writeOwnFile(credentials, JSON.stringify({ password: cluster.password, port } satisfies Credentials));
-}
-
-function existingCluster(home: string, note: (text: string) => void): string | undefined {
-  const { cluster, location } = homeFiles(home);
-  if (exists(clusterFiles(cluster).data)) return cluster;
-  const elsewhere = readLocation(home);
-  if (elsewhere === undefined) return undefined;
-  if (exists(clusterFiles(elsewhere).data)) {
-    const owner = readOwner(elsewhere);
-    // A home that was moved is still the owner; a copy of one is not.
-    if (owner !== undefined && owner.home !== home && readLocation(owner.home) === elsewhere) {
-      throw new Error(
-        `${elsewhere} is the database of ${owner.home}: delete ${location} to start with an empty one for ${home}`,
-      );
-    }
-    return elsewhere;
-  }
-  note(`the database that ${location} names, ${elsewhere}, is gone: starting with an empty one`);
-  rmSync(location, { force: true });
-  return undefined;
-}
-
-async function readCluster(home: string, folder: string): Promise<Cluster> {
-  const { data, credentials } = clusterFiles(folder);
+  const folder = findFolder(link, isRoot) ?? link;
+  const data = join(folder, 'data');
   const { uid, gid } = statSync(data);
-  const self = process.getuid?.();
-  if (uid === 0 || (self !== 0 && self !== uid)) {
-    throw new Error(
-      `${data} belongs to user ${uid}: run pullscore as its owner, or set PULLSCORE_HOME or DATABASE_URL`,
-    );
-  }
-  const user = self === 0 ? { uid, gid } : undefined;
-  const binaries = await findBinaries(user, () => binaryStores(home, folder, user));
-  const version = readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
-  if (version !== binaries.major) {
-    throw new Error(
-      `${data} was made by PostgreSQL ${version}, and this release brings ${binaries.major}: ` +
-        `use the release that made it, or move ${folder} away to start with an empty database`,
-    );
-  }
-  const known = readJsonFile<Credentials>(credentials);
-  if (known === undefined) throw new Error(`${credentials} is missing or damaged: restore it, or move ${folder} away`);
-  return { folder, data, binaries, user, password: known.password, port: known.port };
+  const socketFolder = findSocketFolder(data);
+  // Databases of earlier releases, which listened on a port, ask for a password.
+  const credentials = join(folder, 'credentials.json');
+  const password = existsSync(credentials) ? `:${JSON.parse(readFileSync(credentials, 'utf8')).password}` : '';
+  return {
+    data,
+    log: join(folder, 'postgresql.log'),
+    url: `postgres://${name}${password}@localhost/${name}?host=${encodeURIComponent(socketFolder)}`,
+    socketFolder,
+    binaries,
+    user: isRoot ? { uid, gid } : undefined,
+  };
 }
 
-async function initialise(
-  binaries: Binaries,
-  user: ServerUser | undefined,
-  folder: string,
-  password: string,
-  durable: boolean,
-): Promise<void> {
-  const { data } = clusterFiles(folder);
-  const options = { ...user, cwd: '/', env: serverEnvironment };
-  const passwordFile = join(folder, 'password');
-  writeFileSync(passwordFile, password, { mode: 0o600, flag: 'wx' });
-  if (user !== undefined) chownSync(passwordFile, user.uid, user.gid);
+const newPlace = (): string => join(rootStore, randomBytes(6).toString('hex'));
+
+/** The folder of a cluster, if there is one. Root follows only its own links, and only into its store. */
+function findFolder(link: string, isRoot: boolean): string | undefined {
+  const found = lstatSync(link, { throwIfNoEntry: false });
+  if (found !== undefined && found.uid !== process.getuid?.()) {
+    throw new Error(`${link} belongs to user ${found.uid}: run pullscore as that user`);
+  }
+  // An earlier release, run by root, kept data in the home if it could, or wrote here where it is.
+  const location = join(dirname(link), 'location');
+  if (found === undefined && !existsSync(location)) return undefined;
+  const folder = found === undefined ? readFileSync(location, 'utf8').trim() : realpathSync(link);
+  if (isRoot && (!found?.isSymbolicLink() || dirname(folder) !== rootStore)) {
+    const place = newPlace();
+    throw new Error(
+      `an earlier release left its data in ${folder}: to use it, run mv '${folder}' ${place} && ln -s ${place} '${link}'`,
+    );
+  }
+  return folder;
+}
+
+/** An existing user that owns little. */
+function systemUser(): ServerUser {
+  const users = readFileSync('/etc/passwd', 'utf8');
+  const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(users) ?? /^nobody:[^:]*:(\d+):(\d+):/m.exec(users) ?? [];
+  if (uid === undefined) throw new Error('PostgreSQL does not run as root, and there is no user postgres or nobody');
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+async function initialise(folder: string, binaries: string, user: ServerUser | undefined, durable: boolean) {
+  const data = join(folder, 'data');
+  mkdirSync(data, { mode: 0o700 });
+  if (user !== undefined) {
+    chmodSync(folder, 0o711);
+    chownSync(data, user.uid, user.gid);
+  }
+  const options = { ...user, cwd: '/', env: environment };
   // Text sorts by code points; `und-x-icu` and the other ICU collations are imported by initdb itself.
   const text = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
-  const access = [`--username=${databaseName}`, '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
-  await run(binaries.initdb, ['-D', data, ...text, ...access, '--no-sync', '--no-instructions'], options);
-  rmSync(passwordFile);
-  // Renaming the empty database costs half of what making another does; -F, since all is brought to disk below.
-  const rename = `ALTER DATABASE postgres RENAME TO ${databaseName};\n\n`;
-  await run(binaries.postgres, ['--single', '-F', '-j', '-D', data, 'template1'], options, rename);
-  if (durable) await run(binaries.initdb, ['-D', data, '--sync-only'], options);
+  const rest = [`--username=${name}`, '--auth=trust', '--no-instructions', '--no-sync'];
+  await run(join(binaries, 'initdb'), ['-D', data, ...text, ...rest], options);
+  // Renaming the empty database costs half of what making another does. -F: all of it is brought to disk below.
+  const renaming = run(join(binaries, 'postgres'), ['--single', '-F', '-j', '-D', data, 'template1'], options);
+  // If it ended early, its exit code says so.
+  renaming.child.stdin?.on('error', () => undefined).end(`ALTER DATABASE postgres RENAME TO ${name};\n\n`);
+  await renaming;
+  if (durable) await run(join(binaries, 'initdb'), ['-D', data, '--sync-only'], options);
 }
 
-function run(command: string, parameters: string[], options: ExecFileOptions, input = ''): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = execFile(command, parameters, options, (error, _output, errors) => {
-      if (error === null) return resolve();
-      const lines = String(errors).trim().split('\n');
-      const line = lines.find(text => /error|FATAL|PANIC/.test(text)) ?? lines.at(-1);
-      reject(new Error(`the embedded database could not be made: ${line || error.message}`));
-    });
-    child.stdin?.on('error', () => undefined);
-    child.stdin?.end(input);
-  });
+/** False if the home has got another cluster meanwhile, which stands. */
+function publishLink(folder: string, link: string): boolean {
+  try {
+    symlinkSync(folder, link);
+    return true;
+  } catch (error) {
+    rmSync(folder, { recursive: true });
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
+  }
 }
 
-/** A folder's own entries: without that a crash may forget that a file was made in it, or renamed. */
-function bringToDisk(folder: string): void {
+/** A folder's own entries: otherwise a crash of the machine may forget that something was made or renamed in it. */
+function flush(folder: string): void {
   const file = openSync(folder, 'r');
   fsyncSync(file);
   closeSync(file);
 }
 
-/** Makes a finished cluster that of its home. False if the home has got one meanwhile. */
-function publish(home: string, folder: string): boolean {
-  const { cluster, location } = homeFiles(home);
-  if (dirname(folder) !== home) return !exists(cluster) && writeOwnFile(location, `${folder}\n`, true);
+/** The data directory, or a short one if its path is too long for a socket. Nobody else can have made it. */
+function findSocketFolder(data: string): string {
+  if (Buffer.byteLength(join(data, '.s.PGSQL.5432')) <= maxSocketPath) return data;
+  const uid = process.getuid?.();
+  const folder = `/tmp/pullscore-${uid}-${createHash('sha256').update(data).digest('hex').slice(0, 12)}`;
   try {
-    renameSync(folder, cluster);
-    return true;
+    mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    if (errorCode(error) === 'ENOTEMPTY' || errorCode(error) === 'EEXIST') return false;
-    throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
+  const found = lstatSync(folder);
+  if (!found.isDirectory() || found.uid !== uid || (found.mode & 0o077) !== 0) {
+    throw new Error(`${folder} must be a folder that only user ${uid} can enter: remove it`);
+  }
+  return folder;
 }

@@ -1,0 +1,181 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  dataDirectories,
+  isRoot,
+  joinAt,
+  joinInChild,
+  leave,
+  leaveInChild,
+  nobody,
+  ordinary,
+  processesOf,
+  query,
+  refusalOf,
+  root,
+} from '../support/embedded.ts';
+import { createHome } from '../support/home.ts';
+
+/** For folders. */
+const oddName = `Ünïcode, "söme" $HOME's place 日本語`;
+
+describe('places', () => {
+  it('works in a folder with spaces, quotes and letters of other alphabets', async () => {
+    const database = await joinAt(join(root, oddName));
+    expect(await query(database.url, 'SELECT 1')).toBe(1);
+  });
+
+  it("refuses another major version's data, and says what it is", async () => {
+    const home = join(root, 'other version');
+    const database = await joinAt(home);
+    await leave(database);
+    const file = join(database.dataDirectory, 'PG_VERSION');
+    const version = readFileSync(file, 'utf8');
+    writeFileSync(file, '11\n');
+    const refusal = await refusalOf(joinAt(home));
+    writeFileSync(file, version);
+    expect(refusal).toContain('initialized by PostgreSQL version 11, which is not compatible with this version');
+  });
+
+  it('refuses a home that is a file', async () => {
+    const file = join(root, 'file');
+    writeFileSync(file, '');
+    expect(await refusalOf(joinAt(file))).toContain('EEXIST');
+  });
+
+  it('uses a database of an earlier release, which asks for a password', async () => {
+    const home = join(root, 'earlier');
+    const first = await joinAt(home);
+    await query(first.url, 'CREATE TABLE earlier AS SELECT 1 AS one');
+    await query(first.url, "ALTER ROLE pullscore PASSWORD 'of_earlier'");
+    await leave(first);
+    writeFileSync(join(first.dataDirectory, 'pg_hba.conf'), 'local all all scram-sha-256\n');
+    writeFileSync(join(dirname(first.dataDirectory), 'credentials.json'), '{"password":"of_earlier","port":20000}');
+    const second = await joinAt(home);
+    expect(await query(second.url, 'SELECT one FROM earlier')).toBe(1);
+  });
+});
+
+describe.runIf(ordinary !== undefined)('an ordinary user', () => {
+  function createOwnHome(): string {
+    const home = realpathSync(createHome('ordinary'));
+    dataDirectories.add(join(home, 'postgresql', 'data'));
+    if (isRoot) chownSync(home, nobody.uid, nobody.gid);
+    return home;
+  }
+
+  it('keeps everything in the home, to itself', async () => {
+    const home = join(createOwnHome(), oddName);
+    const first = await joinInChild(home, ordinary);
+    expect(first.dataDirectory).toBe(join(home, 'postgresql', 'data'));
+    expect(statSync(home).mode & 0o777).toBe(0o700);
+    expect(statSync(join(home, 'postgresql')).mode & 0o777).toBe(0o700);
+    expect(await query(first.url, 'SELECT 1')).toBe(1);
+    await leaveInChild(first);
+    expect(processesOf(first.dataDirectory)).toEqual([]);
+  });
+
+  it('has the socket in a short folder of its own if the path of the home is long, and nobody can plant one', async () => {
+    const home = join(createOwnHome(), `${oddName} ${'long'.repeat(30)}`, 'home');
+    const first = await joinInChild(home, ordinary);
+    const folder = new URL(first.url).searchParams.get('host') ?? '';
+    expect(folder).toMatch(/^\/tmp\/pullscore-\d+-\w{12}$/);
+    expect(statSync(folder)).toMatchObject({ uid: ordinary?.uid ?? process.getuid?.(), mode: 0o040700 });
+    const second = await joinInChild(home, ordinary);
+    await query(first.url, 'CREATE TABLE kept AS SELECT 1 AS one');
+    await leaveInChild(first);
+    expect(await query(second.url, 'SELECT one FROM kept')).toBe(1);
+    await leaveInChild(second);
+
+    rmSync(folder, { recursive: true });
+    for (const plant of [() => symlinkSync(root, folder), () => mkdirSync(folder, { mode: 0o755 })]) {
+      plant();
+      if (isRoot && !statSync(folder).isSymbolicLink()) chownSync(folder, nobody.uid, nobody.gid);
+      await expect(joinInChild(home, ordinary)).rejects.toThrow(
+        /must be a folder that only user \d+ can enter: remove it/,
+      );
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it.runIf(isRoot)('has a database that root refuses', async () => {
+    const home = createOwnHome();
+    await leaveInChild(await joinInChild(home, ordinary));
+    expect(await refusalOf(joinAt(home))).toContain('belongs to user 65534: run pullscore as that user');
+  });
+});
+
+describe.runIf(isRoot)('root', () => {
+  it('keeps its data in one store, as a user of the system, also for a home that only root may enter', async () => {
+    const home = join(mkdtempSync(join(root, 'closed-')), 'home');
+    const first = await joinAt(home);
+    await query(first.url, 'CREATE TABLE mine AS SELECT 1 AS one');
+    expect(dirname(dirname(first.dataDirectory))).toBe('/var/lib/pullscore');
+    expect(readlinkSync(join(home, 'postgresql'))).toBe(dirname(first.dataDirectory));
+    const { uid } = statSync(first.dataDirectory);
+    expect(readFileSync('/etc/passwd', 'utf8')).toMatch(new RegExp(`^(postgres|nobody):[^:]*:${uid}:`, 'm'));
+    await leave(first);
+    expect(await query((await joinAt(home)).url, 'SELECT one FROM mine')).toBe(1);
+  });
+
+  it('starts with an empty database when the home was deleted, and keeps the old one', async () => {
+    const home = join(root, 'deleted');
+    const first = await joinAt(home);
+    await leave(first);
+    rmSync(home, { recursive: true });
+    const second = await joinAt(home);
+    expect(second.dataDirectory).not.toBe(first.dataDirectory);
+    expect(existsSync(first.dataDirectory)).toBe(true);
+  });
+
+  it('follows no link of another user, and none out of its store', async () => {
+    const home = join(root, 'linked');
+    await leave(await joinAt(home));
+    const link = join(home, 'postgresql');
+    execFileSync('chown', ['-h', '65534', link]);
+    expect(await refusalOf(joinAt(home))).toContain('belongs to user 65534');
+    unlinkSync(link);
+    const outside = mkdtempSync(join(root, 'outside-'));
+    symlinkSync(outside, link);
+    expect(await refusalOf(joinAt(home))).toContain(outside);
+  });
+
+  it.each(['in the home', 'elsewhere'])(
+    'says how to use a database of an earlier release that lies %s',
+    async place => {
+      const home = join(root, `earlier ${place}`);
+      const first = await joinAt(home);
+      await query(first.url, 'CREATE TABLE earlier AS SELECT 1 AS one');
+      await leave(first);
+      const [link, folder] = [join(home, 'postgresql'), dirname(first.dataDirectory)];
+      unlinkSync(link);
+      chmodSync(folder, 0o710);
+      chownSync(folder, 0, statSync(first.dataDirectory).gid);
+      if (place === 'in the home') renameSync(folder, link);
+      else writeFileSync(join(home, 'location'), `${folder}\n`);
+
+      const [, command = ''] = /to use it, run (.*)\)\. Fix that, or set/.exec(await refusalOf(joinAt(home))) ?? [];
+      execFileSync('/bin/sh', ['-c', command]);
+      const second = await joinAt(home);
+      expect(await query(second.url, 'SELECT one FROM earlier')).toBe(1);
+      expect(basename(dirname(second.dataDirectory))).toMatch(/^\w{12}$/);
+    },
+  );
+});

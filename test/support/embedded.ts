@@ -1,0 +1,150 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, realpathSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Client } from 'pg';
+import { afterAll, afterEach, expect, vi } from 'vitest';
+import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../src/database/embedded.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { createHome } from './home.ts';
+
+/** For homes. It is removed when the test file ends. */
+export const root = realpathSync(createHome('embedded'));
+
+interface User {
+  uid: number;
+  gid: number;
+}
+
+export const isRoot = process.getuid?.() === 0;
+export const nobody: User = { uid: 65_534, gid: 65_534 };
+const checkout = fileURLToPath(new URL('../..', import.meta.url));
+/** Ordinary users are us, or `nobody` if we are root; undefined if `nobody` cannot enter the checkout. */
+export const ordinary: Partial<User> | undefined = isRoot ? (canEnter(checkout, nobody) ? nobody : undefined) : {};
+
+function canEnter(folder: string, user: User): boolean {
+  try {
+    execFileSync('test', ['-r', `${folder}/package.json`], { ...user, stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const joined = new Set<EmbeddedDatabase>();
+export const children = new Set<ChildProcess>();
+export const dataDirectories = new Set<string>();
+
+export async function joinAt(home: string, durable = false): Promise<EmbeddedDatabase> {
+  const database = await joinEmbeddedDatabase({ home, durable });
+  joined.add(database);
+  dataDirectories.add(database.dataDirectory);
+  return database;
+}
+
+export async function leave(database: EmbeddedDatabase): Promise<void> {
+  joined.delete(database);
+  await database.leave();
+}
+
+interface Joined {
+  child: ChildProcess;
+  url: string;
+  dataDirectory: string;
+}
+
+/** Starts another process that joins, and stays until it gets a line. */
+export function startChild(home: string, user: Partial<User> = {}): ChildProcess {
+  const module = new URL('../../src/database/embedded.ts', import.meta.url).href;
+  const program = `
+    import { joinEmbeddedDatabase } from ${JSON.stringify(module)};
+    const database = await joinEmbeddedDatabase({ home: ${JSON.stringify(home)}, durable: false });
+    process.stdout.write(JSON.stringify(database) + '\\n');
+    process.stdin.once('data', () => database.leave().then(() => process.exit()));`;
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+  const child = spawn(process.execPath, ['--import', tsx, '--input-type=module', '-e', program], user);
+  children.add(child);
+  return child;
+}
+
+/** @throws Error with what the process wrote if it does not join */
+export async function joinInChild(home: string, user?: Partial<User>): Promise<Joined> {
+  const child = startChild(home, user);
+  let errors = '';
+  child.stderr?.on('data', text => {
+    errors += text;
+  });
+  const ended = once(child, 'close').then(() => Promise.reject(new Error(errors)));
+  ended.catch(() => undefined);
+  if (child.stdout === null) throw new Error('no pipe');
+  const [output] = (await Promise.race([once(child.stdout, 'data'), ended])) as [Buffer];
+  const database = JSON.parse(output.toString()) as Omit<Joined, 'child'>;
+  dataDirectories.add(database.dataDirectory);
+  return { child, ...database };
+}
+
+export async function leaveInChild({ child }: Joined): Promise<void> {
+  child.stdin?.write('\n');
+  await once(child, 'exit');
+}
+
+export async function query(url: string, text: string): Promise<unknown> {
+  const client = new Client({ connectionString: url });
+  // A killed server is told of here as well as by the query that it fails.
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const { rows } = await client.query<unknown[]>({ text, rowMode: 'array' });
+    return rows[0]?.[0];
+  } finally {
+    await client.end();
+  }
+}
+
+/** Tries again while a server is being brought back. */
+export function eventually(url: string, text: string): Promise<unknown> {
+  return vi.waitFor(() => query(url, text), { timeout: 10_000, interval: 25 });
+}
+
+export const startOf = (url: string) => query(url, 'SELECT pg_postmaster_start_time()::text');
+export const pidFile = ({ dataDirectory }: { dataDirectory: string }) => join(dataDirectory, 'postmaster.pid');
+export const serverOf = (database: { dataDirectory: string }) =>
+  Number.parseInt(readFileSync(pidFile(database), 'utf8'), 10);
+
+/** Living processes that have one of these texts in their arguments. */
+export function processesOf(...texts: string[]): string[] {
+  return execFileSync('ps', ['-axww', '-o', 'pid=,stat=,command='], { encoding: 'utf8' })
+    .split('\n')
+    .filter(line => !/^\s*\d+\s+Z/.test(line) && /bin\/(postgres|initdb)/.test(line))
+    .filter(line => texts.some(text => line.includes(text)));
+}
+
+export function gone(...texts: string[]): Promise<void> {
+  return vi.waitFor(() => expect(processesOf(...texts)).toEqual([]), { timeout: 5000, interval: 25 });
+}
+
+/** What a command refuses with. */
+export async function refusalOf(joining: Promise<unknown>): Promise<string> {
+  const failure = await joining.catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(ServiceError);
+  expect(failure).toMatchObject({ code: 'database_unavailable' });
+  expect((failure as ServiceError).message).toMatch(/Fix that, or set PULLSCORE_HOME or DATABASE_URL\.$/);
+  return (failure as ServiceError).message;
+}
+
+afterEach(async () => {
+  await Promise.all([...joined].map(leave));
+  for (const child of children) child.kill('SIGKILL');
+  children.clear();
+  await gone(...dataDirectories);
+});
+
+afterAll(() => {
+  // Of a test that failed.
+  for (const line of processesOf(root, ...dataDirectories)) process.kill(Number.parseInt(line, 10), 'SIGKILL');
+  rmSync(root, { recursive: true, force: true });
+  // Root's databases are elsewhere.
+  for (const data of dataDirectories) rmSync(dirname(data), { recursive: true, force: true });
+});
