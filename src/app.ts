@@ -97,7 +97,10 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
       // The plugin measures for a second at a time. The start itself is a delay, and a second without a measurement, as
       // after one long computation, is infinite.
       if (delay === Number.POSITIVE_INFINITY || performance.now() - readyAt < 2_000) return;
-      throw new ServiceError('overloaded', 'The service is overloaded. Try again shortly.', { retryAfter: 2 });
+      throw new ServiceError('overloaded', 'The service is overloaded.', {
+        action: 'Try again shortly.',
+        retryAfter: 2,
+      });
     },
   });
   await describeApi(app);
@@ -116,7 +119,8 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
           timeWindow: '1 minute',
           keyGenerator: request => request.caller.tokenId,
           errorResponseBuilder: (_request, { ttl }) =>
-            new ServiceError('rate_limited', 'Too many requests with this token. Slow down.', {
+            new ServiceError('rate_limited', 'Too many requests with this token.', {
+              action: 'Slow down.',
               retryAfter: ttl / 1000,
             }),
         });

@@ -1,6 +1,6 @@
 /**
  * Every failure that a caller is told about, and the HTTP status it has. The API's error handler and the OpenAPI
- * document both read this table; the command line prints the message. Anything that is not a `ServiceError` is a
+ * document both read this table; the command line prints the text. Anything that is not a `ServiceError` is a
  * defect: it is logged and answered with a fixed text.
  */
 export const errorStatuses = {
@@ -28,18 +28,30 @@ export type ErrorCode = keyof typeof errorStatuses;
 
 export class ServiceError extends Error {
   readonly code: ErrorCode;
+  /** What the reader should do next, a sentence; undefined if there is nothing to do. */
+  readonly action: string | undefined;
   /** Seconds after which another try makes sense; becomes `Retry-After`. */
   readonly retryAfter: number | undefined;
 
-  /** @param message tells the reader what to do next; it is shown as it is. */
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfter?: number } = {}) {
+  /** @param message what went wrong, a sentence */
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { action?: string | undefined; cause?: unknown; retryAfter?: number } = {},
+  ) {
     super(message, { cause: options.cause });
     this.name = 'ServiceError';
     this.code = code;
+    this.action = options.action;
     this.retryAfter = options.retryAfter;
   }
 
   get status(): number {
     return errorStatuses[this.code];
+  }
+
+  /** What went wrong and what to do next, as API clients, operators and logs are told. */
+  get text(): string {
+    return this.action === undefined ? this.message : `${this.message} ${this.action}`;
   }
 }

@@ -46,7 +46,8 @@ export const notFound = (what: string) => new ServiceError('not_found', `There i
 function asServiceError(error: FastifyError | Error): ServiceError {
   if (error instanceof ServiceError) return error;
   if (isDatabaseUnavailable(error)) {
-    return new ServiceError('database_unavailable', 'The database is not available. Try again shortly.', {
+    return new ServiceError('database_unavailable', 'The database is not available.', {
+      action: 'Try again shortly.',
       cause: error,
       retryAfter: 1,
     });
@@ -62,13 +63,13 @@ function sendError(error: FastifyError | Error, request: FastifyRequest, reply: 
   const failure = asServiceError(error);
   if (failure.status >= 500 && failure.code !== 'overloaded') {
     const level = failure.code === 'internal' ? 'error' : 'warn';
-    request.log[level]({ err: failure.cause ?? failure, code: failure.code }, failure.message);
+    request.log[level]({ err: failure.cause ?? failure, code: failure.code }, failure.text);
   }
   reply.code(failure.status).type('application/json; charset=utf-8').header('x-request-id', request.id);
   if (failure.retryAfter !== undefined) reply.header('retry-after', Math.max(1, Math.ceil(failure.retryAfter)));
   if (failure.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
   // Sent as text: no response schema of the route comes into it.
-  reply.serializer(String).send(JSON.stringify({ message: failure.message }));
+  reply.serializer(String).send(JSON.stringify({ message: failure.text }));
 }
 
 /** Every failure of every route, known or not, gets the Error body. Goes before all routes. */
@@ -88,7 +89,9 @@ export function handleErrors(app: FastifyInstance): void {
     const path = request.url.replace(/^https?:\/\/[^/]*|[?#].*$/gs, '');
     const route = known.find(candidate => candidate.path.test(path));
     if (route === undefined) {
-      throw new ServiceError('not_found', 'There is nothing at this path; /openapi.json lists what there is.');
+      throw new ServiceError('not_found', 'There is nothing at this path.', {
+        action: 'See /openapi.json for what there is.',
+      });
     }
     const allowed = [...route.methods].join(', ');
     reply.header('allow', allowed);

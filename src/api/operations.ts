@@ -36,7 +36,9 @@ export function addOperationRoutes(app: FastifyInstance): void {
   app.get('/readyz', { schema: { hide: true } }, async () => {
     if (draining) throw new ServiceError('overloaded', 'The service is stopping.');
     if (!(await isMigrated(database))) {
-      throw new ServiceError('database_unavailable', 'The database lacks migrations: run pullscore migrate.');
+      throw new ServiceError('database_unavailable', 'The database lacks migrations.', {
+        action: 'Run pullscore migrate.',
+      });
     }
     return { status: 'ready' };
   });

@@ -109,7 +109,9 @@ function parseCursor<Row, Columns extends TObject, Position>(
   { columns, locate }: Pick<PagedList<Row, Columns, Position>, 'columns' | 'locate'>,
 ): { position: Position; direction: 'next' | 'previous' } {
   const refused = () =>
-    new ServiceError('bad_request', 'The cursor is not one of this list: leave it out to start from the first page.');
+    new ServiceError('bad_request', 'The cursor is not one of this list.', {
+      action: 'Leave it out to start from the first page.',
+    });
   const bytes = Buffer.from(text, 'base64url');
   // The decoder passes over what is no base64url, and over stray bits at the end.
   if (text === '' || bytes.toString('base64url') !== text) throw refused();

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
+import { noCredentials } from '../github/credentials.ts';
 import { grid, plain } from './terminal.ts';
 
 /** What `main`, which alone knows the process, gives to commands. */
@@ -70,10 +70,7 @@ export async function requireOrganisation(context: Context, deps: Deps, login: s
 /** @throws ServiceError that names the variables to set */
 export function requireGithub(deps: Deps): void {
   if (deps.github.configured) return;
-  throw new ServiceError(
-    'github_not_configured',
-    'There are no GitHub credentials: set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY.',
-  );
+  throw noCredentials();
 }
 
 /** Rows under headings, in columns as wide as they need; a hint if there are no rows. */

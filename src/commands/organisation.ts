@@ -46,7 +46,8 @@ export function organisationCommands(program: Command, context: Context): void {
           if (github.configured && profile === undefined) {
             throw new ServiceError(
               'not_found',
-              `GitHub shows no organisation ${login} to the configured credentials: check the login and their rights.`,
+              `GitHub shows no organisation ${login} to the configured credentials.`,
+              { action: 'Check the login and the rights of the credentials.' },
             );
           }
           const known = profile && (await findGithubOrganisation(database.executor, profile));

@@ -54,9 +54,8 @@ const leaves = (command: Command): Command[] =>
 
 /** The message of a failure that the operator can fix, in one line; undefined for a defect. */
 function explain(error: unknown): string | undefined {
-  if (error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError) {
-    return error.message;
-  }
+  if (error instanceof ServiceError) return error.text;
+  if (error instanceof CommandError || error instanceof ConfigError) return error.message;
   if (isDatabaseUnavailable(error)) {
     const reason = error instanceof Error ? (error.cause instanceof Error ? error.cause : error).message : '';
     return `The database can't be used: ${reason || 'no connection'}. Check DATABASE_URL and that the server runs.`;

@@ -1,7 +1,13 @@
 import { sql } from 'drizzle-orm';
 import type pg from 'pg';
 import type { Executor } from './client.ts';
-import { connectToServer, countPendingMigrations, readServerFacts, type ServerFacts } from './migrate.ts';
+import {
+  connectToServer,
+  countPendingMigrations,
+  readServerFacts,
+  requireUsable,
+  type ServerFacts,
+} from './migrate.ts';
 
 /** A server as an operator looks at it, whether its schema is up to date or not. */
 export interface ServerInspection extends ServerFacts {
@@ -27,6 +33,7 @@ export async function inspectServer(url: string): Promise<ServerInspection> {
     await client.query('select');
     const milliseconds = performance.now() - begin;
     const facts = await readServerFacts(client);
+    requireUsable(facts);
     const { rows } = await client.query<{ [Name in keyof typeof queries]: string | number | boolean }>(
       `select ${Object.entries(queries)
         .map(([name, query]) => `(${query}) as "${name}"`)

@@ -25,8 +25,7 @@ const connectTimeout = 3_000;
 export async function migrateDatabase(url: string): Promise<number> {
   const client = await connectToServer(url, { application_name: 'pullscore migrate' });
   try {
-    const shortcoming = shortcomingOf(await readServerFacts(client));
-    if (shortcoming !== undefined) throw new ServiceError('database_unavailable', shortcoming);
+    requireUsable(await readServerFacts(client));
     await client.query('select pg_advisory_lock($1)', [advisoryLock]);
     const before = await appliedMigrations(client);
     await migrate(drizzle({ client }), { migrationsFolder });
@@ -36,22 +35,22 @@ export async function migrateDatabase(url: string): Promise<number> {
     if (!(cause instanceof pg.DatabaseError)) throw error;
     throw new ServiceError(
       'database_unavailable',
-      `The database's schema can't be brought up to date: ${cause.message}. Check the rights of the user in DATABASE_URL.`,
-      { cause: error },
+      `The database's schema can't be brought up to date: ${cause.message}.`,
+      { action: 'Check the rights of the user in DATABASE_URL.', cause: error },
     );
   } finally {
     await client.end();
   }
 }
 
-/** @throws ServiceError `database_unavailable` that says why the server can't be used, and what to look at */
+/** @throws ServiceError `database_unavailable` that says why the server can't be used */
 export async function connectToServer(url: string, options: pg.ClientConfig): Promise<pg.Client> {
   const client = new pg.Client({ connectionTimeoutMillis: connectTimeout, ...options, connectionString: url });
   client.on('error', () => undefined);
   try {
     await client.connect();
   } catch (error) {
-    throw new ServiceError('database_unavailable', explainRefusal(error, client), { cause: error });
+    throw refusalOf(error, client);
   }
   return client;
 }
@@ -76,28 +75,36 @@ export async function readServerFacts(client: pg.Client): Promise<ServerFacts> {
   return facts;
 }
 
-/** What the server lacks, and what to do; undefined where it can be used. */
-export function shortcomingOf({ version, database, encoding, icu }: ServerFacts): string | undefined {
+/** @throws ServiceError `database_unavailable` that says what the server lacks */
+export function requireUsable({ version, database, encoding, icu }: ServerFacts): void {
+  const lacking = (message: string, action: string) => new ServiceError('database_unavailable', message, { action });
   if (version < 150_000) {
-    return `PostgreSQL ${Math.floor(version / 10_000)} is too old: pullscore needs version 15 or newer.`;
+    throw lacking(`PostgreSQL ${Math.floor(version / 10_000)} is too old.`, 'Use version 15 or newer.');
   }
   if (encoding !== 'UTF8') {
-    return `The database ${database} has the encoding ${encoding}, and pullscore needs UTF8: create another one with "create database NAME encoding 'UTF8' locale 'C.UTF-8' template template0", and name it in DATABASE_URL.`;
+    throw lacking(
+      `The database ${database} has the encoding ${encoding}, and pullscore needs UTF8.`,
+      `Create another one with "create database NAME encoding 'UTF8' locale 'C.UTF-8' template template0", and name it in DATABASE_URL.`,
+    );
   }
-  if (!icu) return 'This PostgreSQL is built without ICU, by which names are sorted: use one that has it.';
-  return undefined;
+  if (!icu) throw lacking('This PostgreSQL is built without ICU, which sorts names.', 'Use one that has it.');
 }
 
 /** Names the server, never the password. */
-function explainRefusal(error: unknown, { host, port, database = '' }: pg.Client): string {
+function refusalOf(error: unknown, { host, port, database = '' }: pg.Client): ServiceError {
+  const refusal = (text: string, action: string) =>
+    new ServiceError('database_unavailable', text, { action, cause: error });
   const place = host.startsWith('/') ? host : `${host}:${port}`;
   const { code, message } = error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
   if (error instanceof pg.DatabaseError) {
-    return `The database ${database} at ${place} can't be used: ${message}. Check DATABASE_URL.`;
+    return refusal(`The database ${database} at ${place} can't be used: ${message}.`, 'Check DATABASE_URL.');
   }
   // One error for each address of a host comes without a text of its own.
   const reason = code ?? (message === 'timeout expired' ? 'no answer' : message);
-  return `The database server at ${place} can't be reached: ${reason}. Check DATABASE_URL and that the server runs.`;
+  return refusal(
+    `The database server at ${place} can't be reached: ${reason}.`,
+    'Check DATABASE_URL and that the server runs.',
+  );
 }
 
 async function appliedMigrations(client: pg.Client): Promise<number> {

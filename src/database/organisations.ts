@@ -80,10 +80,9 @@ export async function saveGithubIdentity(
   const others = concerned.filter(each => each.id !== id);
   const twin = others.find(each => each.githubId === githubId);
   if (twin !== undefined) {
-    throw new ServiceError(
-      'bad_request',
-      `GitHub's organisation ${login} is tracked here already, as ${twin.login}: use that one.`,
-    );
+    throw new ServiceError('bad_request', `GitHub's organisation ${login} is tracked here already, as ${twin.login}.`, {
+      action: 'Use that one.',
+    });
   }
   const own = concerned.find(each => each.id === id);
   const isOutdated = concerned.some(({ fetchTicket }) => fetchTicket > ticket);

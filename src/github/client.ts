@@ -109,10 +109,9 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
   const names = transport.credentialNames;
 
   const unknownOrganisation = (login: string) =>
-    new ServiceError(
-      'not_found',
-      `GitHub shows no organisation ${login} to ${names}: check their rights, and that it is still there`,
-    );
+    new ServiceError('not_found', `GitHub shows no organisation ${login} to ${names}.`, {
+      action: 'Check their rights, and that it is still there.',
+    });
 
   return {
     configured: config.app !== undefined || Boolean(config.token),

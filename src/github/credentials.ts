@@ -51,18 +51,17 @@ export function createCredentials(config: GithubConfig, baseUrl: string, bounded
   if (config.token) return tokenCredentials(config.token);
   return {
     names: 'GITHUB_TOKEN',
-    authorization: () =>
-      Promise.reject(
-        new ServiceError(
-          'github_not_configured',
-          'No GitHub credentials are configured: set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY',
-        ),
-      ),
+    authorization: () => Promise.reject(noCredentials()),
     appAuthorization: noApp,
     findInstallation: noApp,
     refused: () => {},
   };
 }
+
+export const noCredentials = () =>
+  new ServiceError('github_not_configured', 'There are no GitHub credentials.', {
+    action: 'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; README.md says what they must be allowed.',
+  });
 
 const noApp = () => Promise.reject(new RangeError('There is no App'));
 
@@ -73,10 +72,9 @@ function tokenCredentials(token: string): Credentials {
     async authorization() {
       // Checked here, for the error of `fetch` would quote it.
       if (!/^[\x21-\x7e]+$/.test(token)) {
-        throw new GithubError(
-          'github_credentials',
-          `${names} contains a blank or a character that no token has: set it anew`,
-        );
+        throw new GithubError('github_credentials', `${names} contains a blank or a character that no token has.`, {
+          action: 'Set it again.',
+        });
       }
       return `token ${token}`;
     },
@@ -152,7 +150,7 @@ function appCredentials(
     const refresh = stale.delete(key);
     const { token } = (await octokit.auth({ type: 'installation', installationId, refresh })) as { token: unknown };
     if (typeof token !== 'string' || token === '')
-      throw new GithubError('github_failed', 'GitHub gave no token to the App: try again later');
+      throw new GithubError('github_failed', 'GitHub gave no token to the App.', { action: 'Try again later.' });
     return `token ${token}`;
   }
 
@@ -183,11 +181,10 @@ function errorOfApp(error: unknown, organisation: OrganisationReference, names: 
 }
 
 const notInstalled = ({ login }: OrganisationReference, names: string, cause?: unknown) =>
-  new GithubError(
-    'github_credentials',
-    `The GitHub App of ${names} is not installed on the organisation ${login}: install it there`,
-    { cause },
-  );
+  new GithubError('github_credentials', `The GitHub App of ${names} is not installed on the organisation ${login}.`, {
+    action: 'Install it there.',
+    cause,
+  });
 
 /** The key as PKCS #8, whichever PEM it came in; line ends may be written `\\n`, as in one-line variables. */
 function readPrivateKey(pem: string): string {
@@ -197,8 +194,7 @@ function readPrivateKey(pem: string): string {
   } catch {
     // Said below, without the error: it might quote the key.
   }
-  throw new GithubError(
-    'github_credentials',
-    'The key in GITHUB_APP_PRIVATE_KEY cannot be used: set it to the whole PEM file that GitHub gave for the App',
-  );
+  throw new GithubError('github_credentials', 'The key in GITHUB_APP_PRIVATE_KEY cannot be used.', {
+    action: 'Set it to the whole PEM file that GitHub gave for the App.',
+  });
 }

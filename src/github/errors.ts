@@ -13,6 +13,7 @@ export class GithubError extends ServiceError {
     code: ErrorCode,
     message: string,
     options: {
+      action?: string;
       cause?: unknown;
       retryAfter?: number;
       tooMuch?: boolean;
@@ -44,12 +45,13 @@ export interface GraphqlFailure {
 const guessedRetryAfter = 60;
 const longestRetryAfter = 86_400;
 const rateLimitText = /rate limit|abuse detection/i;
+const tryLater = 'Try again later.';
 const tooMuchText = /something went wrong while executing your query|respond to your request in time|timed? ?out/i;
 
 /** @param milliseconds the limit that was passed, where it is our own. */
 export function timeoutError(milliseconds: number | undefined): GithubError {
   const after = milliseconds === undefined ? 'in time' : `within ${milliseconds / 1000} seconds`;
-  return new GithubError('github_timeout', `GitHub did not answer ${after}: try again later`, { tooMuch: true });
+  return new GithubError('github_timeout', `GitHub did not answer ${after}.`, { action: tryLater, tooMuch: true });
 }
 
 /** What Octokit throws: for a reply of 400 or more with it, for a failed connection without. */
@@ -94,12 +96,14 @@ export function errorOfFailures(failures: GraphqlFailure[], subject: string, cre
   if (refusal) {
     return new GithubError(
       'github_credentials',
-      `GitHub does not let ${credentials} read ${subject}: ${refusal.message}`,
+      `GitHub does not let ${credentials} read ${subject}: "${refusal.message}"`,
       { cause: failures },
     );
   }
-  const reason = failures[0]?.message ?? 'it gave no reason';
-  return new GithubError('github_failed', `GitHub did not return ${subject}: ${reason}; try again later`, {
+  const [first] = failures;
+  const reason = first === undefined ? 'it gave no reason.' : `"${first.message}"`;
+  return new GithubError('github_failed', `GitHub did not return ${subject}: ${reason}`, {
+    action: tryLater,
     cause: failures,
     tooMuch: failures.some(isTooMuch),
     unknownCursor: failures.some(({ type }) => type === 'INVALID_CURSOR_ARGUMENTS'),
@@ -132,18 +136,20 @@ function secondsToWait(headers: Headers): number | undefined {
 export function rateLimitError(headers: Headers, cause: unknown): GithubError {
   const told = secondsToWait(headers);
   const retryAfter = Math.min(Math.max(Math.ceil(told ?? guessedRetryAfter), 1), longestRetryAfter);
-  return new GithubError(
-    'github_rate_limited',
-    `GitHub's rate limit is used up: try again in ${retryAfter} seconds, or give the service credentials of its own`,
-    { cause, retryAfter, retryAfterGuessed: told === undefined },
-  );
+  return new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
+    action: `Try again in ${retryAfter} seconds, or give the service credentials of its own.`,
+    cause,
+    retryAfter,
+    retryAfterGuessed: told === undefined,
+  });
 }
 
 /**
  * What a failed request means.
  * @param credentials the variables to look at, for messages.
+ * @param place what can't be reached, for messages.
  */
-export function errorOfRequest(error: unknown, credentials: string): ServiceError {
+export function errorOfRequest(error: unknown, credentials: string, place = 'GitHub'): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error instanceof Error && error.cause instanceof ServiceError) return error.cause;
   if (isHttpError(error) && error.response) {
@@ -152,14 +158,30 @@ export function errorOfRequest(error: unknown, credentials: string): ServiceErro
   if (error instanceof Error && error.cause instanceof DOMException && error.cause.name === 'TimeoutError') {
     return timeoutError(undefined);
   }
-  return new GithubError(
-    'github_failed',
-    isHttpError(error)
-      ? `The connection to GitHub failed (${connectionErrorCode(error) ?? error.message}): check GITHUB_API_URL and the network`
-      : "GitHub's reply makes no sense: check GITHUB_API_URL, or try again later",
-    { cause: error },
-  );
+  if (isHttpError(error)) return connectionError(error, place);
+  return new GithubError('github_failed', "GitHub's reply makes no sense.", {
+    action: 'Check GITHUB_API_URL, or try again later.',
+    cause: error,
+  });
 }
+
+function connectionError(error: HttpError, place: string): GithubError {
+  const code = connectionErrorCode(error);
+  const [, action] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
+  return new GithubError('github_failed', `The connection to ${place} failed: ${code ?? error.message}.`, {
+    action: action ?? 'Check GITHUB_API_URL, and that the network and its firewall let this machine out.',
+    cause: error,
+  });
+}
+
+/** What to do, by the codes of the system and of TLS. */
+const connectionActions: readonly [RegExp, string][] = [
+  [/^(ENOTFOUND|EAI_AGAIN)$/, 'Check the name in GITHUB_API_URL, and that this machine can look up names.'],
+  [
+    /CERT|SELF_SIGNED|UNABLE_TO/,
+    'If the certificate comes from your own authority, name that in NODE_EXTRA_CA_CERTS: docs/deployment.md.',
+  ],
+];
 
 /** The system's code of a failed connection, such as `ECONNRESET`; it sits one or two causes deep. */
 export function connectionErrorCode(error: unknown): string | undefined {
@@ -186,21 +208,25 @@ function errorOfStatus(
         rateLimitText.test(message)));
   if (limited) return rateLimitError(headers, cause);
   if (status === 401) {
-    return new GithubError('github_credentials', `GitHub refused the service's credentials: renew ${credentials}`, {
+    return new GithubError('github_credentials', "GitHub refused the service's credentials.", {
+      action: `Renew ${credentials}.`,
       cause,
     });
   }
   if (status === 403) {
-    return new GithubError(
-      'github_credentials',
-      `GitHub forbids this to the service: check the rights of ${credentials} on the organisation`,
-      { cause },
-    );
+    return new GithubError('github_credentials', 'GitHub forbids this to the service.', {
+      action: `Check the rights of ${credentials} on the organisation.`,
+      cause,
+    });
   }
   if (status === 404) {
-    return new GithubError('github_failed', 'No GitHub API answers at this address: check GITHUB_API_URL', { cause });
+    return new GithubError('github_failed', 'No GitHub API answers at this address.', {
+      action: 'Check GITHUB_API_URL.',
+      cause,
+    });
   }
-  return new GithubError('github_failed', `GitHub failed with status ${status}: try again later`, {
+  return new GithubError('github_failed', `GitHub failed with status ${status}.`, {
+    action: tryLater,
     cause,
     tooMuch: status === 502 || status === 504 || tooMuchText.test(message),
   });

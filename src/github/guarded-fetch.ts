@@ -33,11 +33,10 @@ async function readAtMost(
     if (length + value.byteLength > maximum) {
       await reader.cancel();
       if (past === 'cut') break;
-      throw new GithubError(
-        'github_failed',
-        `GitHub's reply is larger than ${Math.round(maximum / mebibyte)} MiB: check GITHUB_API_URL, or try again later`,
-        { tooMuch: true },
-      );
+      throw new GithubError('github_failed', `GitHub's reply is larger than ${Math.round(maximum / mebibyte)} MiB.`, {
+        action: 'Check GITHUB_API_URL, or try again later.',
+        tooMuch: true,
+      });
     }
     length += value.byteLength;
     chunks.push(value);
@@ -64,15 +63,17 @@ export function createGuardedFetch(maximumReply: number): typeof fetch {
       const location = response.headers.get('location');
       if (redirectStatuses.has(response.status) && location !== null) {
         await response.body?.cancel();
+        const action = 'Check GITHUB_API_URL.';
         const target = URL.canParse(location, url) ? new URL(location, url) : undefined;
         if (target?.origin !== new URL(url).origin) {
           throw new GithubError(
             'github_failed',
-            `GitHub redirects to another address (${target?.origin ?? 'unreadable'}), where credentials are not sent: check GITHUB_API_URL`,
+            `GitHub redirects to another address (${target?.origin ?? 'unreadable'}), where credentials are not sent.`,
+            { action },
           );
         }
         if (hops === mostRedirects) {
-          throw new GithubError('github_failed', 'GitHub redirects in a circle: check GITHUB_API_URL');
+          throw new GithubError('github_failed', 'GitHub redirects in a circle.', { action });
         }
         url = target.href;
         continue;

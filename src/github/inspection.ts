@@ -99,12 +99,11 @@ export function createInspection(config: GithubConfig): GithubInspection {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof Misfit)) throw errorOfRequest(error, credentials.names);
-      throw new GithubError(
-        'github_failed',
-        `GitHub's reply about ${subject} makes no sense: ${error.message}; check GITHUB_API_URL`,
-        { cause: error },
-      );
+      if (!(error instanceof Misfit)) throw errorOfRequest(error, credentials.names, baseUrl);
+      throw new GithubError('github_failed', `GitHub's reply about ${subject} makes no sense: ${error.message}.`, {
+        action: 'Check GITHUB_API_URL.',
+        cause: error,
+      });
     }
   }
 
@@ -157,8 +156,10 @@ export function createInspection(config: GithubConfig): GithubInspection {
           return text((await asApp('/app')).data, 'name');
         } catch (error) {
           if (!isHttpError(error) || !/integration not found/i.test(error.message)) throw error;
-          const message = 'GitHub knows no App of this id: check GITHUB_APP_ID, and that GITHUB_API_URL is where it is';
-          throw new GithubError('github_credentials', message, { cause: error });
+          throw new GithubError('github_credentials', 'GitHub knows no App of this id.', {
+            action: 'Check GITHUB_APP_ID, and that GITHUB_API_URL is where it is.',
+            cause: error,
+          });
         }
       }),
 

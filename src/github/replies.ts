@@ -125,8 +125,8 @@ export function nodeIdOf(node: unknown): string | undefined {
 /** @throws what is no {@link Misfit} as it is */
 export function misfitError(error: unknown, subject: string): GithubError {
   if (!(error instanceof Misfit)) throw error;
-  const message = `GitHub's reply about ${subject} makes no sense: ${error.message}; try again later`;
-  return new GithubError('github_failed', message, { cause: error });
+  const message = `GitHub's reply about ${subject} makes no sense: ${error.message}.`;
+  return new GithubError('github_failed', message, { action: 'Try again later.', cause: error });
 }
 
 /** @throws GithubError where `reading` finds what GitHub does not document */

@@ -128,7 +128,9 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
 
   function readReply(body: unknown, headers: Parameters<typeof rateLimitError>[0], subject: string): GraphqlReply {
     if (typeof body !== 'object' || body === null || !('data' in body || 'errors' in body)) {
-      throw new GithubError('github_failed', "GitHub's reply is not GraphQL: check GITHUB_API_URL, or try again later");
+      throw new GithubError('github_failed', "GitHub's reply is not GraphQL.", {
+        action: 'Check GITHUB_API_URL, or try again later.',
+      });
     }
     const failures = graphqlFailures('errors' in body ? body.errors : undefined).filter(
       failure => failure.path[0] !== 'rateLimit',

@@ -80,11 +80,10 @@ export async function keepToLimits<Reply>(
   const credential = credentialOf(config, organisation);
   const seconds = await secondsBlocked(database, credential);
   if (seconds > 0) {
-    throw new GithubError(
-      'github_rate_limited',
-      `GitHub's rate limit is used up: it may be asked again in ${seconds} seconds.`,
-      { retryAfter: seconds },
-    );
+    throw new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
+      action: `Try again in ${seconds} seconds.`,
+      retryAfter: seconds,
+    });
   }
   if (urgency === 'background') await keepReserve(database, credential);
   let limit: RateLimit | undefined;

@@ -22,20 +22,19 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
     urgency: 'background',
     identityIn: found => (githubId === null || found?.githubId === githubId ? found : undefined),
   });
-  const wayOut =
-    githubId === null
-      ? ''
-      : ' Where it was renamed, the new login is learned from the next of its pull requests that is fetched: change one on GitHub.';
+  const ifRenamed =
+    'If it was renamed, change one of its pull requests on GitHub: when that is fetched, the new login is learned.';
   if (profile === undefined) {
-    throw new ServiceError(
-      'not_found',
-      `GitHub shows no organisation ${login} to the configured credentials: check the login and their rights.${wayOut}`,
-    );
+    const check = 'Check the login and the rights of the credentials.';
+    throw new ServiceError('not_found', `GitHub shows no organisation ${login} to the configured credentials.`, {
+      action: githubId === null ? check : `${check} ${ifRenamed}`,
+    });
   }
   if (githubId !== null && profile.githubId !== githubId) {
     throw new ServiceError(
       'not_found',
-      `The login ${login} belongs to another organisation on GitHub now, which is not the one tracked here.${wayOut}`,
+      `The login ${login} belongs to another organisation on GitHub now, which is not the one tracked here.`,
+      { action: ifRenamed },
     );
   }
   return { ...organisation, githubId: profile.githubId, nodeId: profile.nodeId, login: profile.login };
@@ -69,7 +68,7 @@ export async function pageRepositories(
     sizes.restore();
     return { ...next, reply: { ...next.reply, failed: [error] } };
   });
-  for (const { message: reason } of page.failed) {
+  for (const { text: reason } of page.failed) {
     log.warn({ organisation: organisation.login, reason }, 'a repository is passed over');
   }
   return { ...page, ticket };
@@ -99,5 +98,5 @@ export async function reasonOfRepository(
     throw failure instanceof ServiceError && failure.code === 'github_rate_limited' ? failure : error;
   });
   if (profile === undefined) throw error;
-  return error.message;
+  return error.text;
 }

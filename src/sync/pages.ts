@@ -85,8 +85,9 @@ export function createPages(
         const choice: PageChoice = { order, after, pageSize: asked };
         const page = await github.pagePullRequests(organisation, repository.nodeId, choice);
         if (page === undefined) {
-          const reason = 'GitHub does not show it to the configured credentials';
-          throw new ServiceError('not_found', `${reason}: check that it is still there, and their rights.`);
+          throw new ServiceError('not_found', 'GitHub does not show it to the configured credentials.', {
+            action: 'Check that it is still there, and their rights.',
+          });
         }
         return { page, pullRequests: page.items.filter(isWanted) };
       };
@@ -108,7 +109,7 @@ export function createPages(
       const listed = (await list(after, size).catch(() => undefined))?.items ?? [];
       missing = listed.filter(item => isWanted(item) && !settled.has(item.nodeId));
     }
-    await record(failed, missing, errors[0]?.message ?? '');
+    await record(failed, missing, errors[0]?.text ?? '');
     return {
       outcomes,
       failed,
@@ -123,7 +124,7 @@ export function createPages(
     const wanted = next?.items.filter(isWanted) ?? [];
     const isPast = (next?.items.length ?? 0) > wanted.length;
     const failed = isPast || (next?.endCursor ?? null) === null ? 0 : 1;
-    await record(failed, wanted, reason.message);
+    await record(failed, wanted, reason.text);
     return {
       outcomes: new Map(),
       failed,

@@ -80,7 +80,7 @@ export async function reconcileOrganisation(
     if (!(error instanceof ServiceError)) throw error;
     wait = error.retryAfter ?? wait;
     const { login } = organisation;
-    log.warn({ organisation: login, seconds: wait, reason: error.message }, 'the comparison with GitHub waits');
+    log.warn({ organisation: login, seconds: wait, reason: error.text }, 'the comparison with GitHub waits');
   } finally {
     if (isFinished) await endReconciliation(executor, comparison, interval);
     else await postponeReconciliation(executor, comparison, wait);
@@ -217,7 +217,7 @@ async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation):
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code === 'github_rate_limited') throw error;
     deps.log.warn(
-      { organisation: organisation.login, reason: error.message },
+      { organisation: organisation.login, reason: error.text },
       'the members were not compared; the next comparison tries again',
     );
   }

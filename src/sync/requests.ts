@@ -242,7 +242,7 @@ async function canSyncOthers({ deps, organisation }: Turn, { attempts }: SyncReq
 }
 
 const reasonOf = (error: unknown): string => {
-  if (error instanceof ServiceError) return error.message;
+  if (error instanceof ServiceError) return error.text;
   return isDatabaseUnavailable(error) ? 'The database was not available.' : 'An error of the service; see its log.';
 };
 

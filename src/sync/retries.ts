@@ -26,7 +26,7 @@ export async function withRetries<Result>(
       if (!limited) failures += 1;
       if (!limited && (!isDisturbance(error) || failures === maxTries)) throw error;
       const seconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
-      onWait(seconds, error.message);
+      onWait(seconds, error.text);
       await delay(seconds * 1000, undefined, signal === undefined ? {} : { signal });
     }
   }

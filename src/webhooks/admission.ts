@@ -16,7 +16,7 @@ const largestOrdinaryPayload = mebibyte;
 const mostBytes = { ordinary: 64 * mebibyte, large: 3 * largestPayload };
 
 const overloaded = () =>
-  new ServiceError('overloaded', 'Too many payloads at once. Deliver it again shortly.', { retryAfter: 5 });
+  new ServiceError('overloaded', 'Too many payloads at once.', { action: 'Deliver it again shortly.', retryAfter: 5 });
 
 interface Admitted {
   share: keyof typeof mostBytes;

@@ -22,16 +22,14 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
 
   app.addHook('onRequest', async request => {
     if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
-      throw new ServiceError(
-        'unsupported_media_type',
-        'The content type must be application/json: choose it in the webhook settings on GitHub.',
-      );
+      throw new ServiceError('unsupported_media_type', 'The content type must be application/json.', {
+        action: 'Choose it in the webhook settings on GitHub.',
+      });
     }
     if (secrets.length === 0) {
-      throw new ServiceError(
-        'webhooks_not_configured',
-        'Webhooks are not configured: set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
-      );
+      throw new ServiceError('webhooks_not_configured', 'Webhooks are not configured.', {
+        action: 'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
+      });
     }
     admission.admit(request);
   });
@@ -51,10 +49,9 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
       const { body } = request;
       if (!Buffer.isBuffer(body)) throw new ServiceError('bad_request', 'The payload is missing.');
       if (!isSigned(body, request.headers['x-hub-signature-256'], secrets)) {
-        throw new ServiceError(
-          'unauthenticated',
-          'The signature does not match: GITHUB_WEBHOOK_SECRET must be the secret of the webhook on GitHub.',
-        );
+        throw new ServiceError('unauthenticated', 'The signature does not match.', {
+          action: 'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
+        });
       }
       const event = header(request, 'x-github-event', /^[a-z0-9_]{1,100}$/);
       const guid = header(request, 'x-github-delivery', /^[\w-]{1,100}$/);

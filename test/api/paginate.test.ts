@@ -150,7 +150,7 @@ describe('a cursor', () => {
   ])('that is %s is refused', async (_, cursor) => {
     await expect(serve(rowsTo(3))(`/rows?cursor=${cursor}`)).rejects.toMatchObject({
       code: 'bad_request',
-      message: 'The cursor is not one of this list: leave it out to start from the first page.',
+      text: 'The cursor is not one of this list. Leave it out to start from the first page.',
     });
   });
 });

@@ -320,7 +320,7 @@ describe('refused with 400, and told why', () => {
     const { status, body } = await client.get(`${listUrl}?cursor=${cursor}`, tenant.token);
     expect([status, body.message]).toEqual([
       400,
-      'The cursor is not one of this list: leave it out to start from the first page.',
+      'The cursor is not one of this list. Leave it out to start from the first page.',
     ]);
   });
 

@@ -51,7 +51,7 @@ describe('paths and methods', () => {
       const { status, body } = await client.get(url, token);
       expect([status, body.message]).toEqual([
         404,
-        'There is nothing at this path; /openapi.json lists what there is.',
+        'There is nothing at this path. See /openapi.json for what there is.',
       ]);
     }
   });

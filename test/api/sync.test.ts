@@ -99,7 +99,7 @@ describe('while GitHub', () => {
   const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
   const json = (body: string): Fault => ({ kind: 'reply', status: 200, body });
   const failures: [string, Fault, number, RegExp][] = [
-    ['fails with 500 in HTML', htmlError(500), 502, /status 500: try again later/],
+    ['fails with 500 in HTML', htmlError(500), 502, /status 500\. Try again later\./],
     ['fails with 502 in HTML', htmlError(502), 502, /status 502/],
     ['fails with 503 in HTML', htmlError(503), 502, /status 503/],
     ['answers HTML with 200', { ...htmlError(500), status: 200 }, 502, /makes no sense/],
@@ -181,7 +181,7 @@ describe('while GitHub', () => {
     expect(scene.github.count()).toBe(asked + 2);
     expect(performance.now() - began).toBeLessThan(10_000);
     for (const { status, body } of replies) {
-      expect([status, body.message]).toEqual([504, 'GitHub did not answer within 8 seconds: try again later']);
+      expect([status, body.message]).toEqual([504, 'GitHub did not answer within 8 seconds. Try again later.']);
     }
     expect(await stored()).toEqual(before);
   });

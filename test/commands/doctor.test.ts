@@ -295,8 +295,14 @@ describe('of GitHub it tells', () => {
     );
     await new Promise(resolve => closed.close(resolve));
     const cases: [string, RegExp][] = [
-      [`http://127.0.0.1:${port}`, /can't be reached: ECONNREFUSED\. → Check GITHUB_API_URL, and that the network/],
-      ['http://nowhere.invalid', /can't be reached: (ENOTFOUND|EAI_AGAIN)\. → Check the name in GITHUB_API_URL/],
+      [
+        `http://127.0.0.1:${port}`,
+        /The connection to http:\S+ failed: ECONNREFUSED\. → Check GITHUB_API_URL, and that the network/,
+      ],
+      [
+        'http://nowhere.invalid',
+        /The connection to http:\S+ failed: (ENOTFOUND|EAI_AGAIN)\. → Check the name in GITHUB_API_URL/,
+      ],
     ];
     for (const [url, expected] of cases) {
       const [first, second] = await complaints({ GITHUB_API_URL: url });
@@ -383,7 +389,7 @@ describe('of GitHub it tells', () => {
     refuse('PullRequestPage', 'node');
     expect(await complaints()).toEqual([
       expect.stringMatching(
-        /^problem members: GitHub does not let GITHUB_TOKEN read the members of acme: Resource not accessible.* → On GitHub, let GITHUB_TOKEN read Members/,
+        /^problem members: GitHub does not let GITHUB_TOKEN read the members of acme: "Resource not accessible.* → On GitHub, let GITHUB_TOKEN read Members/,
       ),
       expect.stringMatching(
         /^problem pull_requests: GitHub does not let GITHUB_TOKEN read .* → On GitHub, let GITHUB_TOKEN read Pull requests, Issues, Contents and Metadata/,

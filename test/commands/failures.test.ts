@@ -206,12 +206,12 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
       [
         without,
         ['import', '--organisation', 'acme'],
-        'There are no GitHub credentials: set GITHUB_TOKEN, or GITHUB_APP_ID and',
+        'There are no GitHub credentials. Set GITHUB_TOKEN, or GITHUB_APP_ID and',
       ],
-      [wrong, ['import', '--organisation', 'acme'], "GitHub refused the service's credentials: renew GITHUB_TOKEN"],
-      [wrong, ['members', 'sync', '--organisation', 'acme'], 'renew GITHUB_TOKEN'],
-      [wrong, ['organisation', 'add', 'other'], 'renew GITHUB_TOKEN'],
-      [gone, ['organisation', 'add', 'other'], 'The connection to GitHub failed (ECONNREFUSED): check GITHUB_API_URL'],
+      [wrong, ['import', '--organisation', 'acme'], "GitHub refused the service's credentials. Renew GITHUB_TOKEN."],
+      [wrong, ['members', 'sync', '--organisation', 'acme'], 'Renew GITHUB_TOKEN.'],
+      [wrong, ['organisation', 'add', 'other'], 'Renew GITHUB_TOKEN.'],
+      [gone, ['organisation', 'add', 'other'], 'The connection to GitHub failed: ECONNREFUSED. Check GITHUB_API_URL'],
       [environment, ['organisation', 'add', 'not-on-github'], 'GitHub shows no organisation not-on-github'],
       [environment, ['import', '--organisation', 'acme', '--repository', 'x'], 'GitHub shows no repository acme/x'],
     ];

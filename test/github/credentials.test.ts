@@ -29,7 +29,7 @@ describe('without credentials', () => {
     expect(client.configured).toBe(false);
     const error = await errorOf(client.findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_not_configured', status: 503 });
-    expect(error.message).toMatch(/GITHUB_TOKEN.*GITHUB_APP_ID/);
+    expect(error.text).toMatch(/GITHUB_TOKEN.*GITHUB_APP_ID/);
     expect(github.requests).toEqual([]);
   });
 });
@@ -42,7 +42,7 @@ describe('a token', () => {
     github.revokeCredentials();
     const error = await errorOf(client.findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_credentials', status: 502 });
-    expect(error.message).toContain('GITHUB_TOKEN');
+    expect(error.text).toContain('GITHUB_TOKEN');
     expect(inspect(error, { depth: 12 })).not.toContain(github.token);
   });
 
@@ -54,7 +54,7 @@ describe('a token', () => {
     github.fault({ kind: 'reply', status: 200, body: { data: { node: null }, errors: [insufficient] } });
     const error = await errorOf(client.pageMembers(identityOf(acme), null));
     expect(error).toMatchObject({ code: 'github_credentials' });
-    expect(error.message).toContain('needs read:org');
+    expect(error.text).toContain('needs read:org');
   });
 
   test.each(['ghp_a\nb', 'ghp_é', 'ghp a'])(
@@ -108,7 +108,7 @@ describe('redirects', () => {
       github.fault({ kind: 'redirect', location: url, status });
       const error = await errorOf(client.findOrganisation({ login: 'acme' }));
       expect(error).toMatchObject({ code: 'github_failed' });
-      expect(error.message).toContain('GITHUB_API_URL');
+      expect(error.text).toContain('GITHUB_API_URL');
       expect(seen).toEqual([]);
     },
   );
@@ -118,7 +118,7 @@ describe('redirects', () => {
     const other = new URL('/graphql', github.apiUrl.replace('http:', 'https:'));
     github.fault({ kind: 'redirect', location: other.href });
     const error = await errorOf(client.findOrganisation({ login: 'acme' }));
-    expect(error.message).toContain(`GitHub redirects to another address (${other.origin})`);
+    expect(error.text).toContain(`GitHub redirects to another address (${other.origin})`);
     expect(github.count()).toBe(1);
   });
 
@@ -205,7 +205,7 @@ describe('an App', () => {
     ]);
     github.uninstallApp(acme);
     expect(await errorOf(isFound(client))).toMatchObject({ code: 'github_credentials' });
-    expect((await errorOf(isFound(client))).message).toContain('not installed');
+    expect((await errorOf(isFound(client))).text).toContain('not installed');
   });
 
   test('gives up on a list of installations that does not end', async () => {
@@ -216,7 +216,7 @@ describe('an App', () => {
       { kind: 'reply', status: 200, body: strangers },
       { times: Number.POSITIVE_INFINITY, when: ({ path }) => path === '/app/installations' },
     );
-    expect((await errorOf(client.fetchPullRequests(known, [nodeId]))).message).toContain('not installed');
+    expect((await errorOf(client.fetchPullRequests(known, [nodeId]))).text).toContain('not installed');
     expect(github.requests.filter(({ path }) => path === '/app/installations')).toHaveLength(100);
   });
 
@@ -225,7 +225,7 @@ describe('an App', () => {
     const other = github.organisation('other');
     const error = await errorOf(client.findOrganisation({ login: 'other' }));
     expect(error).toMatchObject({ code: 'github_credentials' });
-    expect(error.message).toMatch(/install it/);
+    expect(error.text).toMatch(/Install it there\.$/);
     github.installApp(other);
     expect((await client.findOrganisation({ login: 'other' }))?.login).toBe('other');
   });
@@ -253,11 +253,11 @@ describe('an App', () => {
     for (const key of ['nonsense', '-----BEGIN RSA PRIVATE KEY-----', privateKey.slice(0, 400)]) {
       const error = await errorOf(clientWith({ id: '4711', privateKey: key }).findOrganisation({ login: 'acme' }));
       expect(error).toMatchObject({ code: 'github_credentials' });
-      expect(error.message).toContain('GITHUB_APP_PRIVATE_KEY');
+      expect(error.text).toContain('GITHUB_APP_PRIVATE_KEY');
     }
     const error = await errorOf(clientWith({ id: '9', privateKey }).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_credentials' });
-    expect(error.message).toContain('GITHUB_APP_ID');
+    expect(error.text).toContain('GITHUB_APP_ID');
   });
 
   test.each(['/installation', '/access_tokens'])(

@@ -24,9 +24,9 @@ function httpError(message: string, status?: number, headers: Record<string, str
   return status === undefined ? error : Object.assign(error, { response: { status, headers } });
 }
 
-const summary = ({ code, message, retryAfter, tooMuch, retryAfterGuessed, unknownCursor }: GithubError) => ({
+const summary = ({ code, text, retryAfter, tooMuch, retryAfterGuessed, unknownCursor }: GithubError) => ({
   code,
-  message,
+  text,
   retryAfter,
   flags: Object.entries({ tooMuch, retryAfterGuessed, unknownCursor }).flatMap(([name, is]) => (is ? [name] : [])),
 });
@@ -40,7 +40,7 @@ describe('an error of GitHub', () => {
     expect(error).toMatchObject({ name: 'GithubError', cause });
     expect(summary(error)).toEqual({
       code: 'github_failed',
-      message: 'What to do.',
+      text: 'What to do.',
       retryAfter: undefined,
       flags: [],
     });
@@ -49,11 +49,11 @@ describe('an error of GitHub', () => {
   test('of time says how long was waited, if it was our limit, and that less may pass', () => {
     expect(summary(timeoutError(2_500))).toEqual({
       code: 'github_timeout',
-      message: 'GitHub did not answer within 2.5 seconds: try again later',
+      text: 'GitHub did not answer within 2.5 seconds. Try again later.',
       retryAfter: undefined,
       flags: ['tooMuch'],
     });
-    expect(timeoutError(undefined).message).toBe('GitHub did not answer in time: try again later');
+    expect(timeoutError(undefined).text).toBe('GitHub did not answer in time. Try again later.');
   });
 });
 
@@ -113,7 +113,7 @@ describe('failures', () => {
       const failures = [failure('NOT_FOUND'), failure(type, 'Needs more.')];
       expect(summary(of(...failures))).toEqual({
         code: 'github_credentials',
-        message: 'GitHub does not let GITHUB_TOKEN read the member: Needs more.',
+        text: 'GitHub does not let GITHUB_TOKEN read the member: "Needs more."',
         retryAfter: undefined,
         flags: [],
       });
@@ -141,7 +141,7 @@ describe('failures', () => {
     const error = of(failure('NOT_FOUND', 'First.'), failure(type, message));
     expect(summary(error)).toEqual({
       code: 'github_failed',
-      message: 'GitHub did not return the member: First.; try again later',
+      text: 'GitHub did not return the member: "First." Try again later.',
       retryAfter: undefined,
       flags,
     });
@@ -149,7 +149,7 @@ describe('failures', () => {
   });
 
   test('may have no reason', () => {
-    expect(of().message).toBe('GitHub did not return the member: it gave no reason; try again later');
+    expect(of().text).toBe('GitHub did not return the member: it gave no reason. Try again later.');
   });
 });
 
@@ -192,7 +192,7 @@ describe('a rate limit', () => {
     expect(error.cause).toBe('why');
     expect(summary(error)).toEqual({
       code: 'github_rate_limited',
-      message: "GitHub's rate limit is used up: try again in 90 seconds, or give the service credentials of its own",
+      text: "GitHub's rate limit is used up. Try again in 90 seconds, or give the service credentials of its own.",
       retryAfter: 90,
       flags: [],
     });
@@ -232,13 +232,13 @@ describe('a request that fails', () => {
   });
 
   test.each([
-    [401, "GitHub refused the service's credentials: renew GITHUB_TOKEN"],
-    [403, 'GitHub forbids this to the service: check the rights of GITHUB_TOKEN on the organisation'],
-    [404, 'No GitHub API answers at this address: check GITHUB_API_URL'],
-    [500, 'GitHub failed with status 500: try again later'],
-  ])('with the status %d says what to do, and keeps its cause', (status, message) => {
+    [401, "GitHub refused the service's credentials. Renew GITHUB_TOKEN."],
+    [403, 'GitHub forbids this to the service. Check the rights of GITHUB_TOKEN on the organisation.'],
+    [404, 'No GitHub API answers at this address. Check GITHUB_API_URL.'],
+    [500, 'GitHub failed with status 500. Try again later.'],
+  ])('with the status %d says what to do, and keeps its cause', (status, text) => {
     const cause = httpError('x', status);
-    expect(translated(cause)).toMatchObject({ message, flags: [], retryAfter: undefined });
+    expect(translated(cause)).toMatchObject({ text, flags: [], retryAfter: undefined });
     expect(errorOfRequest(cause, 'GITHUB_TOKEN').cause).toBe(cause);
   });
 
@@ -261,13 +261,26 @@ describe('a request that fails', () => {
 
   test('without a reply names what the connection died of', () => {
     const reset = Object.assign(new Error('read'), { code: 'ECONNRESET' });
-    const message = (reason: string) =>
-      `The connection to GitHub failed (${reason}): check GITHUB_API_URL and the network`;
+    const action = 'Check GITHUB_API_URL, and that the network and its firewall let this machine out.';
     expect(translated(httpError('x', undefined, {}, reset))).toMatchObject({
       code: 'github_failed',
-      message: message('ECONNRESET'),
+      text: `The connection to GitHub failed: ECONNRESET. ${action}`,
     });
-    expect(translated(httpError('other side closed')).message).toBe(message('other side closed'));
+    expect(errorOfRequest(httpError('other side closed'), '', 'https://ghe.example')).toMatchObject({
+      message: 'The connection to https://ghe.example failed: other side closed.',
+      action,
+    });
+  });
+
+  test.each([
+    ['ENOTFOUND', /^Check the name in GITHUB_API_URL/],
+    ['EAI_AGAIN', /^Check the name in GITHUB_API_URL/],
+    ['CERT_HAS_EXPIRED', /NODE_EXTRA_CA_CERTS/],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', /NODE_EXTRA_CA_CERTS/],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /NODE_EXTRA_CA_CERTS/],
+  ])('without a reply, because of %s, says what to do', (code, action) => {
+    const error = httpError('x', undefined, {}, Object.assign(new Error('connect'), { code }));
+    expect(errorOfRequest(error, '').action).toMatch(action);
   });
 
   test.each([new SyntaxError('Unexpected token'), 'text', undefined])(
@@ -275,7 +288,7 @@ describe('a request that fails', () => {
     cause => {
       expect(translated(cause)).toMatchObject({
         code: 'github_failed',
-        message: "GitHub's reply makes no sense: check GITHUB_API_URL, or try again later",
+        text: "GitHub's reply makes no sense. Check GITHUB_API_URL, or try again later.",
         flags: [],
       });
       expect(errorOfRequest(cause, '').cause).toBe(cause);

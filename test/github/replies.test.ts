@@ -51,9 +51,9 @@ describe('an entry', () => {
   /** The second of a list. */
   function statusOf(entry: unknown, ...failures: GraphqlFailure[]) {
     const result = readEntry(entry, ['nodes', 1], failures, words);
-    return result.status === 'failed' ? result.error.message : result.status;
+    return result.status === 'failed' ? result.error.text : result.status;
   }
-  const said = 'GitHub did not return the pull requests: It says.; try again later';
+  const said = 'GitHub did not return the pull requests: "It says." Try again later.';
 
   test('that came whole is found', () => {
     const result = readEntry(node, ['nodes', 1], [], words);
@@ -71,7 +71,7 @@ describe('an entry', () => {
     expect(statusOf(node, failure(['nodes', 1], 'NOT_FOUND'))).toBe(said);
     expect(statusOf(node, failure(['nodes', 1, 'files']))).toBe(said);
     expect(statusOf(null, failure(['nodes', 1, 'author'], 'FORBIDDEN'))).toBe(
-      'GitHub does not let GITHUB_TOKEN read the pull requests: It says.',
+      'GitHub does not let GITHUB_TOKEN read the pull requests: "It says."',
     );
   });
 
@@ -96,7 +96,7 @@ describe('an entry', () => {
 
   test('that makes no sense has failed', () => {
     expect(statusOf({ ...node, number: 'one' })).toBe(
-      'GitHub\'s reply about the pull requests makes no sense: number is "one", not a count; try again later',
+      'GitHub\'s reply about the pull requests makes no sense: number is "one", not a count. Try again later.',
     );
   });
 });
@@ -110,7 +110,7 @@ describe('the answer of a query', () => {
   test('that lacks the field makes no sense', () => {
     for (const name of ['other', 'toString']) {
       expect(() => answerAt({ node: 'this' }, name, 'the page')).toThrow(
-        `GitHub's reply about the page makes no sense: ${name} is missing; try again later`,
+        `GitHub's reply about the page makes no sense: ${name} is missing.`,
       );
     }
   });
@@ -175,7 +175,7 @@ test('a misfit is a failure of GitHub, everything else stays as it is', () => {
   expect(error).toBeInstanceOf(GithubError);
   expect(error).toMatchObject({
     code: 'github_failed',
-    message: "GitHub's reply about the page makes no sense: a is 5, not text; try again later",
+    text: "GitHub's reply about the page makes no sense: a is 5, not text. Try again later.",
     cause: misfit,
   });
   const defect = new RangeError('a defect');

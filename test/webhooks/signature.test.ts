@@ -21,7 +21,7 @@ const delivery = {
 };
 const text = JSON.stringify(delivery.payload);
 const whole = signature(webhookSecret, text);
-const mismatch = 'The signature does not match: GITHUB_WEBHOOK_SECRET must be the secret of the webhook on GitHub.';
+const mismatch = 'The signature does not match. Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.';
 
 describe('a signature', () => {
   test("is GitHub's: its published example matches", async () => {
@@ -117,7 +117,7 @@ describe('secrets', () => {
       const { status, message } = await post(open, delivery, { secret });
       expect([status, message]).toEqual([
         503,
-        'Webhooks are not configured: set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
+        'Webhooks are not configured. Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
       ]);
     }
     expect(await countRows(service)).toEqual(nothing);

@@ -84,21 +84,14 @@ export async function check(
 
 export const isFailed = (findings: readonly Finding[]): boolean => findings.some(({ status }) => status === 'problem');
 
-/** Errors end with what to do: an imperative after the cause. */
-const advice = /^(.+?)(?:\.|:|;) ((?:check|create|give|install|name|renew|run|set|stop|try|use)\b.*)$/i;
-
 function verdictOf(error: unknown, remedy: string): Verdict {
   if (!(error instanceof ServiceError)) return problem(`An error of pullscore itself: ${textOf(error)}`, remedy);
-  const [, cause, action] = advice.exec(error.message) ?? [];
-  if (cause === undefined || action === undefined) return problem(sentence(error.message), remedy);
-  return problem(sentence(cause), sentence(action.charAt(0).toUpperCase() + action.slice(1)));
+  return problem(error.message, error.action ?? remedy);
 }
 
 /** A failed query's own message has its parameters, which are people's texts. */
 const textOf = (error: unknown): string =>
   String(error instanceof DrizzleQueryError ? (error.cause?.message ?? 'a query failed') : error);
-
-const sentence = (text: string) => (/[.!?…"]$/.test(text) ? text : `${text}.`);
 
 /** `12 seconds`, `3 hours`: in the largest unit of which there are two. */
 export function duration(seconds: number): string {

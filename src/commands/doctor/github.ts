@@ -3,7 +3,6 @@ import type { Config } from '../../config.ts';
 import { secondsBlocked } from '../../database/github-limits.ts';
 import type { IdentifiedOrganisation, Organisation } from '../../database/organisations.ts';
 import type { Deps } from '../../deps.ts';
-import { ServiceError } from '../../errors.ts';
 import { type Github, maxRepositories } from '../../github/client.ts';
 import type { CredentialFacts, GithubInspection } from '../../github/inspection.ts';
 import { credentialOf, keepToLimits } from '../../sync/exchange.ts';
@@ -51,36 +50,19 @@ export async function lookAtReach({ config, inspection }: GithubAccess): Promise
   return check(
     { area: 'github', name: 'reach' },
     async () => {
-      try {
-        const { milliseconds, clockAhead } = await inspection.reach();
-        const verdicts = [ok(`${config.github.apiUrl} answers in ${Math.ceil(milliseconds)} ms.`)];
-        if (clockAhead !== null && Math.abs(clockAhead) > mostClockDifference) {
-          const difference = `${duration(Math.abs(clockAhead))} ${clockAhead > 0 ? 'behind' : 'ahead of'} GitHub's`;
-          verdicts.push(
-            warning(`The clock of this machine is ${difference}.`, 'Set it by the network: NTP, such as chrony.'),
-          );
-        }
-        return verdicts;
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error;
-        const [, code = ''] = /^The connection to GitHub failed \((\w+)\)/.exec(error.message) ?? [];
-        const action = connectionRemedies.find(([pattern]) => pattern.test(code))?.[1];
-        if (action === undefined) throw error;
-        return problem(`${config.github.apiUrl} can't be reached: ${code}.`, action);
+      const { milliseconds, clockAhead } = await inspection.reach();
+      const verdicts = [ok(`${config.github.apiUrl} answers in ${Math.ceil(milliseconds)} ms.`)];
+      if (clockAhead !== null && Math.abs(clockAhead) > mostClockDifference) {
+        const difference = `${duration(Math.abs(clockAhead))} ${clockAhead > 0 ? 'behind' : 'ahead of'} GitHub's`;
+        verdicts.push(
+          warning(`The clock of this machine is ${difference}.`, 'Set it by the network: NTP, such as chrony.'),
+        );
       }
+      return verdicts;
     },
     'Check GITHUB_API_URL, the network and its proxy.',
   );
 }
-
-const connectionRemedies: readonly [RegExp, string][] = [
-  [/^(ENOTFOUND|EAI_AGAIN)$/, 'Check the name in GITHUB_API_URL, and that this machine can look up names.'],
-  [
-    /CERT|SELF_SIGNED|UNABLE_TO/,
-    'Where its certificate is by an authority of your own, name that in NODE_EXTRA_CA_CERTS: docs/deployment.md.',
-  ],
-  [/./, 'Check GITHUB_API_URL, and that the network and its firewall let this machine out.'],
-];
 
 const credentialsPlace = { area: 'github', name: 'credentials' } as const;
 

@@ -1,6 +1,5 @@
 import type { Config } from '../../config.ts';
 import { inspectServer, type ServerInspection } from '../../database/inspection.ts';
-import { shortcomingOf } from '../../database/migrate.ts';
 import type { Context } from '../context.ts';
 import { counted } from '../numbers.ts';
 import { check, type Finding, ok, problem, type Verdict, warning } from './findings.ts';
@@ -18,18 +17,11 @@ export async function lookAtServer(
     { area: 'database', name: 'server' },
     async () => {
       server = await inspectServer(url);
-      const shortcoming = shortcomingOf(server);
-      return shortcoming === undefined ? serverVerdicts(program, config, server) : problem(...halves(shortcoming));
+      return serverVerdicts(program, config, server);
     },
     'Check DATABASE_URL and that the server runs.',
   );
   return { server: findings.some(({ status }) => status === 'problem') ? undefined : server, findings };
-}
-
-/** The cause, and what to do. */
-function halves(shortcoming: string): [string, string] {
-  const [, cause = shortcoming, remedy = 'Use another server.'] = /^(.*?): (.*)$/s.exec(shortcoming) ?? [];
-  return [`${cause}.`, remedy.charAt(0).toUpperCase() + remedy.slice(1)];
 }
 
 function serverVerdicts(program: string, { databaseUrl, home }: Config, server: ServerInspection): Verdict[] {
