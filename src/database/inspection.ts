@@ -10,20 +10,38 @@ import {
 } from './migrate.ts';
 
 /** A server as an operator looks at it, whether its schema is up to date or not. */
-export interface ServerInspection extends ServerFacts {
+export interface ServerInspection extends ServerFacts, Measurements {
+  url: string;
   /** `host:port`, or the folder of a Unix socket. */
   place: string;
   /** Of one round trip. */
   milliseconds: number;
+  /** Null if the user may not look. */
+  pendingMigrations: number | null;
+}
+
+interface Measurements {
   user: string;
   isReadOnly: boolean;
   mayMigrate: boolean;
-  /** Null where the user may not look. */
-  pendingMigrations: number | null;
-  connections: { used: number; most: number };
+  usedConnections: number;
+  maxConnections: number;
   /** Processes that keep pull requests and scores up to date: `serve` with its loops, or `worker`. */
   workers: number;
 }
+
+// Migrating begins with "create schema if not exists", which asks for the right even if the schema exists.
+const measure = `select current_user as user,
+  pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "isReadOnly",
+  has_database_privilege(current_database(), 'create') and has_schema_privilege('public', 'create') and not exists (
+    select from pg_class where oid = to_regclass('public.organisations') and not pg_has_role(relowner, 'usage')
+  ) as "mayMigrate",
+  (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "usedConnections",
+  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as "maxConnections",
+  (
+    select count(*)::int from pg_stat_activity
+    where datname = current_database() and application_name = 'pullscore listener'
+  ) as workers`;
 
 /** @throws ServiceError `database_unavailable` that says why the server can't be used */
 export async function inspectServer(url: string): Promise<ServerInspection> {
@@ -34,41 +52,18 @@ export async function inspectServer(url: string): Promise<ServerInspection> {
     const milliseconds = performance.now() - begin;
     const facts = await readServerFacts(client);
     requireUsable(facts);
-    const { rows } = await client.query<{ [Name in keyof typeof queries]: string | number | boolean }>(
-      `select ${Object.entries(queries)
-        .map(([name, query]) => `(${query}) as "${name}"`)
-        .join(', ')}`,
-    );
-    const row = rows[0];
-    return {
-      ...facts,
-      place: placeOf(client),
-      milliseconds,
-      user: String(row?.user),
-      isReadOnly: row?.isReadOnly === true,
-      mayMigrate: row?.mayMigrate === true,
-      pendingMigrations: row?.mayMigrate === true ? await countPendingMigrations(client) : null,
-      connections: { used: Number(row?.used), most: Number(row?.most) },
-      workers: Number(row?.workers),
-    };
+    const measurements = oneRow((await client.query<Measurements>(measure)).rows);
+    const pendingMigrations = measurements.mayMigrate ? await countPendingMigrations(client) : null;
+    return { ...facts, ...measurements, url, place: placeOf(client), milliseconds, pendingMigrations };
   } finally {
     await client.end();
   }
 }
 
-const queries = {
-  user: 'current_user',
-  isReadOnly: `pg_is_in_recovery() or current_setting('transaction_read_only')::boolean`,
-  // Migrating begins with "create schema if not exists", which asks for the right also where the schema exists.
-  mayMigrate: `has_database_privilege(current_database(), 'create') and has_schema_privilege('public', 'create')
-    and not exists (
-      select from pg_class where oid = to_regclass('public.organisations') and not pg_has_role(relowner, 'usage')
-    )`,
-  used: `select count(*)::int from pg_stat_activity where backend_type = 'client backend'`,
-  most: `current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int`,
-  workers: `select count(*)::int from pg_stat_activity
-    where datname = current_database() and application_name = 'pullscore listener'`,
-};
+function oneRow<Row>([row]: readonly Row[]): Row {
+  if (row === undefined) throw new Error('a select without a table gave no row');
+  return row;
+}
 
 const placeOf = ({ host, port }: pg.Client) => (host.startsWith('/') ? host : `${host}:${port}`);
 
@@ -77,11 +72,11 @@ export interface OrganisationInspection {
   users: number;
   /** Valid ones. */
   tokens: number;
-  /** Seconds; null where none was ever taken. */
+  /** Seconds; null if none was ever taken. */
   sinceLastDelivery: number | null;
   /** Deliveries that were taken more than ten minutes ago and not applied yet, unless GitHub is still to catch up. */
   lateDeliveries: number;
-  /** Seconds until its repositories are compared with GitHub; negative where that is overdue. */
+  /** Seconds until its repositories are compared with GitHub; negative if that is overdue. */
   untilComparison: number;
   pullRequests: number;
   /** Seconds since the pull request that was fetched longest ago was; null without pull requests. */
@@ -91,7 +86,7 @@ export interface OrganisationInspection {
 }
 
 export async function inspectOrganisation(executor: Executor, organisationId: string): Promise<OrganisationInspection> {
-  const { rows } = await executor.execute<Record<keyof OrganisationInspection, number | null>>(sql`select
+  const { rows } = await executor.execute<Pick<OrganisationInspection, keyof OrganisationInspection>>(sql`select
     (select count(*)::int from members where organisation_id = ${organisationId} and left_at is null) as members,
     (select count(*)::int from users where organisation_id = ${organisationId}) as users,
     (
@@ -110,27 +105,16 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
             and github_id = pull_request_github_id and last_error is null and behind_since is not null
         )
     ) as "lateDeliveries",
-    (
+    coalesce((
       select extract(epoch from reconcile_due_at - now())::float8 from organisations where id = ${organisationId}
-    ) as "untilComparison",
+    ), 0) as "untilComparison",
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
     (
       select extract(epoch from now() - min(fetched_at))::float8 from pull_requests
       where organisation_id = ${organisationId}
     ) as "sinceOldestFetch",
     (select count(*)::int from organisations) as organisations`);
-  const row = rows[0];
-  return {
-    members: row?.members ?? 0,
-    users: row?.users ?? 0,
-    tokens: row?.tokens ?? 0,
-    sinceLastDelivery: row?.sinceLastDelivery ?? null,
-    lateDeliveries: row?.lateDeliveries ?? 0,
-    untilComparison: row?.untilComparison ?? 0,
-    pullRequests: row?.pullRequests ?? 0,
-    sinceOldestFetch: row?.sinceOldestFetch ?? null,
-    organisations: row?.organisations ?? 0,
-  };
+  return oneRow(rows);
 }
 
 export interface UnconfirmedRepository {

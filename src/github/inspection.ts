@@ -45,9 +45,6 @@ export interface HookDelivery {
  * App. The organisation's webhooks are asked for by its login, which must be the present one. All throw {@link GithubError} as the GraphQL client does.
  */
 export interface GithubInspection {
-  /** The variables that hold the credentials. */
-  readonly credentialNames: string;
-  readonly usesApp: boolean;
   /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock less ours, in seconds. */
   reach(): Promise<{ milliseconds: number; clockAhead: number | null }>;
   /** An App's are those of its installation on the organisation. */
@@ -56,9 +53,8 @@ export interface GithubInspection {
   readApp(): Promise<string>;
   /** Of the App; undefined where it is not installed on the organisation. */
   findInstallation(organisation: OrganisationReference): Promise<Installation | undefined>;
-  /** The organisation's; undefined where the credentials may not see them. */
-  findHooks(organisation: OrganisationReference): Promise<GithubHook[] | undefined>;
-  readAppHook(): Promise<GithubHook>;
+  /** The App's own and the organisation's: `mayHideMore` if the credentials may not see the latter. */
+  findHooks(organisation: OrganisationReference): Promise<{ shown: GithubHook[]; mayHideMore: boolean }>;
   /** The latest first. */
   listDeliveries(organisation: OrganisationReference, hook: GithubHook): Promise<HookDelivery[]>;
 }
@@ -94,6 +90,11 @@ export function createInspection(config: GithubConfig): GithubInspection {
   const asApp = async (route: string, parameters: Parameters = {}) =>
     get(route, parameters, await credentials.appAuthorization());
 
+  async function readAppHook(): Promise<GithubHook> {
+    const [{ data: app }, { data: hook }] = await Promise.all([asApp('/app'), asApp('/app/hook/config')]);
+    return { id: null, active: true, events: readEvents(app), ...readHookConfig({ config: hook }) };
+  }
+
   /** @param subject for the message where the reply is not what GitHub documents */
   async function ask<Answer>(subject: string, work: () => Promise<Answer>): Promise<Answer> {
     try {
@@ -108,9 +109,6 @@ export function createInspection(config: GithubConfig): GithubInspection {
   }
 
   return {
-    credentialNames: credentials.names,
-    usesApp: config.app !== undefined,
-
     reach: () =>
       ask('itself', async () => {
         await octokitModule();
@@ -175,24 +173,19 @@ export function createInspection(config: GithubConfig): GithubInspection {
 
     findHooks: organisation =>
       ask('webhooks', async () => {
+        const shown = config.app === undefined ? [] : [await readAppHook()];
         try {
           const { data } = await asOrganisation('/orgs/{org}/hooks', organisation, {
             org: organisation.login,
             per_page: 100,
           });
-          return list({ hooks: data }, 'hooks').map(readHook);
+          shown.push(...list({ hooks: data }, 'hooks').map(readHook));
+          return { shown, mayHideMore: false };
         } catch (error) {
-          if (isHttpError(error) && [403, 404].includes(error.response?.status ?? 0) && !isLimited(error)) {
-            return undefined;
-          }
-          throw error;
+          const isHidden = isHttpError(error) && [403, 404].includes(error.response?.status ?? 0) && !isLimited(error);
+          if (!isHidden) throw error;
+          return { shown, mayHideMore: true };
         }
-      }),
-
-    readAppHook: () =>
-      ask('the App', async () => {
-        const [{ data: app }, { data: hook }] = await Promise.all([asApp('/app'), asApp('/app/hook/config')]);
-        return { id: null, active: true, events: readEvents(app), ...readHookConfig({ config: hook }) };
       }),
 
     listDeliveries: (organisation, { id: hookId }) =>

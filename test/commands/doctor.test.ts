@@ -158,7 +158,7 @@ test('a service as it should be is well, area by area', async () => {
   const text = await show();
   expect(text.match(/^[A-Z]\w+$/gm)).toEqual(Object.values(areas));
   expect(text).toMatch(/✓ PostgreSQL \d+\.\d+ at [^✓]*, answers\s+in \d+ ms\./);
-  expect(text).toContain('✓ GitHub takes GITHUB_TOKEN.');
+  expect(text).toContain('✓ GitHub accepts GITHUB_TOKEN.');
   expect(text).toMatch(/✓ \d+ of 5000 points of the rate limit are left/);
   expect(text).toContain(`✓ acme: GitHub delivers to ${environment.PUBLIC_URL}/webhooks/github.`);
   expect(text).toMatch(/^ {2}✓ 1 process on this database keeps/m);
@@ -184,7 +184,7 @@ test('the program ends with 0 for a warning, with 1 and one line for a problem, 
     stdout: expect.stringContaining('✗ PORT must be a whole number from 0 to 65535.'),
   });
   expect(ill.stdout).toContain('✗ WORKER must be true or false.');
-  expect(complaintOf(ill)).toMatch(/^pullscore: Something keeps the service from its work/);
+  expect(complaintOf(ill)).toMatch(/^pullscore: Problems found; see above for fixes\.$/);
   expect(json.code).toBe(1);
   expect(JSON.parse(json.stdout)).toMatchObject({
     ok: false,
@@ -214,16 +214,16 @@ describe('of the configuration it tells', () => {
 
 describe('of the database it tells', () => {
   const unseen =
-    "skipped organisations: Organisations, deliveries and upkeep are not looked at: the database can't be used yet.";
+    "skipped organisations: Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
 
   test('that it is not there, and looks at GitHub all the same', async () => {
     const gone = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
     expect(await complaints(gone)).toEqual([
       "problem server: The database server at 127.0.0.1:1 can't be reached: ECONNREFUSED. → Check DATABASE_URL and that the server runs.",
       unseen,
-      'skipped rights: Rights and webhooks on GitHub are not looked at: the database does not tell of which organisations.',
+      "skipped rights: Rights and webhooks on GitHub are not checked: the database can't be asked for organisations.",
     ]);
-    expect(await show(gone)).toContain('✓ GitHub takes GITHUB_TOKEN.');
+    expect(await show(gone)).toContain('✓ GitHub accepts GITHUB_TOKEN.');
   });
 
   test('that its schema is not up to date, and leaves it so', async () => {
@@ -268,14 +268,12 @@ describe('of the database it tells', () => {
 });
 
 describe('of GitHub it tells', () => {
-  const unseen = (why: string) => `skipped rights: Rights and webhooks on GitHub are not looked at: ${why}.`;
+  const unseen = (why: string) => `skipped rights: Rights and webhooks on GitHub are not checked: ${why}.`;
 
   test('that there are no credentials', async () => {
     expect(await complaints({ GITHUB_TOKEN: undefined })).toEqual([
-      expect.stringMatching(
-        /^problem credentials: There are no credentials: nothing can be fetched\. → Set GITHUB_TOKEN,/,
-      ),
-      unseen('there are no credentials that it takes'),
+      expect.stringMatching(/^problem credentials: There are no GitHub credentials\. → Set GITHUB_TOKEN,/),
+      unseen('there are no credentials that it accepts'),
     ]);
   });
 
@@ -283,7 +281,7 @@ describe('of GitHub it tells', () => {
     const wrong = { GITHUB_TOKEN: 'ghp_hush' };
     expect(await complaints(wrong)).toEqual([
       "problem credentials: GitHub refused the service's credentials. → Renew GITHUB_TOKEN.",
-      unseen('there are no credentials that it takes'),
+      unseen('there are no credentials that it accepts'),
     ]);
     expect(await show(wrong)).not.toContain('hush');
   });
@@ -484,7 +482,7 @@ describe('of an App it tells', () => {
     await hook({ ofApp: true });
     expect(await complaints(app())).toEqual([]);
     const text = await show(app());
-    expect(text).toContain('✓ GitHub takes the App Scores.');
+    expect(text).toContain('✓ GitHub accepts the App Scores.');
     expect(text).toContain('✓ acme: The App is installed, with all the permissions that it needs.');
   });
 
@@ -614,7 +612,7 @@ describe('of the webhook on GitHub it tells', () => {
     const found = await complaints();
     expect(found).toEqual([
       expect.stringMatching(
-        /^skipped hook: GITHUB_TOKEN may not see the webhook on GitHub, and need not .*admin:org_hook.* → See for yourself at /,
+        /^skipped hook: The webhook on GitHub is hidden from GITHUB_TOKEN, which need not see it .*admin:org_hook.* → See for yourself at /,
       ),
     ]);
     expect(found[0]).toContain(`${page()}: ${here()}, content type application/json`);
@@ -813,7 +811,7 @@ describe('of the upkeep it tells', () => {
         expect.stringMatching(
           /^problem requests: 1 pull request waits to be synced, the first for 60 minutes\. → Start pullscore serve/,
         ),
-        expect.stringMatching(/^warning comparison: The comparison with GitHub is overdue since 3 hours\. → Start/),
+        expect.stringMatching(/^warning comparison: The comparison with GitHub has been overdue for 3 hours\. → Start/),
       ]);
   });
 

@@ -1,196 +1,247 @@
 import type { Command } from 'commander';
 import { pino } from 'pino';
-import type { Config } from '../../config.ts';
 import { connectDatabase, type Database } from '../../database/client.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
-import { findOrganisation, listOrganisations, type Organisation } from '../../database/organisations.ts';
-import { createGithub } from '../../github/client.ts';
-import { createInspection } from '../../github/inspection.ts';
-import { answering, CommandError, type Context } from '../context.ts';
-import { readConfig } from './configuration.ts';
-import { check, type Finding, finding, isFailed, ok, problem, skipped, warning } from './findings.ts';
-import {
-  type GithubAccess,
-  lookAtCredentials,
-  lookAtPatience,
-  lookAtReach,
-  lookAtRights,
-  lookForCredentials,
-} from './github.ts';
-import { lookAtHook } from './hooks.ts';
-import { lookAtOrganisation, lookAtWorkers } from './organisation.ts';
-import { lookAtRepositories } from './repositories.ts';
-import { lookAtServer } from './server.ts';
-import { showFindings } from './text.ts';
+import { secondsBlocked } from '../../database/github-limits.ts';
+import { findUnconfirmedRepositories, inspectOrganisation, inspectServer } from '../../database/inspection.ts';
+import { listOrganisations, type Organisation } from '../../database/organisations.ts';
+import { countOutdated } from '../../database/rescoring.ts';
+import { getRuleset } from '../../database/rules.ts';
+import { countSyncRequests, listFailingRequests } from '../../database/sync-requests.ts';
+import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
+import { createGithub, type Github } from '../../github/client.ts';
+import { createInspection, type GithubInspection } from '../../github/inspection.ts';
+import { credentialOf, keepToLimits } from '../../sync/exchange.ts';
+import { answering, type Context } from '../context.ts';
+import { type Check, createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
+import * as remote from './github-checks.ts';
+import * as local from './local-checks.ts';
+
+const logs = 'See the log of the service, and that of the database.';
+const app = 'See the settings of the App on GitHub.';
+
+/** All that is checked: area and name, what finds what is wrong in the facts, what to do if there are no facts. */
+const checks = {
+  environment: ['configuration', 'environment', local.checkEnvironment, local.environmentRemedy],
+  server: ['database', 'server', local.checkServer, local.serverRemedy],
+
+  organisations: ['organisations', 'organisations', local.checkOrganisations, logs],
+  rules: ['organisations', 'rules', local.checkRules, logs],
+  people: ['organisations', 'people', local.checkPeople, logs],
+  scores: ['organisations', 'scores', local.checkScores, logs],
+
+  rateLimit: ['github', 'patience', remote.checkRateLimit, logs],
+  reach: ['github', 'reach', remote.checkReach, 'Check GITHUB_API_URL, the network and its proxy.'],
+  credentials: ['github', 'credentials', remote.checkCredentials, 'Check the credentials.'],
+  installation: ['github', 'installation', remote.checkInstallation, app],
+  permissions: ['github', 'installation', remote.checkPermissions, app],
+  points: ['github', 'limit', remote.checkPoints, app],
+  profile: ['github', 'organisation', remote.checkProfile, remote.allow(remote.permissions)],
+  members: ['github', 'members', remote.checkMembers, remote.allow(['members'])],
+  pullRequests: ['github', 'pull_requests', remote.checkPullRequests, remote.allow(remote.pullRequestPermissions)],
+  repositories: ['github', 'repositories', remote.checkRepositories, 'Check the rights of the credentials.'],
+
+  deliveries: ['webhooks', 'deliveries', local.checkDeliveries, logs],
+  hook: ['webhooks', 'hook', remote.checkHook, remote.hookRemedy],
+
+  workers: ['upkeep', 'workers', local.checkWorkers, logs],
+  requests: ['upkeep', 'requests', local.checkBacklog, logs],
+  comparison: ['upkeep', 'comparison', local.checkComparison, logs],
+} as const;
 
 export function doctorCommand(program: Command, context: Context): void {
   program
     .command('doctor')
-    .description('look at everything the service needs, and say what is wrong and what to do')
+    .description('check everything the service needs, and say what is wrong and what to do')
     .option('--organisation <login>', 'only this one')
     .addHelpText(
       'after',
       `
-It looks at the configuration, the database, GitHub and the webhooks there, and changes nothing. It ends with 1 where
-something keeps the service from its work, and with 0 where there are only warnings.
+It checks the configuration, the database, GitHub and the webhooks there, and changes nothing. It ends with 1 if
+something stops the service from working, and with 0 if there are only warnings.
 
 Example:
   ${context.program} doctor`,
     )
-    .action(async (...args) => {
-      let findings: Finding[] = [];
-      await answering<{ organisation?: string }>(context, async ({ organisation }) => {
-        findings = await examine(context, organisation);
+    .action(
+      answering<{ organisation?: string }>(context, async ({ organisation }) => {
+        const findings = await examine(context, organisation);
         const columns = 'columns' in context.stdout ? Number(context.stdout.columns) : undefined;
         return {
-          json: { ok: !isFailed(findings), checks: findings },
+          json: { ok: !hasProblem(findings), checks: findings },
           text: showFindings(findings, columns),
+          failure: hasProblem(findings) ? 'Problems found; see above for fixes.' : undefined,
         };
-      })(...args);
-      if (isFailed(findings)) {
-        throw new CommandError('Something keeps the service from its work: what, and what to do, is told above.');
-      }
-    });
-}
-
-async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
-  const { config, findings } = readConfig(context);
-  if (config === undefined) {
-    const rest = skipped('Database, GitHub and webhooks are not looked at: the configuration is not usable.');
-    return [...findings, finding({ area: 'database', name: 'server' }, rest)];
-  }
-  const opened = await openDatabase(context, config);
-  findings.push(...opened.findings);
-  try {
-    const organisations =
-      opened.database === undefined ? undefined : await chooseOrganisations(context, opened.database, login);
-    findings.push(...(organisations?.findings ?? []));
-    const access: GithubAccess = {
-      config,
-      github: createGithub(config.github),
-      inspection: createInspection(config.github),
-      database: opened.database,
-    };
-    const [local, remote] = await Promise.all([
-      lookAtHoldings(context, config, opened.database, organisations?.chosen ?? [], opened.workers),
-      lookAtGithub(context, access, organisations?.chosen),
-    ]);
-    return [...findings, ...local, ...remote];
-  } finally {
-    await opened.close();
-  }
-}
-
-interface OpenedDatabase {
-  findings: Finding[];
-  /** Undefined where it can't be used, or its schema is not up to date. */
-  database: Database | undefined;
-  workers: number;
-  close(): Promise<void>;
-}
-
-/** Opens it as it is: unlike for other commands, nothing is migrated. */
-async function openDatabase(context: Context, config: Config): Promise<OpenedDatabase> {
-  let embedded: EmbeddedDatabase | undefined;
-  const findings: Finding[] = [];
-  if (config.databaseUrl === undefined) {
-    const joined = await check(
-      { area: 'database', name: 'server' },
-      async () => {
-        embedded = await joinEmbeddedDatabase({ home: config.home });
-        return [];
-      },
-      'Set DATABASE_URL to a PostgreSQL of yours.',
+      }),
     );
-    findings.push(...joined);
+}
+
+/** Gathers the facts and runs the checks. What needs facts that are not to be had is left out, with a word why. */
+async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
+  const report = createReport();
+  const config = await report.check(checks.environment, {}, async () => context.config);
+  if (config === undefined) {
+    report.skip(
+      'database',
+      'server',
+      'Database, GitHub and webhooks are not checked: the configuration is not usable.',
+    );
+    return report.findings;
   }
-  const url = config.databaseUrl ?? embedded?.url;
-  const { server, findings: found } =
-    url === undefined ? { server: undefined, findings: [] } : await lookAtServer(context, config, url);
-  findings.push(...found);
-  // What goes wrong with it becomes a finding.
-  const isUsable = url !== undefined && server?.pendingMigrations === 0;
-  const database = isUsable ? connectDatabase(url, pino({ level: 'silent' })) : undefined;
-  return {
-    findings,
-    database,
-    workers: server?.workers ?? 0,
-    async close() {
-      await database?.close();
-      await embedded?.leave();
-    },
-  };
+  const scope = { program: context.program, config };
+  const opened: { embedded?: EmbeddedDatabase; database?: Database } = {};
+  try {
+    const server = await report.check(checks.server, scope, async () => {
+      if (config.databaseUrl === undefined) opened.embedded = await joinEmbeddedDatabase({ home: config.home });
+      return inspectServer(config.databaseUrl ?? opened.embedded?.url ?? '');
+    });
+    // As it is: unlike for other commands, nothing is migrated.
+    if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
+    const { database } = opened;
+    const organisations = database && (await checkDatabase(report, scope, database, login, server?.workers ?? 0));
+    if (organisations === undefined) {
+      const why = "Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
+      report.skip('organisations', 'organisations', why);
+    }
+    const clients = { github: createGithub(config.github), inspection: createInspection(config.github) };
+    await checkGithub(report, { ...scope, ...clients, database }, organisations);
+    return report.findings;
+  } finally {
+    await opened.database?.close();
+    await opened.embedded?.leave();
+  }
 }
 
-async function chooseOrganisations({ program }: Context, { executor }: Database, login: string | undefined) {
-  let chosen: Organisation[] = [];
-  const findings = await check(
-    { area: 'organisations', name: 'organisations' },
-    async () => {
-      if (login !== undefined) {
-        const one = await findOrganisation(executor, login);
-        chosen = one === undefined ? [] : [one];
-        return one === undefined
-          ? problem(`There is no organisation ${login} here.`, `Add it: ${program} organisation add ${login}`)
-          : [];
-      }
-      chosen = await listOrganisations(executor);
-      return chosen.length === 0
-        ? warning('No organisation is tracked yet.', `Add one: ${program} organisation add LOGIN`)
-        : ok(`Tracked here: ${chosen.map(each => each.login).join(', ')}.`);
-    },
-    'See the log of the database.',
-  );
-  return { chosen, findings };
-}
-
-async function lookAtHoldings(
-  context: Context,
-  config: Config,
-  database: Database | undefined,
-  organisations: readonly Organisation[],
+/** @returns the organisations to check: one if its login is given */
+async function checkDatabase(
+  report: Report,
+  scope: local.Scope,
+  { executor }: Database,
+  login: string | undefined,
   workers: number,
-): Promise<Finding[]> {
-  if (database === undefined) {
-    const unseen = skipped("Organisations, deliveries and upkeep are not looked at: the database can't be used yet.");
-    return [finding({ area: 'organisations', name: 'organisations' }, unseen)];
-  }
-  const findings = [lookAtWorkers(context, config, workers)];
+): Promise<readonly Organisation[]> {
+  const chosen = await report.check(checks.organisations, scope, async () => {
+    const all = await listOrganisations(executor);
+    return {
+      login,
+      organisations: all.filter(each => [each.login.toLowerCase(), undefined].includes(login?.toLowerCase())),
+    };
+  });
+  await report.check(checks.workers, scope, async () => workers);
+  const organisations = chosen?.organisations ?? [];
   for (const organisation of organisations) {
-    findings.push(...(await lookAtOrganisation(context, config, database, organisation, workers)));
+    const { id, rulesetVersion } = organisation;
+    const own = { ...scope, organisation };
+    const inspecting = inspectOrganisation(executor, id);
+    await Promise.all([
+      report.check(checks.rules, own, () => getRuleset(executor, id, rulesetVersion)),
+      report.check(checks.people, own, () => inspecting),
+      report.check(checks.scores, own, async () => ({ workers, ...(await countOutdated(executor, id)) })),
+      report.check(checks.deliveries, own, async () => {
+        const [inspection, gone] = await Promise.all([inspecting, countGoneDeliveries(executor, id)]);
+        return { ...inspection, gone };
+      }),
+      report.check(checks.requests, own, async () => {
+        const [example] = await listFailingRequests(executor, id, 1);
+        return { workers, example, ...(await countSyncRequests(executor, id)) };
+      }),
+      report.check(checks.comparison, own, async () => ({ workers, ...(await inspecting) })),
+    ]);
   }
-  return findings;
+  return organisations;
 }
 
-/** @param organisations undefined where the database does not tell */
-async function lookAtGithub(
-  context: Context,
-  access: GithubAccess,
-  organisations: readonly Organisation[] | undefined,
-): Promise<Finding[]> {
-  const { findings, free } = await lookAtPatience(access, organisations ?? []);
-  if (organisations !== undefined && organisations.length > 0 && free.length === 0) return findings;
+interface Access extends local.Scope {
+  github: Github;
+  inspection: GithubInspection;
+  /** Undefined if it can't be used: GitHub's limits are unknown then. */
+  database: Database | undefined;
+}
 
-  const reach = await lookAtReach(access);
-  findings.push(...reach);
-  const unseen = (why: string) =>
-    finding({ area: 'github', name: 'rights' }, skipped(`Rights and webhooks on GitHub are not looked at: ${why}.`));
-  if (isFailed(reach)) {
-    findings.push(...lookForCredentials(access), unseen("it can't be reached"));
-    return findings;
+/** @param organisations undefined if the database can't be used */
+async function checkGithub(report: Report, access: Access, organisations: readonly Organisation[] | undefined) {
+  const { config, github, inspection } = access;
+  const usesApp = config.github.app !== undefined;
+  const free = await checkRateLimits(report, access, organisations ?? []);
+  if (organisations !== undefined && organisations.length > 0 && free.length === 0) return;
+
+  const [first] = free;
+  const skipRights = (why: string) =>
+    report.skip('github', 'rights', `Rights and webhooks on GitHub are not checked: ${why}.`);
+  const isReached = (await report.check(checks.reach, access, () => inspection.reach())) !== undefined;
+  // That there are none is known without GitHub.
+  if (!isReached && github.configured) return skipRights("it can't be reached");
+  const accepted = await report.check(checks.credentials, access, () =>
+    ask(access, first, async () =>
+      usesApp ? { app: await inspection.readApp() } : inspection.readCredentials(first ?? { login: '' }),
+    ),
+  );
+  if (!isReached) return skipRights("it can't be reached");
+  if (accepted === undefined) return skipRights('there are no credentials that it accepts');
+  if (organisations === undefined) return skipRights("the database can't be asked for organisations");
+  for (const organisation of free) await checkOnGithub(report, { ...access, organisation });
+}
+
+/** Asks no earlier than GitHub allows, and remembers for all replicas when it sets a limit. */
+const ask = <Reply>(access: Access, organisation: Organisation | undefined, call: () => Promise<Reply>) =>
+  access.database === undefined || organisation === undefined
+    ? call()
+    : keepToLimits({ ...access, database: access.database }, organisation, call);
+
+/** @returns the organisations that GitHub may be asked about now */
+async function checkRateLimits(report: Report, access: Access, organisations: readonly Organisation[]) {
+  const { config, database } = access;
+  const usesApp = config.github.app !== undefined;
+  const free: Organisation[] = [];
+  // Organisations share the limit of a token.
+  for (const group of usesApp ? organisations.map(each => [each]) : [organisations]) {
+    const [first] = group;
+    if (first === undefined || database === undefined) continue;
+    const scope = usesApp ? { ...access, organisation: first } : access;
+    const gather = () => secondsBlocked(database, credentialOf(config, first));
+    if ((await report.check(checks.rateLimit, scope, gather)) === 0) free.push(...group);
   }
-  const credentials = await lookAtCredentials(access, free[0]);
-  findings.push(...credentials);
-  if (isFailed(credentials)) return [...findings, unseen('there are no credentials that it takes')];
-  if (organisations === undefined) return [...findings, unseen('the database does not tell of which organisations')];
-  for (const organisation of free) {
-    const rights = await lookAtRights(access, context.program, organisation);
-    findings.push(...rights.findings);
-    if (!organisation.webhooksEnabled) continue;
-    if (rights.shown) findings.push(...(await lookAtRepositories(access, rights.shown)));
-    const place = { area: 'webhooks', name: 'hook', organisation: organisation.login } as const;
-    const notShown = finding(place, skipped('The webhook on GitHub is not looked at: the organisation is not shown.'));
-    findings.push(...(rights.shown ? await lookAtHook(context, access, rights.shown, place) : [notShown]));
+  return free;
+}
+
+async function checkOnGithub(report: Report, scope: Access & local.OrganisationScope): Promise<void> {
+  const { config, database, github, inspection, organisation } = scope;
+  const call: remote.Call = request => ask(scope, organisation, request);
+  const run = <Facts>(check: Check<Facts, local.OrganisationScope>, gather: () => Promise<Facts>) =>
+    report.check(check, scope, gather);
+  const skipHook = () => {
+    const why = 'The webhook on GitHub is not checked: GitHub does not show the organisation.';
+    if (organisation.webhooksEnabled) report.skip('webhooks', 'hook', why, organisation);
+  };
+  let missing: readonly string[] = [];
+  if (config.github.app !== undefined) {
+    const installation = await run(checks.installation, () => call(() => inspection.findInstallation(organisation)));
+    if (installation === undefined) return skipHook();
+    missing = remote.permissions.filter(name => !installation.permissions.has(name));
+    await run(checks.permissions, async () => missing);
+    await run(checks.points, () => call(() => inspection.readCredentials(organisation)));
   }
-  return findings;
+  const profile = await run(checks.profile, () => call(() => github.findOrganisation(organisation)));
+  if (profile === undefined) {
+    report.skip('github', 'rights', 'Members and pull requests are not checked.', organisation);
+    return skipHook();
+  }
+  const { githubId, nodeId, login } = profile;
+  const shown = { ...organisation, githubId, nodeId, login };
+  // What the App may not read is reported already.
+  const mayRead = (names: readonly string[]) => !names.some(name => missing.includes(name));
+  await Promise.all([
+    mayRead(['members']) && run(checks.members, () => call(() => github.pageMembers(shown, null))),
+    mayRead(remote.pullRequestPermissions) &&
+      run(checks.pullRequests, () => remote.tryPullRequests(call, github, shown)),
+  ]);
+  if (!organisation.webhooksEnabled) return;
+  // Without comparisons the order of repositories says nothing.
+  if (database !== undefined && config.reconcileInterval > 0) {
+    await run(checks.repositories, async () => {
+      const stored = await findUnconfirmedRepositories(database.executor, organisation.id, remote.maxNamed);
+      return remote.findLostRepositories(call, github, shown, stored);
+    });
+  }
+  await run(checks.hook, () => remote.readHook(call, inspection, config, shown));
 }

@@ -1,0 +1,266 @@
+/** What can be found in the configuration and in the database. Each check turns facts into findings. */
+import { isIP } from 'node:net';
+import type { Config } from '../../config.ts';
+import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
+import type { Organisation } from '../../database/organisations.ts';
+import type { countOutdated } from '../../database/rescoring.ts';
+import { type FailingRequest, maxRefetchesPerHour, type SyncRequestCounts } from '../../database/sync-requests.ts';
+import { goneDays } from '../../database/webhook-deliveries.ts';
+import { compileRuleset, type RuleDefinition } from '../../scoring/ruleset.ts';
+import { counted } from '../numbers.ts';
+import { duration, list, ok, problem, skipped, type Verdicts, warning } from './findings.ts';
+
+/** What is known when a check runs. */
+export interface Scope {
+  program: string;
+  config: Config;
+  organisation?: Organisation;
+}
+
+/** For a check of one organisation. */
+export interface OrganisationScope extends Scope {
+  organisation: Organisation;
+}
+
+export const environmentRemedy = 'Fix it where the service gets its environment: with docker compose, in .env.';
+
+export const serverRemedy = ({ config }: Scope): string =>
+  config.databaseUrl === undefined
+    ? 'Set DATABASE_URL to your own PostgreSQL.'
+    : 'Check DATABASE_URL and that the server runs.';
+
+/** Processes on this database that keep pull requests and scores up to date. */
+interface Workers {
+  workers: number;
+}
+
+/** For the organisation that the check is about. */
+export const command = ({ program, organisation }: OrganisationScope, text: string) =>
+  `${program} ${text} --organisation ${organisation.login}`;
+
+export const webhookPath = '/webhooks/github';
+/** Where GitHub is to deliver to. */
+export const webhookUrl = ({ publicUrl }: Config): string => `${publicUrl ?? 'PUBLIC_URL'}${webhookPath}`;
+
+export function checkEnvironment(config: Config): Verdicts {
+  const { databaseUrl, github, host, publicUrl, webhookSecrets, reconcileInterval } = config;
+  const variables = {
+    DATABASE_URL: databaseUrl,
+    GITHUB_TOKEN: github.token,
+    GITHUB_APP_ID: github.app,
+    GITHUB_WEBHOOK_SECRET: webhookSecrets[0],
+    PUBLIC_URL: publicUrl,
+  };
+  const set = Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const isUnnamed = publicUrl === undefined && !isLoopback(host);
+  const isPlain = publicUrl !== undefined && /^http:/.test(publicUrl) && !isLoopback(new URL(publicUrl).hostname);
+  return [
+    ok(set.length === 0 ? 'Nothing is set: the defaults apply.' : `Usable, with ${list(set)} set.`),
+    webhookSecrets.length === 0 &&
+      warning('GITHUB_WEBHOOK_SECRET is not set: webhooks are refused.', 'Choose one, and set it here and on GitHub.'),
+    isUnnamed &&
+      warning(
+        `PUBLIC_URL is not set, and HOST is ${host}: links use the address that each request came to.`,
+        'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
+      ),
+    isPlain &&
+      warning(
+        'PUBLIC_URL is not https: others can read access tokens.',
+        'Put a TLS proxy in front: docs/deployment.md.',
+      ),
+    reconcileInterval === 0 &&
+      warning(
+        'RECONCILE_INTERVAL is 0: what a webhook misses is never noticed.',
+        'Set it to some seconds, such as 900.',
+      ),
+  ];
+}
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '[::1]' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+
+/** Connections that one replica may hold. */
+const maxReplicaConnections = 12;
+
+export function checkServer(server: ServerInspection, { program, config }: Scope): Verdicts {
+  const { version, database, place, user, isReadOnly, usedConnections, maxConnections } = server;
+  const pending = server.pendingMigrations ?? 0;
+  const release = `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000}`;
+  const where = config.databaseUrl === undefined ? `embedded in ${config.home}` : `at ${place}, database ${database}`;
+  return [
+    ok(`${release} ${where}, answers in ${Math.ceil(server.milliseconds)} ms.`),
+    isReadOnly &&
+      problem('The server takes no writes: it is a standby, or set to read only.', 'Name the primary in DATABASE_URL.'),
+    !(isReadOnly || server.mayMigrate) &&
+      problem(
+        `The user ${user} may not change the schema of ${database}, so the service does not start.`,
+        `As a superuser: alter database "${database}" owner to "${user}"; alter schema public owner to "${user}";`,
+      ),
+    maxConnections - usedConnections < maxReplicaConnections &&
+      warning(
+        `${usedConnections} of the server's ${maxConnections} connections are taken; a replica takes up to ${maxReplicaConnections}.`,
+        'Raise max_connections of the server, or end what else uses it.',
+      ),
+    server.pendingMigrations === 0 && ok('The schema is up to date.'),
+    pending > 0 &&
+      warning(
+        `The schema lacks ${counted(pending, 'migration')} of this release.`,
+        `Start the service, which applies them, or run: ${program} migrate`,
+      ),
+  ];
+}
+
+/** @param facts.login of the one that is wanted */
+export function checkOrganisations(
+  { login, organisations }: { login: string | undefined; organisations: readonly Organisation[] },
+  { program }: Scope,
+): Verdicts {
+  const logins = organisations.map(each => each.login).join(', ');
+  if (login === undefined && logins !== '') return ok(`Tracked here: ${logins}.`);
+  if (login === undefined)
+    return warning('No organisation is tracked yet.', `Add one: ${program} organisation add LOGIN`);
+  return [
+    logins === '' && problem(`There is no organisation ${login} here.`, `Add it: ${program} organisation add ${login}`),
+  ];
+}
+
+export function checkWorkers(workers: number, { program, config }: Scope): Verdicts {
+  const processes = counted(workers, 'process', 'processes');
+  const task = 'pull requests and scores up to date';
+  if (workers > 0) return ok(`${processes} on this database ${workers === 1 ? 'keeps' : 'keep'} ${task}.`);
+  return config.worker
+    ? warning(`No process keeps ${task}.`, `Start the service: ${program} serve`)
+    : warning(`No process keeps ${task}, and WORKER is false here.`, `Start one beside the service: ${program} worker`);
+}
+
+export function checkRules(rules: readonly RuleDefinition[], scope: OrganisationScope): Verdicts {
+  const { rulesetVersion } = scope.organisation;
+  const [invalid] = compileRuleset(rules).problems;
+  const apply = `Apply some: ${command(scope, 'rules apply rules.example.yaml')}`;
+  if (rulesetVersion === 0) return warning('No rules are in force: every score is 0.', apply);
+  if (invalid === undefined) return ok(`${counted(rules.length, 'rule')} in force, version ${rulesetVersion}.`);
+  return warning(
+    `Rules that this release no longer takes count nothing: ${invalid.message}`,
+    `Fix and apply them: ${command(scope, 'rules export')}`,
+  );
+}
+
+export function checkPeople({ members, users, tokens }: OrganisationInspection, scope: OrganisationScope): Verdicts {
+  const counts = [counted(members, 'member'), counted(users, 'user'), counted(tokens, 'valid access token')];
+  if (members > 0 && tokens > 0) return ok(`${list(counts)}.`);
+  return [
+    members === 0 &&
+      warning(
+        'No member is known: only pull requests of authors whom GitHub marks as members are kept.',
+        `Fetch the list: ${command(scope, 'members sync')}`,
+      ),
+    users === 0 &&
+      warning(
+        'There is no user, so nobody can read the scores.',
+        `Add one: ${command(scope, 'user add --name NAME --email EMAIL')}`,
+      ),
+    users > 0 &&
+      tokens === 0 &&
+      warning('No user has a valid access token.', `Create one: ${command(scope, 'token create --user EMAIL')}`),
+  ];
+}
+
+export function checkScores(
+  { workers, outdated, total }: Workers & Awaited<ReturnType<typeof countOutdated>>,
+  scope: OrganisationScope,
+): Verdicts {
+  if (total === 0) return warning('No pull request is here yet.', `Fetch them: ${command(scope, 'import')}`);
+  if (outdated === 0) return ok(`${counted(total, 'pull request')}, all scored by the rules in force.`);
+  const found = `${outdated} of ${total} scores are not by the rules in force yet.`;
+  return workers > 0 ? ok(found) : warning(found, `Run: ${command(scope, 'rescore')}`);
+}
+
+/** @param facts.gone deliveries of the last days whose pull request GitHub never showed */
+export function checkDeliveries(
+  { sinceLastDelivery, lateDeliveries, gone }: OrganisationInspection & { gone: number },
+  scope: OrganisationScope,
+): Verdicts {
+  const { config, organisation } = scope;
+  if (!organisation.webhooksEnabled) {
+    return skipped('Disabled here: deliveries are ignored.', `To take them: ${command(scope, 'webhooks enable')}`);
+  }
+  const deliveries = (count: number) => counted(count, 'delivery', 'deliveries');
+  return [
+    sinceLastDelivery !== null &&
+      ok(`The last delivery about this organisation came ${duration(sinceLastDelivery)} ago.`),
+    sinceLastDelivery === null &&
+      config.webhookSecrets.length > 0 &&
+      warning(
+        'No delivery has come yet, or only a ping.',
+        `Unless nothing has happened there yet, see that the webhook on GitHub goes to ${webhookUrl(config)}.`,
+      ),
+    lateDeliveries > 0 &&
+      warning(
+        `Not applied yet, though they came more than ten minutes ago: ${deliveries(lateDeliveries)}.`,
+        `See why: ${command(scope, 'webhooks status')}`,
+      ),
+    gone > 0 &&
+      warning(
+        `GitHub never showed the pull request of ${deliveries(gone)} within the last ${goneDays} days.`,
+        'Let the credentials read its repository: an App installed on selected repositories, or a fine-grained token, may lack it. If the pull request was deleted, there is nothing to do.',
+      ),
+  ];
+}
+
+/** Seconds after which work that is due should have begun. */
+const overdueSeconds = 120;
+
+/** @param facts.example one of the failing requests, a parked one if there is any */
+export function checkBacklog(
+  facts: Workers & SyncRequestCounts & { example: FailingRequest | undefined },
+  scope: OrganisationScope,
+): Verdicts {
+  const { workers, waiting, behind, failing, parked, example } = facts;
+  const wait = `${counted(waiting, 'pull request waits', 'pull requests wait')} to be synced`;
+  const isLate = facts.overdueSeconds > overdueSeconds;
+  if (failing === 0 && !isLate) {
+    if (waiting === 0) return ok('No pull request waits to be synced.');
+    return ok(behind === 0 ? `${wait}.` : `${wait}, ${behind} of them until GitHub shows what a webhook announced.`);
+  }
+  const are = (count: number, verb: string) =>
+    `${counted(count, 'pull request')} ${verb} ${count === 1 ? 'is' : 'are'}`;
+  const late = `${wait}, the first for ${duration(facts.overdueSeconds)}.`;
+  const reason = example === undefined ? '.' : `, such as ${example.name ?? example.nodeId}: ${example.reason}`;
+  const retry = `When that is fixed: ${command(scope, 'webhooks retry')}`;
+  const again = are(failing - parked, 'could not be synced and');
+  return [
+    parked > 0 && problem(`${are(parked, 'kept failing and')} parked${reason}`, retry),
+    failing > parked && warning(`${again} tried again${parked > 0 ? '.' : reason}`, retry),
+    isLate &&
+      (workers > 0
+        ? warning(late, 'See the log of the service; more processes share the work.')
+        : problem(late, `Start ${scope.program} serve, or worker if WORKER=false: nothing syncs while neither runs.`)),
+  ];
+}
+
+export function checkComparison(facts: Workers & OrganisationInspection, scope: OrganisationScope): Verdicts {
+  const { config, organisation, program } = scope;
+  if (config.reconcileInterval === 0) return skipped('Repositories are not compared: RECONCILE_INTERVAL is 0.');
+  if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
+  const { workers, untilComparison, pullRequests, sinceOldestFetch, organisations } = facts;
+  // As docs/rules.md says. Organisations share the points of a token; each has those of an App to itself.
+  const perHour = maxRefetchesPerHour / (config.github.app === undefined ? Math.max(1, organisations) : 1);
+  const promisedSeconds = Math.max(86_400, (pullRequests / perHour) * 3_600);
+  const next =
+    untilComparison > 0 ? `next compared with GitHub in ${duration(untilComparison)}` : 'about to be compared';
+  return [
+    untilComparison > -overdueSeconds
+      ? ok(`Repositories are ${next}.`)
+      : warning(
+          `The comparison with GitHub has been overdue for ${duration(-untilComparison)}.`,
+          workers > 0
+            ? 'See the log of the service: it says what keeps it from comparing.'
+            : `Start ${program} serve, or worker: nothing compares while neither runs.`,
+        ),
+    (sinceOldestFetch ?? 0) >= 2 * promisedSeconds &&
+      warning(
+        `Some pull requests were last fetched ${duration(sinceOldestFetch ?? 0)} ago: what changed there without a webhook is not known yet.`,
+        'Comparisons catch up with that while they run and GitHub has points left; see the log of the service.',
+      ),
+  ];
+}
