@@ -612,7 +612,7 @@ describe('of the webhook on GitHub it tells', () => {
     const found = await complaints();
     expect(found).toEqual([
       expect.stringMatching(
-        /^skipped hook: The webhook on GitHub is hidden from GITHUB_TOKEN, which need not see it .*admin:org_hook.* → See for yourself at /,
+        /^skipped hook: The webhook on GitHub is hidden from GITHUB_TOKEN, which need not see it: admin:org_hook.* → See for yourself at /,
       ),
     ]);
     expect(found[0]).toContain(`${page()}: ${here()}, content type application/json`);

@@ -20,7 +20,7 @@ import * as local from './local-checks.ts';
 const logs = 'See the log of the service, and that of the database.';
 const app = 'See the settings of the App on GitHub.';
 
-/** All that is checked: area and name, what finds what is wrong in the facts, what to do if there are no facts. */
+/** Everything that is checked: area, name, what turns the facts into findings, what to do if there are no facts. */
 const checks = {
   environment: ['configuration', 'environment', local.checkEnvironment, local.environmentRemedy],
   server: ['database', 'server', local.checkServer, local.serverRemedy],
@@ -42,7 +42,7 @@ const checks = {
   repositories: ['github', 'repositories', remote.checkRepositories, 'Check the rights of the credentials.'],
 
   deliveries: ['webhooks', 'deliveries', local.checkDeliveries, logs],
-  hook: ['webhooks', 'hook', remote.checkHook, remote.hookRemedy],
+  hook: ['webhooks', 'hook', remote.checkHook, 'See the webhooks in the settings of the organisation on GitHub.'],
 
   workers: ['upkeep', 'workers', local.checkWorkers, logs],
   requests: ['upkeep', 'requests', local.checkBacklog, logs],
@@ -76,19 +76,16 @@ Example:
     );
 }
 
-/** Gathers the facts and runs the checks. What needs facts that are not to be had is left out, with a word why. */
+/** Gathers the facts and runs the checks. A check whose facts depend on what failed is left out, and reported so. */
 async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
   const report = createReport();
   const config = await report.check(checks.environment, {}, async () => context.config);
   if (config === undefined) {
-    report.skip(
-      'database',
-      'server',
-      'Database, GitHub and webhooks are not checked: the configuration is not usable.',
-    );
+    const why = 'Database, GitHub and webhooks are not checked: the configuration is not usable.';
+    report.skip('database', 'server', why);
     return report.findings;
   }
-  const scope = { program: context.program, config };
+  const scope = { program: context.program, config, workers: 0 };
   const opened: { embedded?: EmbeddedDatabase; database?: Database } = {};
   try {
     const server = await report.check(checks.server, scope, async () => {
@@ -97,8 +94,9 @@ async function examine(context: Context, login: string | undefined): Promise<Fin
     });
     // As it is: unlike for other commands, nothing is migrated.
     if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
+    scope.workers = server?.workers ?? 0;
     const { database } = opened;
-    const organisations = database && (await checkDatabase(report, scope, database, login, server?.workers ?? 0));
+    const organisations = database && (await checkDatabase(report, scope, database, login));
     if (organisations === undefined) {
       const why = "Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
       report.skip('organisations', 'organisations', why);
@@ -118,16 +116,13 @@ async function checkDatabase(
   scope: local.Scope,
   { executor }: Database,
   login: string | undefined,
-  workers: number,
 ): Promise<readonly Organisation[]> {
   const chosen = await report.check(checks.organisations, scope, async () => {
     const all = await listOrganisations(executor);
-    return {
-      login,
-      organisations: all.filter(each => [each.login.toLowerCase(), undefined].includes(login?.toLowerCase())),
-    };
+    const isWanted = (each: Organisation) => login === undefined || each.login.toLowerCase() === login.toLowerCase();
+    return { login, organisations: all.filter(isWanted) };
   });
-  await report.check(checks.workers, scope, async () => workers);
+  await report.check(checks.workers, scope, async () => scope.workers);
   const organisations = chosen?.organisations ?? [];
   for (const organisation of organisations) {
     const { id, rulesetVersion } = organisation;
@@ -136,16 +131,16 @@ async function checkDatabase(
     await Promise.all([
       report.check(checks.rules, own, () => getRuleset(executor, id, rulesetVersion)),
       report.check(checks.people, own, () => inspecting),
-      report.check(checks.scores, own, async () => ({ workers, ...(await countOutdated(executor, id)) })),
+      report.check(checks.scores, own, () => countOutdated(executor, id)),
       report.check(checks.deliveries, own, async () => {
         const [inspection, gone] = await Promise.all([inspecting, countGoneDeliveries(executor, id)]);
         return { ...inspection, gone };
       }),
       report.check(checks.requests, own, async () => {
         const [example] = await listFailingRequests(executor, id, 1);
-        return { workers, example, ...(await countSyncRequests(executor, id)) };
+        return { example, ...(await countSyncRequests(executor, id)) };
       }),
-      report.check(checks.comparison, own, async () => ({ workers, ...(await inspecting) })),
+      report.check(checks.comparison, own, () => inspecting),
     ]);
   }
   return organisations;

@@ -202,9 +202,6 @@ function settingsUrl({ github }: Config, login: string): string {
   return `${protocol}//${host.replace(/^api\./, '')}/organizations/${login}/settings/hooks`;
 }
 
-export const hookRemedy = ({ config, organisation }: OrganisationScope): string =>
-  `See ${settingsUrl(config, organisation.login)}`;
-
 /** @param organisation with its present login */
 export async function readHook(
   call: Call,
@@ -260,11 +257,12 @@ function checkSettings({ active, contentType, hasSecret, events }: GithubHook, p
   const missing = [...subscribedEvents.keys()].filter(event => !events.includes('*') && !events.includes(event));
   const titles = list(missing.map(event => subscribedEvents.get(event) ?? event));
   const verdict = missing.includes('pull_request') ? problem : warning;
+  const type = contentType ?? 'not set';
   const refused = 'its deliveries are refused';
   return [
     !active && problem('The webhook on GitHub is not active.', `Tick Active at ${page}.`),
     contentType !== 'json' &&
-      problem(`The webhook's content type is ${contentType}: ${refused}.`, `Choose application/json at ${page}.`),
+      problem(`The webhook's content type is ${type}: ${refused}.`, `Choose application/json at ${page}.`),
     !hasSecret &&
       problem(`The webhook on GitHub has no secret: ${refused}.`, `Give it that of GITHUB_WEBHOOK_SECRET at ${page}.`),
     missing.length > 0 &&

@@ -3,7 +3,6 @@ import { isIP } from 'node:net';
 import type { Config } from '../../config.ts';
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import type { Organisation } from '../../database/organisations.ts';
-import type { countOutdated } from '../../database/rescoring.ts';
 import { type FailingRequest, maxRefetchesPerHour, type SyncRequestCounts } from '../../database/sync-requests.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
 import { compileRuleset, type RuleDefinition } from '../../scoring/ruleset.ts';
@@ -14,6 +13,8 @@ import { duration, list, ok, problem, skipped, type Verdicts, warning } from './
 export interface Scope {
   program: string;
   config: Config;
+  /** Processes on this database that keep pull requests and scores up to date; 0 if it can't be used. */
+  workers: number;
   organisation?: Organisation;
 }
 
@@ -28,11 +29,6 @@ export const serverRemedy = ({ config }: Scope): string =>
   config.databaseUrl === undefined
     ? 'Set DATABASE_URL to your own PostgreSQL.'
     : 'Check DATABASE_URL and that the server runs.';
-
-/** Processes on this database that keep pull requests and scores up to date. */
-interface Workers {
-  workers: number;
-}
 
 /** For the organisation that the check is about. */
 export const command = ({ program, organisation }: OrganisationScope, text: string) =>
@@ -165,14 +161,12 @@ export function checkPeople({ members, users, tokens }: OrganisationInspection, 
   ];
 }
 
-export function checkScores(
-  { workers, outdated, total }: Workers & Awaited<ReturnType<typeof countOutdated>>,
-  scope: OrganisationScope,
-): Verdicts {
+export function checkScores(facts: { outdated: number; total: number }, scope: OrganisationScope): Verdicts {
+  const { outdated, total } = facts;
   if (total === 0) return warning('No pull request is here yet.', `Fetch them: ${command(scope, 'import')}`);
   if (outdated === 0) return ok(`${counted(total, 'pull request')}, all scored by the rules in force.`);
   const found = `${outdated} of ${total} scores are not by the rules in force yet.`;
-  return workers > 0 ? ok(found) : warning(found, `Run: ${command(scope, 'rescore')}`);
+  return scope.workers > 0 ? ok(found) : warning(found, `Run: ${command(scope, 'rescore')}`);
 }
 
 /** @param facts.gone deliveries of the last days whose pull request GitHub never showed */
@@ -212,10 +206,10 @@ const overdueSeconds = 120;
 
 /** @param facts.example one of the failing requests, a parked one if there is any */
 export function checkBacklog(
-  facts: Workers & SyncRequestCounts & { example: FailingRequest | undefined },
+  facts: SyncRequestCounts & { example: FailingRequest | undefined },
   scope: OrganisationScope,
 ): Verdicts {
-  const { workers, waiting, behind, failing, parked, example } = facts;
+  const { waiting, behind, failing, parked, example } = facts;
   const wait = `${counted(waiting, 'pull request waits', 'pull requests wait')} to be synced`;
   const isLate = facts.overdueSeconds > overdueSeconds;
   if (failing === 0 && !isLate) {
@@ -232,17 +226,17 @@ export function checkBacklog(
     parked > 0 && problem(`${are(parked, 'kept failing and')} parked${reason}`, retry),
     failing > parked && warning(`${again} tried again${parked > 0 ? '.' : reason}`, retry),
     isLate &&
-      (workers > 0
+      (scope.workers > 0
         ? warning(late, 'See the log of the service; more processes share the work.')
         : problem(late, `Start ${scope.program} serve, or worker if WORKER=false: nothing syncs while neither runs.`)),
   ];
 }
 
-export function checkComparison(facts: Workers & OrganisationInspection, scope: OrganisationScope): Verdicts {
-  const { config, organisation, program } = scope;
+export function checkComparison(facts: OrganisationInspection, scope: OrganisationScope): Verdicts {
+  const { config, organisation, program, workers } = scope;
   if (config.reconcileInterval === 0) return skipped('Repositories are not compared: RECONCILE_INTERVAL is 0.');
   if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
-  const { workers, untilComparison, pullRequests, sinceOldestFetch, organisations } = facts;
+  const { untilComparison, pullRequests, sinceOldestFetch, organisations } = facts;
   // As docs/rules.md says. Organisations share the points of a token; each has those of an App to itself.
   const perHour = maxRefetchesPerHour / (config.github.app === undefined ? Math.max(1, organisations) : 1);
   const promisedSeconds = Math.max(86_400, (pullRequests / perHour) * 3_600);
