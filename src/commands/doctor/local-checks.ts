@@ -49,7 +49,7 @@ export function checkEnvironment(config: Config): Verdicts {
   };
   const set = Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const isUnnamed = publicUrl === undefined && !isLoopback(host);
-  const isPlain = publicUrl !== undefined && /^http:/.test(publicUrl) && !isLoopback(new URL(publicUrl).hostname);
+  const isPlain = publicUrl?.startsWith('http:') === true && !isLoopback(new URL(publicUrl).hostname);
   return [
     ok(set.length === 0 ? 'Nothing is set: the defaults apply.' : `Usable, with ${list(set)} set.`),
     webhookSecrets.length === 0 &&

@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'vitest';
+import type { Verdicts } from '../../src/commands/doctor/findings.ts';
+import {
+  checkHook,
+  checkInstallation,
+  checkPoints,
+  checkPullRequests,
+  checkReach,
+  checkRepositories,
+} from '../../src/commands/doctor/github-checks.ts';
+import {
+  checkComparison,
+  checkRules,
+  checkServer,
+  type OrganisationScope,
+} from '../../src/commands/doctor/local-checks.ts';
+import { loadConfig } from '../../src/config.ts';
+
+/** What doctor.test.ts can't bring about cheaply: each check is a function of its facts. */
+
+const settings = 'https://github.com/organizations/acme/settings/hooks';
+
+const scopeWith = (environment: Record<string, string> = {}, organisation = {}): OrganisationScope => ({
+  program: 'pullscore',
+  config: loadConfig({ GITHUB_TOKEN: 'ghp_x', PUBLIC_URL: 'https://scores.example', ...environment }),
+  workers: 1,
+  organisation: { login: 'acme', rulesetVersion: 1, webhooksEnabled: true, ...organisation } as never,
+});
+
+/** `status: message → action` of each. */
+const linesOf = (verdicts: Verdicts) =>
+  [verdicts]
+    .flat()
+    .flatMap(each =>
+      each === false ? [] : [`${each.status}: ${each.message}${each.action ? ` → ${each.action}` : ''}`],
+    );
+
+describe('the database server', () => {
+  const server = {
+    url: '',
+    place: 'db:5432',
+    version: 170_002,
+    database: 'scores',
+    encoding: 'UTF8',
+    icu: true,
+    milliseconds: 1.2,
+    user: 'me',
+    isReadOnly: false,
+    mayMigrate: true,
+    usedConnections: 10,
+    maxConnections: 97,
+    workers: 0,
+    pendingMigrations: 0,
+  };
+  const scope = scopeWith({ DATABASE_URL: 'postgres://me@db/scores' });
+
+  test('is fine with the schema of this release', () => {
+    expect(linesOf(checkServer(server, scope))).toEqual([
+      'ok: PostgreSQL 17.2 at db:5432, database scores, answers in 2 ms.',
+      'ok: The schema is up to date.',
+    ]);
+  });
+
+  test('has too few connections left for another replica from eleven on', () => {
+    expect(linesOf(checkServer({ ...server, usedConnections: 85 }, scope))).toHaveLength(2);
+    expect(linesOf(checkServer({ ...server, usedConnections: 86 }, scope))).toContainEqual(
+      expect.stringMatching(/^warning: 86 of the server's 97 connections are taken/),
+    );
+  });
+});
+
+test('rules that this release refuses are named', () => {
+  const rule = { name: 'Old', description: '', is_enabled: true };
+  const logic = [{ expression: 'nonsense(', effect: { action: 'ADD' as const, value: '1' } }];
+  expect(linesOf(checkRules([{ ...rule, logic }], scopeWith()))).toEqual([
+    expect.stringMatching(/^warning: Rules that this release no longer takes count nothing: .* → Fix and apply them: /),
+  ]);
+});
+
+test('the comparison is late from two minutes after its time', () => {
+  const facts = { untilComparison: -119, pullRequests: 0, sinceOldestFetch: null, organisations: 1 };
+  expect(linesOf(checkComparison(facts as never, scopeWith()))).toEqual(['ok: Repositories are about to be compared.']);
+  expect(linesOf(checkComparison({ ...facts, untilComparison: -120 } as never, scopeWith()))).toEqual([
+    expect.stringMatching(/^warning: The comparison with GitHub has been overdue for 2 minutes\. → See the log/),
+  ]);
+});
+
+test('a clock counts as wrong beyond thirty seconds, whichever way', () => {
+  const lines = (clockAhead: number | null) => linesOf(checkReach({ milliseconds: 1, clockAhead }, scopeWith()));
+  for (const fine of [null, 30, -30]) expect(lines(fine)).toHaveLength(1);
+  expect(lines(31)[1]).toMatch(/^warning: The clock of this machine is 31 seconds behind GitHub's/);
+  expect(lines(-31)[1]).toMatch(/^warning: The clock of this machine is 31 seconds ahead of GitHub's/);
+});
+
+test('a GitHub without limits has points enough, as has one with a tenth left', () => {
+  const lines = (remaining: number) =>
+    linesOf(checkPoints({ expiresAt: null, limit: { limit: 50, remaining, resetAt: 0 } }));
+  expect(linesOf(checkPoints({ expiresAt: null, limit: null }))).toEqual(['ok: This GitHub has no rate limit.']);
+  expect(lines(5)).toEqual(['ok: 5 of 50 points of the rate limit are left, until 00:00 UTC.']);
+  expect(lines(4)).toEqual([expect.stringMatching(/^warning: Only 4 of 50 points .* → Wait/)]);
+});
+
+test('an installation may be suspended', () => {
+  expect(linesOf(checkInstallation({ permissions: new Map(), isSuspended: true }))).toEqual([
+    "problem: The App's installation is suspended. → Unsuspend it in the settings of the organisation.",
+  ]);
+});
+
+test('an organisation may have no repository, or none with a pull request', () => {
+  const lines = (repositories: number) => linesOf(checkPullRequests({ repositories, latest: undefined }));
+  expect(lines(0)).toEqual([expect.stringMatching(/^warning: GitHub shows no repository of it\. → /)]);
+  expect(lines(1)).toEqual(['ok: Its repositories can be read; none has a pull request yet.']);
+});
+
+test('three lost repositories are named, and more may be lost', () => {
+  const lost = ['a', 'b', 'c'].map((name, githubId) => ({ githubId, name: `acme/${name}`, pullRequests: 2 }));
+  expect(linesOf(checkRepositories(lost, scopeWith()))).toEqual([
+    expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more here: 6 stored pull requests stay /),
+  ]);
+});
+
+describe('the webhook', () => {
+  const hook = {
+    id: 7,
+    url: 'https://scores.example/webhooks/github',
+    active: true,
+    events: ['*'],
+    contentType: 'json',
+    hasSecret: true,
+  };
+  const linesFor = (change: Partial<Parameters<typeof checkHook>[0]>) =>
+    linesOf(
+      checkHook(
+        { settings, hooks: { shown: [hook], mayHideMore: true }, hook, deliveries: [], ...change },
+        scopeWith(),
+      ),
+    );
+  const delivery = (statusCode: number) => ({ event: 'ping', statusCode, status: 'x', deliveredAt: Date.now() / 1000 });
+
+  test('that goes here is fine, though others may be hidden', () => {
+    expect(linesFor({})).toEqual([
+      'ok: GitHub delivers to https://scores.example/webhooks/github.',
+      'ok: GitHub has delivered nothing within the last days.',
+    ]);
+  });
+
+  test.each([
+    [401, /the same secret\.$/],
+    [404, /check the proxy in front of it\.$/],
+    [413, /bodies of up to 25 MB\.$/],
+    [415, /content type application\/json/],
+    [502, /Let GitHub reach PUBLIC_URL.*pullscore serve/],
+    [503, /See that GITHUB_WEBHOOK_SECRET is set/],
+    [504, /Let GitHub reach PUBLIC_URL/],
+    [500, /See what was answered at .*\/settings\/hooks\/7, tab Recent Deliveries\.$/],
+  ])('that was answered with %d last says what to do', (statusCode, action) => {
+    const [, answer] = linesFor({ deliveries: [delivery(statusCode), delivery(202)] });
+    expect(answer).toMatch(/^problem: GitHub's latest delivery failed \(ping, 0 seconds ago: /);
+    expect(answer).toMatch(action);
+  });
+});
