@@ -8,7 +8,7 @@ import { count, entries, flag, id, list, Misfit, optionalText, optionalTime, pre
 export interface CredentialFacts {
   /** GraphQL's points of this hour, `resetAt` in Unix seconds; null on a GitHub Enterprise Server without limits. */
   limit: { limit: number; remaining: number; resetAt: number } | null;
-  /** Unix seconds; null where it does not say. */
+  /** Unix seconds; null if it does not say. */
   expiresAt: number | null;
 }
 
@@ -32,7 +32,7 @@ export interface GithubHook {
 
 export interface HookDelivery {
   event: string;
-  /** What the receiver answered; GitHub puts 502 or 504 where it did not. */
+  /** What the receiver answered; GitHub puts 502 or 504 if it did not answer. */
   statusCode: number;
   /** GitHub's words for it. */
   status: string;
@@ -42,7 +42,8 @@ export interface HookDelivery {
 
 /**
  * Questions about GitHub itself and what the credentials may do, by the REST API; each is one request, or a few for an
- * App. The organisation's webhooks are asked for by its login, which must be the present one. All throw {@link GithubError} as the GraphQL client does.
+ * App. The organisation's webhooks are asked for by its login, which must be the present one. All throw
+ * {@link GithubError} as the GraphQL client does.
  */
 export interface GithubInspection {
   /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock less ours, in seconds. */
@@ -51,7 +52,7 @@ export interface GithubInspection {
   readCredentials(organisation: OrganisationReference): Promise<CredentialFacts>;
   /** The App's name. */
   readApp(): Promise<string>;
-  /** Of the App; undefined where it is not installed on the organisation. */
+  /** Of the App; undefined if it is not installed on the organisation. */
   findInstallation(organisation: OrganisationReference): Promise<Installation | undefined>;
   /** The App's own and the organisation's: `mayHideMore` if the credentials may not see the latter. */
   findHooks(organisation: OrganisationReference): Promise<{ shown: GithubHook[]; mayHideMore: boolean }>;
@@ -95,7 +96,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
     return { id: null, active: true, events: readEvents(app), ...readHookConfig({ config: hook }) };
   }
 
-  /** @param subject for the message where the reply is not what GitHub documents */
+  /** @param subject for the message if the reply is not what GitHub documents */
   async function ask<Answer>(subject: string, work: () => Promise<Answer>): Promise<Answer> {
     try {
       return await work();
