@@ -330,7 +330,7 @@ test('an import names the repositories that failed, and fails itself', async () 
     { kind: 'reply', status: 200, body },
     { times: 2, when: ({ variables }) => variables.repository === nodeId },
   );
-  const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* SAML\.$/);
+  const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\."$/);
   const { code, stdout, stderr } = await run(environment, 'import', ...acme(), '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,

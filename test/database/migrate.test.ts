@@ -69,9 +69,9 @@ test('a schema that lacks a migration is not ready', async () => {
 test('a migration that fails leaves nothing behind and no lock', async () => {
   const url = await createEmptyDatabase();
   await administer(url, 'create table webhook_deliveries (in_the_way int)');
-  await expect(migrateDatabase(url)).rejects.toThrow(
-    /^The database's schema can't be brought up to date: relation "webhook_deliveries" already exists\. /,
-  );
+  await expect(migrateDatabase(url)).rejects.toMatchObject({
+    text: `The database's schema can't be brought up to date: relation "webhook_deliveries" already exists. Check the rights of the user in DATABASE_URL.`,
+  });
   expect(await query(url, `select relname from pg_class where relname = 'organisations'`)).toEqual([]);
   await administer(url, 'drop table webhook_deliveries');
   expect(await migrateDatabase(url)).toBeGreaterThan(0);
@@ -174,9 +174,9 @@ test('a server that accepts and says nothing is given up soon', async () => {
   const address = mute.address();
   const port = typeof address === 'object' ? address?.port : 0;
   const start = performance.now();
-  await expect(migrateDatabase(`postgres://nobody:hush@127.0.0.1:${port}/none`)).rejects.toThrow(
-    `The database server at 127.0.0.1:${port} can't be reached: no answer. Check DATABASE_URL and that the server runs.`,
-  );
+  await expect(migrateDatabase(`postgres://nobody:hush@127.0.0.1:${port}/none`)).rejects.toMatchObject({
+    text: `The database server at 127.0.0.1:${port} can't be reached: no answer. Check DATABASE_URL and that the server runs.`,
+  });
   expect(performance.now() - start).toBeLessThan(6_000);
 });
 
@@ -184,9 +184,10 @@ test.each(['SQL_ASCII', 'LATIN1'])(
   'a database of the encoding %s is refused by it, with the way to another',
   async encoding => {
     const url = await createEmptyDatabase(`encoding '${encoding}' locale 'C' template template0`);
-    await expect(migrateDatabase(url)).rejects.toThrow(
-      new RegExp(`^The database \\w+ has the encoding ${encoding}, and pullscore needs UTF8: create another one with `),
-    );
+    await expect(migrateDatabase(url)).rejects.toMatchObject({
+      message: expect.stringMatching(`^The database \\w+ has the encoding ${encoding}, and pullscore needs UTF8\\.$`),
+      action: expect.stringMatching(/^Create another one with "create database .*DATABASE_URL\.$/),
+    });
     expect(await query(url, `select relname from pg_class where relname = 'organisations'`)).toEqual([]);
   },
 );
@@ -228,9 +229,9 @@ test('a server older than PostgreSQL 15 is refused by its version', async () => 
   });
   const address = old.address();
   const port = typeof address === 'object' ? address?.port : 0;
-  await expect(migrateDatabase(`postgres://nobody@127.0.0.1:${port}/none`)).rejects.toThrow(
-    'PostgreSQL 14 is too old: pullscore needs version 15 or newer.',
-  );
+  await expect(migrateDatabase(`postgres://nobody@127.0.0.1:${port}/none`)).rejects.toMatchObject({
+    text: 'PostgreSQL 14 is too old. Use version 15 or newer.',
+  });
 });
 
 /** What PostgreSQL's own catalogue says of the tables. */

@@ -561,7 +561,7 @@ describe('a repository that GitHub does not give', () => {
     [
       'because the credentials may not read it',
       { data: { node: null }, errors: [{ type: 'FORBIDDEN', path: ['node'], message: 'SAML.' }] },
-      /does not let GITHUB_TOKEN read .* SAML\.$/,
+      /does not let GITHUB_TOKEN read .* "SAML\."$/,
     ],
     [
       'because it is gone',

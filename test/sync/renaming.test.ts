@@ -271,14 +271,18 @@ describe('an organisation whose node id is not known yet', () => {
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
     home.acme.rename(`${login}-now`);
-    await expect(syncMembers(world.service, home.organisation)).rejects.toThrow(
-      /^GitHub shows no organisation acme-\d+ to the configured credentials: .* change one on GitHub\.$/,
-    );
+    await expect(syncMembers(world.service, home.organisation)).rejects.toMatchObject({
+      message: `GitHub shows no organisation ${login} to the configured credentials.`,
+      action: expect.stringMatching(
+        /^Check the login .* If it was renamed, change one of its pull requests on GitHub: /,
+      ),
+    });
     takeOver(login, 'ada');
     for (const work of [importPullRequests, estimateImport, syncMembers]) {
-      await expect(work(world.service, home.organisation)).rejects.toThrow(
-        `The login ${login} belongs to another organisation on GitHub now, which is not the one tracked here. Where it was renamed, the new login is learned from the next of its pull requests that is fetched: change one on GitHub.`,
-      );
+      await expect(work(world.service, home.organisation)).rejects.toMatchObject({
+        message: `The login ${login} belongs to another organisation on GitHub now, which is not the one tracked here.`,
+        action: expect.stringMatching(/^If it was renamed, change one of its pull requests on GitHub: /),
+      });
     }
     expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: null, login });
     expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
@@ -295,9 +299,9 @@ describe('an organisation whose node id is not known yet', () => {
       .update(organisations)
       .set({ login: `${former}-now` })
       .where(eq(organisations.id, twin.organisation.id));
-    await expect(syncMembers(world.service, await now(twin))).rejects.toThrow(
-      `GitHub's organisation ${former}-now is tracked here already, as ${former}: use that one.`,
-    );
+    await expect(syncMembers(world.service, await now(twin))).rejects.toMatchObject({
+      text: `GitHub's organisation ${former}-now is tracked here already, as ${former}. Use that one.`,
+    });
     await compare(world, known);
     expect(await findOrganisation(world.service.database.executor, `${former}-now`)).toMatchObject({
       id: known.organisation.id,
