@@ -689,7 +689,7 @@ describe('of the upkeep it tells', () => {
     ]);
   });
 
-  test('webhooks status shows them, and webhooks retry takes them up', async () => {
+  test('webhooks status shows them, and webhooks retry tries them again', async () => {
     await requireBuild();
     await requests(`${failing}, ${parked}`);
     const [text, json] = await Promise.all([
@@ -697,7 +697,7 @@ describe('of the upkeep it tells', () => {
       runJson(environment, 'webhooks', 'status', '--organisation', 'acme'),
     ]);
     expect(text.stdout).toMatch(/^2 pull requests wait to be synced, 2 of them after a failure\.$/m);
-    expect(text.stdout).toMatch(/^Of these, 1 is parked: it is tried again within a minute after the next change,/m);
+    expect(text.stdout).toMatch(/^Of these, 1 is parked: it is tried again within a minute of the next change,/m);
     expect(text.stdout).toMatch(/^PR_3 +8 +parked +Nothing helps\.\nPR_2 +3 +\d{4}-.* Something went wrong\.\n/m);
     expect(text.stdout).toContain('Retry them now: pullscore webhooks retry --organisation acme');
     const moment = expect.any(Number);
@@ -713,7 +713,7 @@ describe('of the upkeep it tells', () => {
     const retried = await run(environment, 'webhooks', 'retry', '--organisation', 'acme');
     expect(retried).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^Taken up again: 2 pull requests, 1 of them parked\. /),
+      stdout: expect.stringMatching(/^Retrying 2 pull requests, 1 of them parked\. /),
     });
     // The loops, which it wakes, find that GitHub shows no such pull requests.
     await expect
@@ -754,10 +754,10 @@ describe('of the upkeep it tells', () => {
       runJson<{ deliveries: { state: string }[] }>(environment, 'webhooks', 'status', '--organisation', 'acme'),
     ]);
     expect(text.stdout).toContain(
-      'Of 1 delivery within the last 7 days GitHub never showed the pull request. What to do: pullscore doctor --organisation acme',
+      'GitHub never showed the pull request of 1 delivery within the last 7 days. What to do: pullscore doctor --organisation acme',
     );
     expect(text.stdout).toMatch(/ gone +doctor-6\n/);
-    expect(text.stdout).toMatch(/^gone: GitHub did not show the pull request, though/m);
+    expect(text.stdout).toMatch(/^gone: GitHub did not show the pull request for/m);
     expect(json).toMatchObject({ gone: 1 });
     expect(json.deliveries.filter(({ state }) => state === 'gone')).toHaveLength(2);
   });
