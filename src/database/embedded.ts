@@ -81,7 +81,7 @@ export async function joinEmbeddedDatabase(options: Options): Promise<EmbeddedDa
       try {
         return await keep(await hold(cluster, durable));
       } catch (error) {
-        log((error as Error).message);
+        log(error instanceof ServiceError ? error.text : (error as Error).message);
       }
     }
     return undefined;
@@ -220,5 +220,5 @@ function reasonIn(written: string): string {
 function unavailable(place: string, reason: string, cause?: unknown): ServiceError {
   const message = `The embedded database in ${place} cannot be used (${reason}).`;
   const action = 'Fix that, or set PULLSCORE_HOME or DATABASE_URL.';
-  return new ServiceError('database_unavailable', `${message} ${action}`, { cause });
+  return new ServiceError('database_unavailable', message, { action, cause });
 }
