@@ -130,8 +130,8 @@ export async function refusalOf(joining: Promise<unknown>): Promise<string> {
   const failure = await joining.catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(ServiceError);
   expect(failure).toMatchObject({ code: 'database_unavailable' });
-  expect((failure as ServiceError).message).toMatch(/Fix that, or set PULLSCORE_HOME or DATABASE_URL\.$/);
-  return (failure as ServiceError).message;
+  expect((failure as ServiceError).text).toMatch(/Fix that, or set PULLSCORE_HOME or DATABASE_URL\.$/);
+  return (failure as ServiceError).text;
 }
 
 afterEach(async () => {
