@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import type { GithubConfig, OrganisationReference } from './credentials.ts';
+import { UnexpectedReply } from './decode.ts';
 import { errorOfFailures, type GithubError, type GraphqlFailure } from './errors.ts';
 import {
   type GithubIdentity,
@@ -8,32 +9,32 @@ import {
   membersQuery,
   organisationByLoginQuery,
   organisationQuery,
-  readIdentity,
-  readMember,
+  readMembers,
+  readNamedRepository,
   readOrganisation,
-  readRepository,
+  readRepositories,
   repositoriesQuery,
   repositoryQuery,
 } from './organisation.ts';
 import type { MemberPage, Page, PageChoice, PullRequestPage, RepositoryPage } from './pages.ts';
 import {
+  isPullRequestPage,
   type ListedPullRequest,
+  nodeIdOf,
   pullRequestListQuery,
   pullRequestPageQuery,
   pullRequestsQuery,
+  readListed,
+  readPullRequestPage,
 } from './pull-request.ts';
-import { entries, flag, list, Misfit, present } from './reading.ts';
 import {
   answerAt,
   type FetchResult,
   isOfEdge,
-  misfitError,
-  nodeIdOf,
   read,
   readEntry,
-  readListed,
   readListedRepositories,
-  readPageInfo,
+  unexpectedReplyError,
 } from './replies.ts';
 import { createTransport, type GithubOptions, type GithubRequest } from './transport.ts';
 
@@ -130,7 +131,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       if (!Array.isArray(nodes) || nodes.length !== nodeIds.length) {
         throw failures.length > 0
           ? errorOfFailures(failures, subject, names)
-          : misfitError(new Misfit('nodes are missing'), subject);
+          : unexpectedReplyError(new UnexpectedReply('nodes are missing'), subject);
       }
       return new Map(
         nodeIds.map((nodeId, index) => [
@@ -146,70 +147,48 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     async pagePullRequests(organisation, repositoryNodeId, choice, signal) {
       const answer = await askPage(pullRequestPageQuery, organisation, repositoryNodeId, choice, signal);
       if (answer === undefined) return undefined;
-      const { repository, failures, subject } = answer;
-      return read(subject, () => {
-        const page: PullRequestPage = {
-          items: [],
-          failed: [],
-          ...readPageInfo(repository, 'pullRequests', choice.after),
-        };
-        entries(repository, 'pullRequests.nodes').forEach((node, index) => {
-          const result = readEntry(node, ['node', 'pullRequests', 'nodes', index], failures, {
-            subject,
-            credentials: names,
-          });
-          if (result.status === 'found') page.items.push(result.pullRequest);
-          if (result.status === 'failed') page.failed.push({ nodeId: nodeIdOf(node), error: result.error });
+      const { nodes, pageInfo, failures, subject } = answer;
+      const page: PullRequestPage = { items: [], failed: [], ...pageInfo };
+      nodes.forEach((node, index) => {
+        const result = readEntry(node, ['node', 'pullRequests', 'nodes', index], failures, {
+          subject,
+          credentials: names,
         });
-        return page;
+        if (result.status === 'found') page.items.push(result.pullRequest);
+        if (result.status === 'failed') page.failed.push({ nodeId: nodeIdOf(node), error: result.error });
       });
+      return page;
     },
 
     async listPullRequests(organisation, repositoryNodeId, choice, signal) {
       const answer = await askPage(pullRequestListQuery, organisation, repositoryNodeId, choice, signal);
-      if (answer === undefined) return undefined;
-      const { repository, subject } = answer;
-      return read(subject, () => ({
-        items: list(repository, 'pullRequests.nodes').flatMap(readListed),
-        ...readPageInfo(repository, 'pullRequests', choice.after),
-      }));
+      return answer && { items: answer.nodes.flatMap(readListed), ...answer.pageInfo };
     },
 
     async pageRepositories(organisation, { after, pageSize, facts = true }, signal) {
       const subject = `the repositories of ${organisation.login}`;
       const variables = { first: pageSize, after, facts };
       const request = { organisation, subject, signal };
-      const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, request, isOfEdge);
+      const reader = (given: unknown) => readRepositories(given, after);
+      const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, request, reader);
+      const { edges, ...page } = answer;
       const words = { subject: `a repository of ${organisation.login}`, credentials: names };
-      return read(subject, () => ({
-        organisation: readIdentity(answer),
-        repliedAt,
-        ...readListedRepositories(answer, failures, words),
-        ...readPageInfo(answer, 'repositories', after),
-      }));
+      return { ...page, repliedAt, ...readListedRepositories(edges, failures, words) };
     },
 
     async pageMembers(organisation, after, pageSize = maxMembers, signal) {
-      const subject = `the members of ${organisation.login}`;
       const variables = { first: pageSize, after };
-      const { answer, repliedAt } = await askOrganisation(membersQuery, variables, { organisation, subject, signal });
-      return read(subject, () => ({
-        organisation: readIdentity(answer),
-        repliedAt,
-        // An App is never a member, and sees them all.
-        isPublicOnly: config.app === undefined && !flag(answer, 'viewerIsAMember'),
-        items: list(answer, 'membersWithRole.nodes').map(readMember),
-        ...readPageInfo(answer, 'membersWithRole', after),
-      }));
+      const request = { organisation, subject: `the members of ${organisation.login}`, signal };
+      const reader = (given: unknown) => readMembers(given, after);
+      const { answer, repliedAt } = await askOrganisation(membersQuery, variables, request, reader);
+      const { viewerIsAMember, ...page } = answer;
+      // An App is never a member, and sees them all.
+      return { ...page, repliedAt, isPublicOnly: config.app === undefined && !viewerIsAMember };
     },
 
     async findRepository(organisation, name, signal) {
-      const subject = `the repository ${organisation.login}/${name}`;
-      const { answer } = await askOrganisation(repositoryQuery, { name }, { organisation, subject, signal });
-      return read(subject, () => ({
-        organisation: readIdentity(answer),
-        repository: present(answer, 'repository') ? readRepository(answerAt(answer, 'repository', subject)) : undefined,
-      }));
+      const request = { organisation, subject: `the repository ${organisation.login}/${name}`, signal };
+      return (await askOrganisation(repositoryQuery, { name }, request, readNamedRepository)).answer;
     },
 
     async findOrganisation(organisation, signal) {
@@ -248,20 +227,22 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     );
     const repository = answerAt(data, 'node', subject);
     // What failed within a page that is there is told entry by entry.
-    if (!present(repository, 'pullRequests')) requireWhole(failures, subject);
-    return repository === null ? undefined : { repository, failures, subject };
+    if (!isPullRequestPage(repository)) requireWhole(failures, subject);
+    if (repository === null) return undefined;
+    return { ...read(subject, () => readPullRequestPage(repository, after)), failures, subject };
   }
 
   /**
-   * @param isPartial chooses failures that only concern a part of the answer: they are returned with it
+   * @param reader reads what GitHub answers of the organisation
+   * @returns also the failures that only concern one repository of a page
    * @throws not_found if GitHub does not show the organisation
    */
-  async function askOrganisation(
+  async function askOrganisation<Answer>(
     query: string,
     variables: Record<string, unknown>,
     request: { organisation: GithubIdentity; subject: string; signal: AbortSignal | undefined },
-    isPartial: (failure: GraphqlFailure) => boolean = () => false,
-  ): Promise<{ answer: object; failures: GraphqlFailure[]; repliedAt: number }> {
+    reader: (answer: unknown) => Answer,
+  ): Promise<{ answer: Answer; failures: GraphqlFailure[]; repliedAt: number }> {
     const { organisation, subject } = request;
     const { data, failures, repliedAt } = await transport.graphql(
       query,
@@ -269,13 +250,12 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       request,
     );
     requireWhole(
-      failures.filter(failure => !isPartial(failure)),
+      failures.filter(failure => !isOfEdge(failure)),
       subject,
     );
     const answer = answerAt(data, 'node', subject);
     if (answer === null) throw unknownOrganisation(organisation.login);
-    if (typeof answer !== 'object') throw misfitError(new Misfit('node is no object'), subject);
-    return { answer, failures: failures.filter(isPartial), repliedAt };
+    return { answer: read(subject, () => reader(answer)), failures: failures.filter(isOfEdge), repliedAt };
   }
 
   /** Lets only "not found" pass, which the absent value tells as well. */

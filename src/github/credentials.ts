@@ -1,7 +1,9 @@
 import { createPrivateKey } from 'node:crypto';
+import { type Static, Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { ServiceError } from '../errors.ts';
+import { decode, present, Reply } from './decode.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
-import { id, list, optionalId } from './reading.ts';
 
 export interface GithubConfig {
   /** REST base without a slash at its end, such as `https://github.example.com/api/v3`. GraphQL's is derived from it. */
@@ -30,6 +32,17 @@ export const octokitOptions = {
   log: { debug: silent, info: silent, warn: silent, error: silent },
 };
 
+/** The App's installation on an organisation, as far as the service needs it. */
+const Installation = Type.Object({
+  id: Reply.Id,
+  account: Reply.Nullable(Type.Object({ id: Reply.Nullable(Reply.Id) })),
+  permissions: Reply.Nullable(Type.Record(Reply.Text, Reply.Text)),
+  suspended_at: Reply.Nullable(Reply.Time),
+});
+export type GithubInstallation = Static<typeof Installation>;
+const installationCheck = TypeCompiler.Compile(Installation);
+const installationsCheck = TypeCompiler.Compile(Reply.Entries(Installation));
+
 export interface Credentials {
   /** The variables that hold them, for messages. */
   readonly names: string;
@@ -38,10 +51,10 @@ export interface Credentials {
   /** The header for requests about the App itself. @throws RangeError where there is no App */
   appAuthorization(): Promise<string>;
   /**
-   * The App's installation on the organisation, as GitHub's REST API gives it; undefined where it is not installed.
+   * The App's installation on the organisation; undefined where it is not installed.
    * @throws RangeError where there is no App
    */
-  findInstallation(organisation: OrganisationReference): Promise<unknown>;
+  findInstallation(organisation: OrganisationReference): Promise<GithubInstallation | undefined>;
   /** GitHub refused what {@link Credentials.authorization} gave: nothing kept for the organisation is used again. */
   refused(organisation: OrganisationReference): void;
 }
@@ -115,13 +128,14 @@ function appCredentials(
     stale.add(keyOf(organisation));
   }
 
-  async function findInstallation({ login, githubId }: OrganisationReference): Promise<unknown> {
+  async function findInstallation({ login, githubId }: OrganisationReference) {
     client ??= createAppClient();
     const octokit = await client;
-    const isOwn = (installation: unknown) => !githubId || optionalId(installation, 'account.id') === githubId;
+    const isOwn = ({ account }: GithubInstallation) => !githubId || Number(account?.id) === githubId;
     try {
       const { data } = await octokit.request('GET /orgs/{org}/installation', { org: login });
-      if (isOwn(data)) return data;
+      const installation = decode(installationCheck, data);
+      if (isOwn(installation)) return installation;
     } catch (error) {
       if (!isHttpError(error) || error.response?.status !== 404) throw error;
     }
@@ -129,7 +143,7 @@ function appCredentials(
     // It may have been renamed, and its login taken by another one.
     for (let page = 1; page <= mostPages; page += 1) {
       const { data } = await octokit.request('GET /app/installations', { per_page: installationsOfPage, page });
-      const listed = list({ data }, 'data');
+      const listed = present(decode(installationsCheck, data));
       const found = listed.find(isOwn);
       if (found !== undefined || listed.length < installationsOfPage) return found;
     }
@@ -144,7 +158,7 @@ function appCredentials(
     if (installationId === undefined) {
       const installation = await findInstallation(organisation);
       if (installation === undefined) throw notInstalled(organisation, names);
-      installationId = id(installation, 'id');
+      installationId = Number(installation.id);
       installations.set(key, installationId);
     }
     const refresh = stale.delete(key);

@@ -1,8 +1,10 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { createCredentials, type GithubConfig, type OrganisationReference, octokitOptions } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
+import { decode, present, Reply, UnexpectedReply, unixSeconds } from './decode.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
-import { count, entries, flag, id, list, Misfit, optionalText, optionalTime, present, text, time } from './reading.ts';
 
 /** What GitHub tells of the credentials. */
 export interface CredentialFacts {
@@ -93,7 +95,8 @@ export function createInspection(config: GithubConfig): GithubInspection {
 
   async function readAppHook(): Promise<GithubHook> {
     const [{ data: app }, { data: hook }] = await Promise.all([asApp('/app'), asApp('/app/hook/config')]);
-    return { id: null, active: true, events: readEvents(app), ...readHookConfig({ config: hook }) };
+    const events = decode(checks.appEvents, app).events ?? [];
+    return { id: null, active: true, events, ...readHookConfig(decode(checks.hookConfig, hook)) };
   }
 
   /** @param subject for the message if the reply is not what GitHub documents */
@@ -101,7 +104,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof Misfit)) throw errorOfRequest(error, credentials.names, baseUrl);
+      if (!(error instanceof UnexpectedReply)) throw errorOfRequest(error, credentials.names, baseUrl);
       throw new GithubError('github_failed', `GitHub's reply about ${subject} makes no sense: ${error.message}.`, {
         action: 'Check GITHUB_API_URL.',
         cause: error,
@@ -134,13 +137,8 @@ export function createInspection(config: GithubConfig): GithubInspection {
         };
         try {
           const { data, headers } = await asOrganisation('/rate_limit', organisation);
-          const part = 'resources.graphql';
-          const limit = {
-            limit: count(data, `${part}.limit`),
-            remaining: count(data, `${part}.remaining`),
-            resetAt: count(data, `${part}.reset`),
-          };
-          return { limit, expiresAt: expiry(headers) };
+          const { limit, remaining, reset } = decode(checks.limits, data).resources.graphql;
+          return { limit: { limit, remaining, resetAt: reset }, expiresAt: expiry(headers) };
         } catch (error) {
           // Where there is no GitHub at all, the status is the same.
           const isUnlimited = isHttpError(error) && /rate limiting is not enabled/i.test(error.message);
@@ -152,7 +150,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
     readApp: () =>
       ask('the App', async () => {
         try {
-          return text((await asApp('/app')).data, 'name');
+          return decode(checks.app, (await asApp('/app')).data).name;
         } catch (error) {
           if (!isHttpError(error) || !/integration not found/i.test(error.message)) throw error;
           throw new GithubError('github_credentials', 'GitHub knows no App of this id.', {
@@ -166,9 +164,11 @@ export function createInspection(config: GithubConfig): GithubInspection {
       ask('the installation', async () => {
         const installation = await credentials.findInstallation(organisation);
         if (installation === undefined) return undefined;
+        const { permissions, suspended_at: suspendedAt } = installation;
+        if (!permissions) throw new UnexpectedReply('permissions are missing');
         return {
-          permissions: readPermissions(installation),
-          isSuspended: optionalTime(installation, 'suspended_at') !== null,
+          permissions: new Map(Object.entries(permissions)),
+          isSuspended: Boolean(suspendedAt),
         };
       }),
 
@@ -180,7 +180,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
             org: organisation.login,
             per_page: 100,
           });
-          shown.push(...list({ hooks: data }, 'hooks').map(readHook));
+          shown.push(...present(decode(checks.hooks, data)).map(readHook));
           return { shown, mayHideMore: false };
         } catch (error) {
           const isHidden = isHttpError(error) && [403, 404].includes(error.response?.status ?? 0) && !isLimited(error);
@@ -199,37 +199,44 @@ export function createInspection(config: GithubConfig): GithubInspection {
                 hook_id: hookId,
                 per_page: 30,
               });
-        return list({ deliveries: data }, 'deliveries').map(readDelivery);
+        return present(decode(checks.deliveries, data)).map(readDelivery);
       }),
   };
 }
 
 const isLimited = (error: unknown) => errorOfRequest(error, '').code === 'github_rate_limited';
 
-const readEvents = (value: unknown): string[] => entries(value, 'events').map(event => text({ event }, 'event'));
+const { Count, Entries, Flag, Id, Nullable, Text, Time } = Reply;
+const Events = Type.Object({ events: Nullable(Type.Array(Text)) });
+const HookConfig = Type.Object({ url: Nullable(Text), content_type: Nullable(Text), secret: Nullable(Type.Unknown()) });
+const Hook = Type.Object({ ...Events.properties, id: Id, active: Flag, config: Nullable(HookConfig) });
+const Delivery = Type.Object({ event: Text, status_code: Count, status: Text, delivered_at: Time });
+const Limit = Type.Object({ limit: Count, remaining: Count, reset: Count });
+const checks = {
+  limits: TypeCompiler.Compile(Type.Object({ resources: Type.Object({ graphql: Limit }) })),
+  app: TypeCompiler.Compile(Type.Object({ name: Text })),
+  appEvents: TypeCompiler.Compile(Events),
+  hooks: TypeCompiler.Compile(Entries(Hook)),
+  hookConfig: TypeCompiler.Compile(HookConfig),
+  deliveries: TypeCompiler.Compile(Entries(Delivery)),
+};
 
-function readPermissions(installation: unknown): ReadonlyMap<string, string> {
-  if (!present(installation, 'permissions')) throw new Misfit('permissions are missing');
-  const { permissions } = installation as { permissions: object };
-  return new Map(Object.entries(permissions).map(([name, access]) => [name, String(access)]));
-}
-
-const readHookConfig = (hook: unknown) => ({
-  url: optionalText(hook, 'config.url'),
-  contentType: optionalText(hook, 'config.content_type'),
-  hasSecret: present(hook, 'config.secret'),
+const readHookConfig = ({ url = null, content_type: contentType = null, secret }: Static<typeof HookConfig>) => ({
+  url,
+  contentType,
+  hasSecret: secret !== null && secret !== undefined,
 });
 
-const readHook = (hook: unknown): GithubHook => ({
-  id: id(hook, 'id'),
-  active: flag(hook, 'active'),
-  events: readEvents(hook),
-  ...readHookConfig(hook),
+const readHook = ({ id, active, events, config }: Static<typeof Hook>): GithubHook => ({
+  id: Number(id),
+  active,
+  events: events ?? [],
+  ...readHookConfig(config ?? {}),
 });
 
-const readDelivery = (delivery: unknown): HookDelivery => ({
-  event: text(delivery, 'event'),
-  statusCode: count(delivery, 'status_code'),
-  status: text(delivery, 'status'),
-  deliveredAt: time(delivery, 'delivered_at'),
+const readDelivery = (delivery: Static<typeof Delivery>): HookDelivery => ({
+  event: delivery.event,
+  statusCode: delivery.status_code,
+  status: delivery.status,
+  deliveredAt: unixSeconds(delivery.delivered_at),
 });

@@ -1,5 +1,10 @@
-import { count, flag, id, link, list, optionalText, optionalTime, present, text } from './reading.ts';
-import { pageInfo, rateLimit } from './transport.ts';
+import { type Static, type TProperties, Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { decode, optionalUnixSeconds, present, Reply } from './decode.ts';
+import { pageInfo, pageOf, readPageInfo } from './pages.ts';
+import { rateLimit } from './transport.ts';
+
+const { Count, Entries, Flag, Id, Link, Nullable, Text, Time, Total } = Reply;
 
 export interface GithubRepository {
   githubId: number;
@@ -41,6 +46,11 @@ export interface GithubOrganisation extends GithubIdentity {
   members: number | null;
 }
 
+const identity = 'id databaseId login';
+export const Identity = Type.Object({ id: Text, databaseId: Id, login: Text });
+const checkOfOrganisation = <Parts extends TProperties>(parts: Parts) =>
+  TypeCompiler.Compile(Type.Object({ ...Identity.properties, ...parts }));
+
 const repositoryFragment = `
 fragment RepositoryFacts on Repository {
   id
@@ -50,8 +60,17 @@ fragment RepositoryFacts on Repository {
   owner { login }
   pullRequests(first: 1, orderBy: { field: UPDATED_AT, direction: DESC }) { totalCount nodes { updatedAt } }
 }`;
-
-const identity = 'id databaseId login';
+const Repository = Type.Object({
+  id: Text,
+  databaseId: Id,
+  name: Text,
+  isArchived: Flag,
+  owner: Type.Object({ login: Text }),
+  pullRequests: Type.Object({
+    totalCount: Count,
+    nodes: Entries(Type.Object({ updatedAt: Nullable(Time) })),
+  }),
+});
 
 export const repositoriesQuery = `
 query Repositories($id: ID!, $first: Int!, $after: String, $facts: Boolean!) {
@@ -60,7 +79,6 @@ query Repositories($id: ID!, $first: Int!, $after: String, $facts: Boolean!) {
     ... on Organization {
       ${identity}
       repositories(first: $first, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
-        totalCount
         ${pageInfo}
         edges { cursor node @include(if: $facts) { ...RepositoryFacts } }
       }
@@ -68,6 +86,8 @@ query Repositories($id: ID!, $first: Int!, $after: String, $facts: Boolean!) {
   }
 }
 ${repositoryFragment}`;
+const repositoriesCheck = checkOfOrganisation({ repositories: pageOf({ edges: Entries(Type.Unknown()) }) });
+const repositoryEdgeCheck = TypeCompiler.Compile(Type.Object({ cursor: Text, node: Nullable(Repository) }));
 
 export const repositoryQuery = `
 query Repository($id: ID!, $name: String!) {
@@ -75,6 +95,7 @@ query Repository($id: ID!, $name: String!) {
   node(id: $id) { ... on Organization { ${identity} repository(name: $name) { ...RepositoryFacts } } }
 }
 ${repositoryFragment}`;
+const namedRepositoryCheck = checkOfOrganisation({ repository: Nullable(Repository) });
 
 export const membersQuery = `
 query Members($id: ID!, $first: Int!, $after: String) {
@@ -84,13 +105,17 @@ query Members($id: ID!, $first: Int!, $after: String) {
       ${identity}
       viewerIsAMember
       membersWithRole(first: $first, after: $after) {
-        totalCount
         ${pageInfo}
         nodes { databaseId login name avatarUrl }
       }
     }
   }
 }`;
+const Member = Type.Object({ databaseId: Id, login: Text, name: Nullable(Text), avatarUrl: Link });
+const membersCheck = checkOfOrganisation({
+  viewerIsAMember: Flag,
+  membersWithRole: pageOf({ nodes: Entries(Member) }),
+});
 
 const organisationFragment = `
 fragment OrganisationFacts on Organization {
@@ -100,6 +125,12 @@ fragment OrganisationFacts on Organization {
   repositories { totalCount }
   membersWithRole { totalCount }
 }`;
+const organisationCheck = checkOfOrganisation({
+  name: Nullable(Text),
+  avatarUrl: Link,
+  repositories: Total,
+  membersWithRole: Nullable(Total),
+});
 
 export const organisationQuery = `
 query Organisation($id: ID!) {
@@ -115,43 +146,79 @@ query Organisation($login: String!) {
 }
 ${organisationFragment}`;
 
-const nameOf = (node: unknown) => optionalText(node, 'name')?.trim() || text(node, 'login');
-
-/** @throws Misfit, as all four do, where anything is not what GitHub documents. */
-export const readIdentity = (node: unknown): GithubIdentity => ({
-  githubId: id(node, 'databaseId'),
-  nodeId: text(node, 'id'),
-  login: text(node, 'login'),
+export const identityOf = ({ id, databaseId, login }: Static<typeof Identity>): GithubIdentity => ({
+  githubId: Number(databaseId),
+  nodeId: id,
+  login,
 });
 
-export function readRepository(node: unknown): GithubRepository {
-  const [latest] = list(node, 'pullRequests.nodes');
+const nameOf = ({ name, login }: { name?: string | null; login: string }) => name?.trim() || login;
+
+function repositoryOf(repository: Static<typeof Repository>): GithubRepository {
+  const [latest] = present(repository.pullRequests.nodes);
   return {
-    githubId: id(node, 'databaseId'),
-    nodeId: text(node, 'id'),
-    owner: text(node, 'owner.login'),
-    name: text(node, 'name'),
-    archived: flag(node, 'isArchived'),
-    pullRequests: count(node, 'pullRequests.totalCount'),
-    pullRequestsUpdatedAt: latest === undefined ? null : optionalTime(latest, 'updatedAt'),
+    githubId: Number(repository.databaseId),
+    nodeId: repository.id,
+    owner: repository.owner.login,
+    name: repository.name,
+    archived: repository.isArchived,
+    pullRequests: repository.pullRequests.totalCount,
+    pullRequestsUpdatedAt: optionalUnixSeconds(latest?.updatedAt),
   };
 }
 
-export function readMember(node: unknown): GithubMember {
+/**
+ * A page, its repositories for {@link readListedRepository}.
+ * @throws UnexpectedReply, as all these do, if anything is not what GitHub documents
+ */
+export function readRepositories(answer: unknown, after: string | null) {
+  const organisation = decode(repositoriesCheck, answer);
+  const { repositories } = organisation;
   return {
-    githubId: id(node, 'databaseId'),
-    login: text(node, 'login'),
-    name: nameOf(node),
-    photoUrl: link(node, 'avatarUrl'),
+    organisation: identityOf(organisation),
+    edges: repositories.edges ?? [],
+    ...readPageInfo(repositories, after),
   };
 }
 
-export function readOrganisation(node: unknown): GithubOrganisation {
+/** Undefined if GitHub does not show it, or was not asked for it. */
+export function readListedRepository(edge: unknown): ListedRepository | undefined {
+  const { node, cursor } = decode(repositoryEdgeCheck, edge);
+  return node ? { ...repositoryOf(node), cursor } : undefined;
+}
+
+export function readNamedRepository(answer: unknown) {
+  const organisation = decode(namedRepositoryCheck, answer);
+  const { repository } = organisation;
+  return { organisation: identityOf(organisation), repository: repository ? repositoryOf(repository) : undefined };
+}
+
+export function readMembers(answer: unknown, after: string | null) {
+  const organisation = decode(membersCheck, answer);
+  const { membersWithRole, viewerIsAMember } = organisation;
+  const items = present(membersWithRole.nodes).map(
+    (member): GithubMember => ({
+      githubId: Number(member.databaseId),
+      login: member.login,
+      name: nameOf(member),
+      photoUrl: member.avatarUrl,
+    }),
+  );
   return {
-    ...readIdentity(node),
-    name: nameOf(node),
-    photoUrl: link(node, 'avatarUrl'),
-    repositories: count(node, 'repositories.totalCount'),
-    members: present(node, 'membersWithRole') ? count(node, 'membersWithRole.totalCount') : null,
+    organisation: identityOf(organisation),
+    viewerIsAMember,
+    items,
+    ...readPageInfo(membersWithRole, after),
+  };
+}
+
+export function readOrganisation(answer: unknown): GithubOrganisation {
+  const organisation = decode(organisationCheck, answer);
+  return {
+    ...identityOf(organisation),
+    name: nameOf(organisation),
+    photoUrl: organisation.avatarUrl,
+    repositories: organisation.repositories.totalCount,
+    members: organisation.membersWithRole?.totalCount ?? null,
   };
 }

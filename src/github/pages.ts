@@ -1,7 +1,24 @@
+import { type Static, type TProperties, Type } from '@sinclair/typebox';
 import type { ServiceError } from '../errors.ts';
+import { Reply, UnexpectedReply } from './decode.ts';
 import type { GithubError } from './errors.ts';
 import type { GithubIdentity, GithubMember, ListedRepository } from './organisation.ts';
 import type { FetchedPullRequest } from './pull-request.ts';
+
+/** A selection of every connection that is read page by page, and what GitHub answers to it. */
+export const pageInfo = 'totalCount pageInfo { endCursor hasNextPage }';
+const PageInfo = Type.Object({
+  totalCount: Reply.Count,
+  pageInfo: Type.Object({ endCursor: Reply.Nullable(Reply.Text), hasNextPage: Reply.Flag }),
+});
+export const pageOf = <Parts extends TProperties>(parts: Parts) => Type.Object({ ...PageInfo.properties, ...parts });
+
+/** @throws UnexpectedReply if the way to the next page makes no sense */
+export function readPageInfo({ totalCount, pageInfo }: Static<typeof PageInfo>, after: string | null) {
+  const { hasNextPage, endCursor = null } = pageInfo;
+  if (hasNextPage && (endCursor === null || endCursor === after)) throw new UnexpectedReply('endCursor leads nowhere');
+  return { totalCount, hasNextPage, endCursor };
+}
 
 export interface Page<Item> {
   items: Item[];

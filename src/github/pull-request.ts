@@ -1,20 +1,12 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { PullRequestRecord, PullRequestState } from '../scoring/facts.ts';
-import type { GithubIdentity } from './organisation.ts';
-import {
-  count,
-  flag,
-  id,
-  link,
-  list,
-  oneOf,
-  optionalId,
-  optionalText,
-  optionalTime,
-  present,
-  text,
-  time,
-} from './reading.ts';
-import { pageInfo, rateLimit } from './transport.ts';
+import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
+import { type GithubIdentity, Identity, identityOf } from './organisation.ts';
+import { pageInfo, pageOf, readPageInfo } from './pages.ts';
+import { rateLimit } from './transport.ts';
+
+const { Count, Entries, Flag, Id, Link, Nullable, OneOf, Text, Time, Total } = Reply;
 
 /** Which one it is, and when it last changed, in Unix seconds. */
 export interface ListedPullRequest {
@@ -101,6 +93,49 @@ fragment PullRequestFacts on PullRequest {
   latestOpinionatedReviews(first: 100) { nodes { state } }
 }`;
 
+const Actor = Type.Object({ __typename: Text, login: Text });
+const Author = Type.Object({ ...Actor.properties, avatarUrl: Link, databaseId: Nullable(Id), name: Nullable(Text) });
+const Reviews = Type.Object({
+  totalCount: Count,
+  nodes: Entries(Type.Object({ submittedAt: Nullable(Time), author: Nullable(Actor) })),
+});
+const PullRequestFacts = Type.Object({
+  id: Text,
+  fullDatabaseId: Id,
+  number: Count,
+  url: Link,
+  title: Text,
+  body: Nullable(Text),
+  state: OneOf('OPEN', 'CLOSED', 'MERGED'),
+  isDraft: Flag,
+  authorAssociation: Text,
+  baseRefName: Text,
+  headRefName: Text,
+  isCrossRepository: Flag,
+  additions: Count,
+  deletions: Count,
+  changedFiles: Count,
+  createdAt: Time,
+  updatedAt: Time,
+  mergedAt: Nullable(Time),
+  closedAt: Nullable(Time),
+  author: Nullable(Author),
+  repository: Type.Object({ id: Text, databaseId: Id, name: Text, owner: Identity }),
+  milestone: Nullable(Type.Object({ title: Text })),
+  commits: Total,
+  comments: Total,
+  closingIssuesReferences: Nullable(Total),
+  labels: Nullable(Type.Object({ nodes: Entries(Type.Object({ name: Text })) })),
+  assignees: Nullable(Type.Object({ nodes: Entries(Type.Object({ login: Text })) })),
+  files: Nullable(Type.Object({ nodes: Entries(Type.Object({ path: Text })) })),
+  reviews: Nullable(Reviews),
+  latestOpinionatedReviews: Nullable(Type.Object({ nodes: Entries(Type.Object({ state: Text })) })),
+});
+const factsCheck = TypeCompiler.Compile(PullRequestFacts);
+const mayBeNull = OneOf('closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews');
+const completeCheck = TypeCompiler.Compile(Type.Record(mayBeNull, Type.Object({})));
+const nodeCheck = TypeCompiler.Compile(Type.Object({ id: Text }));
+
 export const pullRequestsQuery = `
 query PullRequests($ids: [ID!]!) {
   ${rateLimit}
@@ -117,7 +152,6 @@ query ${operation}($repository: ID!, $first: Int!, $after: String, $orderBy: Iss
   node(id: $repository) {
     ... on Repository {
       pullRequests(first: $first, after: $after, orderBy: $orderBy) {
-        totalCount
         ${pageInfo}
         nodes { ${selection} }
       }
@@ -130,30 +164,31 @@ ${pullRequestFragment}`;
 
 /** Which pull requests a page has: what GitHub can tell of one also where it fails to put its facts together. */
 export const pullRequestListQuery = pageQuery('PullRequestList', 'id fullDatabaseId updatedAt');
+const listedCheck = TypeCompiler.Compile(Type.Object({ id: Text, fullDatabaseId: Id, updatedAt: Time }));
+const pageCheck = TypeCompiler.Compile(Type.Object({ pullRequests: pageOf({ nodes: Entries(Type.Unknown()) }) }));
 
-interface Reviews {
-  reviews: number;
-  firstReviewAt: number | null;
+export const isPullRequestPage = (repository: unknown) => pageCheck.Check(repository);
+
+/** Each node is for {@link readPullRequest}. @throws UnexpectedReply */
+export function readPullRequestPage(repository: unknown, after: string | null) {
+  const { pullRequests } = decode(pageCheck, repository);
+  return { nodes: pullRequests.nodes ?? [], pageInfo: readPageInfo(pullRequests, after) };
 }
 
 /** A review without an author is a ghost's, and so another's. Own reviews past the first hundred count as others'. */
-function readReviews(node: unknown, author: string | null): Reviews {
-  const total = present(node, 'reviews') ? count(node, 'reviews.totalCount') : 0;
-  let own = 0;
-  let firstReviewAt: number | null = null;
-  for (const review of list(node, 'reviews.nodes')) {
-    if (author !== null && present(review, 'author') && actorKey(review) === author) {
-      own++;
-      continue;
-    }
-    const submittedAt = optionalTime(review, 'submittedAt');
-    if (submittedAt !== null && (firstReviewAt === null || submittedAt < firstReviewAt)) firstReviewAt = submittedAt;
-  }
-  return { reviews: Math.max(total - own, 0), firstReviewAt };
+function readReviews(reviews: Static<typeof Reviews>, author: string | null) {
+  const listed = present(reviews.nodes);
+  const others = listed.filter(review => author === null || actorKey(review.author) !== author);
+  const times = others.flatMap(({ submittedAt }) => optionalUnixSeconds(submittedAt) ?? []);
+  return {
+    reviews: Math.max(reviews.totalCount - (listed.length - others.length), 0),
+    firstReviewAt: times.sort((one, other) => one - other)[0] ?? null,
+  };
 }
 
 /** A bot and a person may share a login. */
-const actorKey = (node: unknown) => `${text(node, 'author.__typename')} ${text(node, 'author.login')}`;
+const actorKey = (actor: Static<typeof Actor> | null | undefined) =>
+  actor ? `${actor.__typename} ${actor.login}` : null;
 
 function stateOf(state: 'CLOSED' | 'MERGED' | 'OPEN', draft: boolean): PullRequestState {
   if (state === 'MERGED') return 'merged';
@@ -161,83 +196,74 @@ function stateOf(state: 'CLOSED' | 'MERGED' | 'OPEN', draft: boolean): PullReque
   return draft ? 'draft' : 'open';
 }
 
-function readAuthor(node: unknown) {
-  if (!present(node, 'author')) {
+function readAuthor(author: Static<typeof Author> | null | undefined) {
+  if (!author) {
     return { author: 'ghost', authorIsBot: false, authorGithubId: null, authorName: 'ghost', authorPhotoUrl: '' };
   }
-  const author = text(node, 'author.login');
   return {
-    author,
-    authorIsBot: text(node, 'author.__typename') === 'Bot',
-    authorGithubId: optionalId(node, 'author.databaseId'),
-    authorName: optionalText(node, 'author.name')?.trim() || author,
-    authorPhotoUrl: link(node, 'author.avatarUrl'),
+    author: author.login,
+    authorIsBot: author.__typename === 'Bot',
+    authorGithubId: author.databaseId ? Number(author.databaseId) : null,
+    authorName: author.name?.trim() || author.login,
+    authorPhotoUrl: author.avatarUrl,
   };
 }
 
 /** Whether all is there that GitHub's schema lets be null: then no failure has kept back a part of it. */
-export const isComplete = (node: unknown) =>
-  ['closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews'].every(name =>
-    present(node, name),
-  );
+export const isComplete = (node: unknown) => completeCheck.Check(node);
 
-/** @throws Misfit where anything in it is not what GitHub documents. */
-export function readListedPullRequest(node: unknown): ListedPullRequest {
-  return {
-    githubId: id(node, 'fullDatabaseId'),
-    nodeId: text(node, 'id'),
-    sourceUpdatedAt: time(node, 'updatedAt'),
-  };
-}
+/** None if GitHub does not even name it. */
+export const readListed = (node: unknown): ListedPullRequest[] =>
+  listedCheck.Check(node)
+    ? [{ githubId: Number(node.fullDatabaseId), nodeId: node.id, sourceUpdatedAt: unixSeconds(node.updatedAt) }]
+    : [];
+
+/** Undefined if not even that came. */
+export const nodeIdOf = (node: unknown) => (nodeCheck.Check(node) ? node.id : undefined);
 
 /**
  * Reads one node of {@link pullRequestFragment}.
- * @throws Misfit where anything in it is not what GitHub documents.
+ * @throws UnexpectedReply if anything in it is not what GitHub documents.
  */
-export function readPullRequest(node: unknown): FetchedPullRequest {
-  const draft = flag(node, 'isDraft');
-  const owner = text(node, 'repository.owner.login');
-  const repositoryName = text(node, 'repository.name');
-  const verdicts = list(node, 'latestOpinionatedReviews.nodes').map(review => text(review, 'state'));
+export function readPullRequest(value: unknown): FetchedPullRequest {
+  const node = decode(factsCheck, value);
+  const { repository } = node;
+  const verdicts = present(node.latestOpinionatedReviews?.nodes);
   return {
-    githubId: id(node, 'fullDatabaseId'),
-    nodeId: text(node, 'id'),
-    url: link(node, 'url'),
-    repositoryGithubId: id(node, 'repository.databaseId'),
-    repositoryNodeId: text(node, 'repository.id'),
-    repositoryName,
-    repositoryOwner: {
-      githubId: id(node, 'repository.owner.databaseId'),
-      nodeId: text(node, 'repository.owner.id'),
-      login: owner,
-    },
-    repository: `${owner}/${repositoryName}`,
-    number: count(node, 'number'),
-    title: text(node, 'title'),
-    body: optionalText(node, 'body') ?? '',
-    state: stateOf(oneOf(node, 'state', ['OPEN', 'CLOSED', 'MERGED']), draft),
-    draft,
-    ...readAuthor(node),
-    authorAssociation: text(node, 'authorAssociation'),
-    base: text(node, 'baseRefName'),
-    head: text(node, 'headRefName'),
-    fromFork: flag(node, 'isCrossRepository'),
-    milestone: optionalText(node, 'milestone.title'),
-    additions: count(node, 'additions'),
-    deletions: count(node, 'deletions'),
-    changedFiles: count(node, 'changedFiles'),
-    commits: count(node, 'commits.totalCount'),
-    comments: count(node, 'comments.totalCount'),
-    ...readReviews(node, present(node, 'author') ? actorKey(node) : null),
-    approvals: verdicts.filter(state => state === 'APPROVED').length,
-    changesRequested: verdicts.filter(state => state === 'CHANGES_REQUESTED').length,
-    linkedIssues: present(node, 'closingIssuesReferences') ? count(node, 'closingIssuesReferences.totalCount') : 0,
-    createdAt: time(node, 'createdAt'),
-    sourceUpdatedAt: time(node, 'updatedAt'),
-    mergedAt: optionalTime(node, 'mergedAt'),
-    closedAt: optionalTime(node, 'closedAt'),
-    labels: list(node, 'labels.nodes').map(label => text(label, 'name')),
-    assignees: list(node, 'assignees.nodes').map(assignee => text(assignee, 'login')),
-    files: list(node, 'files.nodes').map(file => text(file, 'path')),
+    githubId: Number(node.fullDatabaseId),
+    nodeId: node.id,
+    url: node.url,
+    repositoryGithubId: Number(repository.databaseId),
+    repositoryNodeId: repository.id,
+    repositoryName: repository.name,
+    repositoryOwner: identityOf(repository.owner),
+    repository: `${repository.owner.login}/${repository.name}`,
+    number: node.number,
+    title: node.title,
+    body: node.body ?? '',
+    state: stateOf(node.state, node.isDraft),
+    draft: node.isDraft,
+    ...readAuthor(node.author),
+    authorAssociation: node.authorAssociation,
+    base: node.baseRefName,
+    head: node.headRefName,
+    fromFork: node.isCrossRepository,
+    milestone: node.milestone?.title ?? null,
+    additions: node.additions,
+    deletions: node.deletions,
+    changedFiles: node.changedFiles,
+    commits: node.commits.totalCount,
+    comments: node.comments.totalCount,
+    ...readReviews(node.reviews ?? { totalCount: 0 }, actorKey(node.author)),
+    approvals: verdicts.filter(({ state }) => state === 'APPROVED').length,
+    changesRequested: verdicts.filter(({ state }) => state === 'CHANGES_REQUESTED').length,
+    linkedIssues: node.closingIssuesReferences?.totalCount ?? 0,
+    createdAt: unixSeconds(node.createdAt),
+    sourceUpdatedAt: unixSeconds(node.updatedAt),
+    mergedAt: optionalUnixSeconds(node.mergedAt),
+    closedAt: optionalUnixSeconds(node.closedAt),
+    labels: present(node.labels?.nodes).map(label => label.name),
+    assignees: present(node.assignees?.nodes).map(assignee => assignee.login),
+    files: present(node.files?.nodes).map(file => file.path),
   };
 }

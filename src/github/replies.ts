@@ -1,14 +1,8 @@
 import type { ServiceError } from '../errors.ts';
+import { UnexpectedReply } from './decode.ts';
 import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
-import { type ListedRepository, readRepository } from './organisation.ts';
-import {
-  type FetchedPullRequest,
-  isComplete,
-  type ListedPullRequest,
-  readListedPullRequest,
-  readPullRequest,
-} from './pull-request.ts';
-import { count, entries, flag, Misfit, optionalText, present, text } from './reading.ts';
+import { type ListedRepository, readListedRepository } from './organisation.ts';
+import { type FetchedPullRequest, isComplete, readPullRequest } from './pull-request.ts';
 
 /*
  * What a reply says of what was asked for. GitHub may give a part of it, and name in `errors`, by path, what failed.
@@ -51,23 +45,14 @@ export function readEntry(
   try {
     return { status: 'found', pullRequest: readPullRequest(node) };
   } catch (error) {
-    return { status: 'failed', error: misfitError(error, subject) };
+    return { status: 'failed', error: unexpectedReplyError(error, subject) };
   }
 }
 
 /** What a query's one root field answered: null where GitHub does not show it. */
 export function answerAt(data: object, name: string, subject: string): unknown {
-  if (!Object.hasOwn(data, name)) throw misfitError(new Misfit(`${name} is missing`), subject);
+  if (!Object.hasOwn(data, name)) throw unexpectedReplyError(new UnexpectedReply(`${name} is missing`), subject);
   return (data as Record<string, unknown>)[name];
-}
-
-/** @throws Misfit where the page, or the way to the next one, makes no sense */
-export function readPageInfo(holder: unknown, connection: string, after: string | null) {
-  const totalCount = count(holder, `${connection}.totalCount`);
-  const hasNextPage = flag(holder, `${connection}.pageInfo.hasNextPage`);
-  const endCursor = optionalText(holder, `${connection}.pageInfo.endCursor`);
-  if (hasNextPage && (endCursor === null || endCursor === after)) throw new Misfit('endCursor leads nowhere');
-  return { totalCount, hasNextPage, endCursor };
 }
 
 /** Whether a failure is about one of the repositories of a page. */
@@ -81,50 +66,32 @@ export const isOfEdge = ({ path }: GraphqlFailure): boolean =>
  * @param words for messages: what was asked for, and the variables that hold the credentials
  */
 export function readListedRepositories(
-  answer: object,
+  edges: readonly unknown[],
   failures: readonly GraphqlFailure[],
   { subject, credentials }: { subject: string; credentials: string },
 ): { items: ListedRepository[]; failed: GithubError[] } {
   const items: ListedRepository[] = [];
   const failed: GithubError[] = [];
-  entries(answer, 'repositories.edges').forEach((edge, index) => {
+  edges.forEach((edge, index) => {
     const own = failures.filter(({ path, type }) => path[3] === index && type !== 'NOT_FOUND');
     if (own.length > 0) {
       failed.push(errorOfFailures(own, subject, credentials));
       return;
     }
-    if (!present(edge, 'node')) return;
+    if (edge === null) return;
     try {
-      items.push({ ...readRepository((edge as { node: unknown }).node), cursor: text(edge, 'cursor') });
+      const repository = readListedRepository(edge);
+      if (repository !== undefined) items.push(repository);
     } catch (error) {
-      failed.push(misfitError(error, subject));
+      failed.push(unexpectedReplyError(error, subject));
     }
   });
   return { items, failed };
 }
 
-/** None where GitHub does not even name it. */
-export function readListed(node: unknown): ListedPullRequest[] {
-  try {
-    return [readListedPullRequest(node)];
-  } catch (error) {
-    if (error instanceof Misfit) return [];
-    throw error;
-  }
-}
-
-/** Undefined where not even that came. */
-export function nodeIdOf(node: unknown): string | undefined {
-  try {
-    return text(node, 'id');
-  } catch {
-    return undefined;
-  }
-}
-
-/** @throws what is no {@link Misfit} as it is */
-export function misfitError(error: unknown, subject: string): GithubError {
-  if (!(error instanceof Misfit)) throw error;
+/** @throws what is no {@link UnexpectedReply} as it is */
+export function unexpectedReplyError(error: unknown, subject: string): GithubError {
+  if (!(error instanceof UnexpectedReply)) throw error;
   const message = `GitHub's reply about ${subject} makes no sense: ${error.message}.`;
   return new GithubError('github_failed', message, { action: 'Try again later.', cause: error });
 }
@@ -134,6 +101,6 @@ export function read<Result>(subject: string, reading: () => Result): Result {
   try {
     return reading();
   } catch (error) {
-    throw misfitError(error, subject);
+    throw unexpectedReplyError(error, subject);
   }
 }

@@ -1,4 +1,6 @@
 import { text } from 'node:stream/consumers';
+import { Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
 import {
   type Credentials,
   createCredentials,
@@ -7,6 +9,7 @@ import {
   octokitOptions,
 } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
+import { parseReply, Reply, unixSeconds } from './decode.ts';
 import {
   clockOf,
   errorOfFailures,
@@ -18,7 +21,6 @@ import {
   rateLimitError,
 } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
-import { count, present, time } from './reading.ts';
 
 export interface GithubOptions {
   /** Milliseconds that one call may take in all, credentials and the second try included. */
@@ -68,9 +70,10 @@ export interface Transport {
   ): Promise<GraphqlReply>;
 }
 
-/** Selections that every query, and every page, has. */
+/** A selection of every query. */
 export const rateLimit = 'rateLimit { cost limit remaining resetAt }';
-export const pageInfo = 'pageInfo { endCursor hasNextPage }';
+const Points = Type.Object({ cost: Reply.Count, limit: Reply.Count, remaining: Reply.Count, resetAt: Reply.Time });
+const rateLimitCheck = TypeCompiler.Compile(Type.Object({ rateLimit: Points }));
 
 const defaultTimeout = 8_000;
 const defaultMaximumReply = 32 * 1024 * 1024;
@@ -117,8 +120,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
         headers: { authorization },
         request: { signal },
       });
-      const body: unknown = JSON.parse(data ? await text(data) : '');
-      return { body, headers };
+      return { body: parseReply(data ? await text(data) : ''), headers };
     } catch (error) {
       const translated = errorOfRequest(error, credentials.names);
       if (translated.code === 'github_credentials') credentials.refused(organisation);
@@ -175,15 +177,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
 }
 
 function readRateLimit(data: object): RateLimit | undefined {
-  try {
-    if (!present(data, 'rateLimit')) return undefined;
-    return {
-      cost: count(data, 'rateLimit.cost'),
-      limit: count(data, 'rateLimit.limit'),
-      remaining: count(data, 'rateLimit.remaining'),
-      resetAt: time(data, 'rateLimit.resetAt'),
-    };
-  } catch {
-    return undefined;
-  }
+  if (!rateLimitCheck.Check(data)) return undefined;
+  const { cost, limit, remaining, resetAt } = data.rateLimit;
+  return { cost, limit, remaining, resetAt: unixSeconds(resetAt) };
 }

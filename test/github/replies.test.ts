@@ -1,16 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { UnexpectedReply } from '../../src/github/decode.ts';
 import type { GraphqlFailure } from '../../src/github/errors.ts';
 import { GithubError } from '../../src/github/errors.ts';
-import { Misfit } from '../../src/github/reading.ts';
-import {
-  answerAt,
-  misfitError,
-  nodeIdOf,
-  read,
-  readEntry,
-  readListed,
-  readPageInfo,
-} from '../../src/github/replies.ts';
+import { readMembers } from '../../src/github/organisation.ts';
+import { nodeIdOf, readListed } from '../../src/github/pull-request.ts';
+import { answerAt, read, readEntry, unexpectedReplyError } from '../../src/github/replies.ts';
 
 const node = {
   id: 'PR_7',
@@ -118,7 +112,11 @@ describe('the answer of a query', () => {
 
 describe('a page', () => {
   const holder = (totalCount: unknown, hasNextPage: unknown, endCursor: unknown) => ({
-    members: { totalCount, pageInfo: { hasNextPage, endCursor } },
+    id: 'O_1',
+    databaseId: 2,
+    login: 'acme',
+    viewerIsAMember: true,
+    membersWithRole: { totalCount, pageInfo: { hasNextPage, endCursor }, nodes: [] },
   });
 
   test.each([
@@ -126,7 +124,7 @@ describe('a page', () => {
     [9, false, 'before'],
     [0, false, null],
   ])('of %d, with another after it (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
-    expect(readPageInfo(holder(totalCount, hasNextPage, endCursor), 'members', 'before')).toEqual({
+    expect(readMembers(holder(totalCount, hasNextPage, endCursor), 'before')).toMatchObject({
       totalCount,
       hasNextPage,
       endCursor,
@@ -138,8 +136,8 @@ describe('a page', () => {
     [null, 'before'],
     ['before', 'before'],
   ])('whose next one begins at %j, after %j, leads nowhere', (endCursor, after) => {
-    expect(() => readPageInfo(holder(9, true, endCursor), 'members', after)).toThrow(
-      new Misfit('endCursor leads nowhere'),
+    expect(() => readMembers(holder(9, true, endCursor), after)).toThrow(
+      new UnexpectedReply('endCursor leads nowhere'),
     );
   });
 
@@ -148,7 +146,7 @@ describe('a page', () => {
     [9, 'yes', 'next'],
     [9, true, 5],
   ])('that has %j, %j, %j for its parts makes no sense', (totalCount, hasNextPage, endCursor) => {
-    expect(() => readPageInfo(holder(totalCount, hasNextPage, endCursor), 'members', null)).toThrow(/^members\./);
+    expect(() => readMembers(holder(totalCount, hasNextPage, endCursor), null)).toThrow(/^membersWithRole\./);
   });
 });
 
@@ -169,22 +167,22 @@ test('the id of a node is read if there is one', () => {
   for (const nothing of [null, {}, { id: 5 }]) expect(nodeIdOf(nothing)).toBeUndefined();
 });
 
-test('a misfit is a failure of GitHub, everything else stays as it is', () => {
-  const misfit = new Misfit('a is 5, not text');
-  const error = misfitError(misfit, 'the page');
+test('an unexpected reply is a failure of GitHub, everything else stays as it is', () => {
+  const unexpected = new UnexpectedReply('a is 5, not text');
+  const error = unexpectedReplyError(unexpected, 'the page');
   expect(error).toBeInstanceOf(GithubError);
   expect(error).toMatchObject({
     code: 'github_failed',
     text: "GitHub's reply about the page makes no sense: a is 5, not text. Try again later.",
-    cause: misfit,
+    cause: unexpected,
   });
   const defect = new RangeError('a defect');
-  expect(() => misfitError(defect, 'the page')).toThrow(defect);
+  expect(() => unexpectedReplyError(defect, 'the page')).toThrow(defect);
   expect(read('the page', () => 'read')).toBe('read');
   const reading = (thrown: Error) => () =>
     read('the page', () => {
       throw thrown;
     });
-  expect(reading(misfit)).toThrow(GithubError);
+  expect(reading(unexpected)).toThrow(GithubError);
   expect(reading(defect)).toThrow(defect);
 });

@@ -5,7 +5,7 @@ export default {
     // A table of words for the documentation, which a test compares with it.
     '!src/scoring/fact-descriptions.ts',
     'src/api/{errors,pagination}.ts',
-    'src/github/{errors,page-size,reading,replies}.ts',
+    'src/github/{decode,errors,page-size,pages,replies}.ts',
     'src/config.ts',
     'src/webhooks/events.ts',
   ],

@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: [
       'test/scoring/**/*.test.ts',
-      'test/github/{errors,page-size,pull-request,reading,replies}.test.ts',
+      'test/github/{decode,errors,page-size,pull-request,replies}.test.ts',
       'test/api/{errors,paginate}.test.ts',
       'test/docs/**/*.test.ts',
       'test/config.test.ts',
