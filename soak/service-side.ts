@@ -85,15 +85,15 @@ export function createServiceSide(parts: {
         standingOf(pullRequest, organisation).seen !== undefined;
       const expected =
         organisation === undefined
-          ? 'not one that is tracked|nothing depends'
+          ? 'is not tracked here|nothing depends'
           : !interesting.test(name)
             ? 'nothing depends'
             : event.event === 'issue_comment' && !isStored
-              ? 'Taken|applied already|not stored here|webhooks are disabled'
+              ? 'Taken|applied before|not stored here|webhooks are disabled'
               : !organisation.webhooksEnabled
                 ? 'webhooks are disabled'
                 : wasTried
-                  ? 'Taken|applied already'
+                  ? 'Taken|applied before'
                   : 'Taken';
       if (!new RegExp(expected).test(body) || (status === 202) !== body.includes('Taken')) {
         differences.push(`a delivery of ${name} was answered ${status} ${body}, not “${expected}”`);

@@ -2,8 +2,8 @@ import { createHash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /*
- * `ps_`, 32 random base62 characters, and 6 of the CRC-32 of all before: a typing error or a made-up token is told
- * without asking the database, and secret scanners recognise a real one. The layout is GitHub's
+ * `ps_`, 32 random base62 characters, and the CRC-32 of all this in 6 more: mistyped and made-up tokens are refused
+ * without a query, and secret scanners recognise real ones. The layout is GitHub's
  * (https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/).
  */
 
@@ -14,11 +14,11 @@ export const scopes = ['read', 'sync', 'delete'] as const;
 export type Scope = (typeof scopes)[number];
 
 function checksum(text: string): string {
-  let rest = crc32(text);
+  let remainder = crc32(text);
   let digits = '';
   for (let place = 0; place < 6; place += 1) {
-    digits = alphabet.charAt(rest % 62) + digits;
-    rest = Math.floor(rest / 62);
+    digits = alphabet.charAt(remainder % 62) + digits;
+    remainder = Math.floor(remainder / 62);
   }
   return digits;
 }
@@ -32,5 +32,5 @@ export function isAccessToken(text: string): boolean {
   return shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6);
 }
 
-/** What is stored of a token: SHA-256 in hexadecimal. */
+/** The form in which a token is stored: SHA-256 in hexadecimal. */
 export const hashAccessToken = (token: string): string => createHash('sha256').update(token).digest('hex');

@@ -37,7 +37,7 @@ export type App = Awaited<ReturnType<typeof buildApp>>;
 /**
  * The HTTP service, ready to be injected into or to listen; closing it leaves `deps` open.
  *
- * @param options `maxEventLoopDelayMs`: beyond it, requests are refused as overload; 0 is never
+ * @param options `maxEventLoopDelayMs`: above this delay, requests get 503; 0 turns the check off
  */
 export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { maxEventLoopDelayMs?: number } = {}) {
   const { config, log } = deps;
@@ -53,11 +53,11 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
     http: {
       headersTimeout: 10_000,
       maxHeaderSize: 16 * 1024,
-      // How often the time limits are looked at.
+      // How often Node checks the time limits.
       connectionsCheckingInterval: 1_000,
       requireHostHeader: false,
     },
-    // The requests that are still on their way when the service stops are served, not refused.
+    // Requests that arrive while the service stops are served, not refused.
     return503OnClosing: false,
     genReqId: request => {
       const given = request.headers['x-request-id'];
@@ -69,11 +69,11 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   app.decorate('deps', deps);
-  // Contexts don't inherit it once they add schemas of their own, so that routes get it each.
+  // A context that adds schemas does not inherit the compiler, so each route gets it.
   app.addHook('onRoute', route => {
     route.validatorCompiler = compileValidator;
   });
-  // A body is allowed and ignored, whatever its type: but for webhooks there is nothing to say in one.
+  // Only webhooks read a body. Elsewhere any body is allowed and ignored.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => undefined);
   handleConnections(app);

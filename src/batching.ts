@@ -1,17 +1,17 @@
 import DataLoader from 'dataloader';
 
 export interface BatchLimits {
-  /** Batches under way at once; what comes meanwhile shares the next one. */
+  /** Batches under way at once; later items share the next one. */
   maxUnderWay: number;
-  /** Milliseconds that a batch waits for those under way, which may hang, before it goes out beside them. */
+  /** Max time that a batch waits for those under way, which may hang. Then it starts beside them. */
   maxWaitMs: number;
   maxBatchSize: number;
 }
 
 /**
- * Shares work among what comes close together. What comes alone does not wait.
+ * Groups items that arrive close together into one piece of work. A single item does not wait.
  *
- * @param work done once a batch, in the order of coming; one result for each, or the error that its caller gets
+ * @param work called once per batch, with the items in order of arrival; returns a result or an error for each item
  * @returns a function that resolves with the result of its own item
  */
 export function createBatcher<Item, Result>(
@@ -39,7 +39,7 @@ export function createBatcher<Item, Result>(
           const place = waiting.indexOf(start);
           if (place !== -1) waiting.splice(place, 1);
           underWay += 1;
-          // What comes in the same turn of the event loop joins in.
+          // Items from the same turn of the event loop join the batch.
           setImmediate(run);
         };
         const timeout = setTimeout(start, maxWaitMs);

@@ -49,7 +49,7 @@ export interface Config {
     readonly token: string | undefined;
     readonly app: { readonly id: string; readonly privateKey: string } | undefined;
   };
-  /** Any of them signs a valid delivery; empty: webhooks are refused. */
+  /** A delivery signed with any of these is valid; empty: webhooks are refused. */
   readonly webhookSecrets: readonly string[];
   readonly worker: boolean;
   /** Requests a minute for each token; 0 is off. */
@@ -59,13 +59,13 @@ export interface Config {
   readonly logLevel: string;
 }
 
-/** Everything that is wrong with the environment, at once. */
+/** Reports every problem in the environment at once. */
 export class ConfigError extends Error {
   /** Each names its variable. */
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
-    super(`The configuration is not usable: ${problems.join('; ')}.`);
+    super(`The configuration is not valid: ${problems.join('; ')}.`);
     this.name = 'ConfigError';
     this.problems = problems;
   }
@@ -76,7 +76,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   const values: Record<string, unknown> = {};
   for (const [name, schema] of Object.entries(Environment.properties)) {
     const text = env[name]?.trim();
-    // An empty variable is an unset one: compose files pass them so.
+    // Compose files pass an unset variable as an empty one.
     values[name] = text === undefined || text === '' ? schema.default : parse(schema.type, text);
     if (values[name] === undefined) delete values[name];
   }
@@ -95,18 +95,18 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   for (const proxy of trustProxy ?? []) {
     if (!isProxy(proxy)) {
       problems.push(
-        `TRUST_PROXY names "${proxy}", which is no IP address, network (10.0.0.0/8), loopback, linklocal or uniquelocal`,
+        `TRUST_PROXY names "${proxy}", which is not an IP address, network (10.0.0.0/8), loopback, linklocal or uniquelocal`,
       );
     }
   }
   if (environment.DATABASE_URL !== undefined && !URL.canParse(environment.DATABASE_URL)) {
-    problems.push('DATABASE_URL is no address: percent-encode special characters in its password');
+    problems.push('DATABASE_URL is not a valid address: percent-encode special characters in its password');
   }
   if ((environment.GITHUB_APP_ID === undefined) !== (environment.GITHUB_APP_PRIVATE_KEY === undefined)) {
     problems.push('GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither');
   }
   if (environment.GITHUB_TOKEN !== undefined && environment.GITHUB_APP_ID !== undefined) {
-    problems.push('GITHUB_TOKEN and GITHUB_APP_ID exclude each other: unset one');
+    problems.push('GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one');
   }
   if (problems.length > 0) throw new ConfigError(problems);
 
@@ -125,7 +125,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
           ? undefined
           : Object.freeze({
               id: environment.GITHUB_APP_ID,
-              // A PEM key in one line of an .env file has its line breaks written as \n.
+              // In one line of an .env file, a PEM key's line breaks are written as \n.
               privateKey: environment.GITHUB_APP_PRIVATE_KEY.replaceAll('\\n', '\n'),
             }),
     }),

@@ -8,27 +8,27 @@ import { driverError, isConnectionFailure } from './database/failures.ts';
 import { migrateDatabase } from './database/migrate.ts';
 import { createGithub, type Github } from './github/client.ts';
 
-/** What everything else is given: made once a process, closed once. */
+/** What the rest of the program depends on. Created and closed once per process. */
 export interface Deps {
   readonly config: Config;
   readonly log: Logger;
   readonly database: Database;
   readonly github: Github;
-  /** What has happened in this process, for its metrics. */
+  /** Counts of this process, for its metrics. */
   readonly counters: Counters;
-  /** How many migrations this start applied. */
+  /** Number of migrations that this start applied. */
   readonly migrationsApplied: number;
   close(): Promise<void>;
 }
 
 export interface Counters {
-  /** Pull requests that a webhook was about and GitHub never showed. */
+  /** Pull requests that a webhook announced and GitHub never showed. */
   gone: number;
-  /** Webhooks that named a time which no state that GitHub shows reaches. */
+  /** Webhooks that announced a newer state than GitHub ever showed. */
   stale: number;
 }
 
-/** Logs go to standard error: standard output is for what a command answers. */
+/** Logs go to stderr: stdout is for a command's answer. */
 export function createLog(
   config: Pick<Config, 'logLevel'>,
   destination: DestinationStream = pino.destination({ dest: 2, sync: true }),
@@ -43,19 +43,19 @@ export function createLog(
   );
 }
 
-/** Characters of a logged query, and of PostgreSQL's message, which may quote a value. */
-const longestText = 1_000;
+/** Max characters of a logged query, and of PostgreSQL's message, which may quote a value. */
+const maxTextLength = 1_000;
 
 /**
- * A failed query without its parameters, which are people's texts and addresses, and may be megabytes; a failed
- * connection without its stack, which says nothing and comes with each request of an outage, and without the client that
- * `pg-pool` hangs on it.
+ * Leaves out a failed query's parameters, which are people's texts and addresses and may be megabytes; a failed
+ * connection's stack, which says nothing and would repeat with each request during an outage; and the client that
+ * `pg-pool` attaches to the error.
  */
 function describeError(error: Error): object {
   if (isConnectionFailure(error)) {
     const cause = driverError(error);
     const { name, message } = error instanceof DrizzleQueryError ? (cause ?? error) : error;
-    return { type: name, message: message.slice(0, longestText), code: cause?.code };
+    return { type: name, message: message.slice(0, maxTextLength), code: cause?.code };
   }
   if (!(error instanceof DrizzleQueryError) || error.cause === undefined) {
     return pino.stdSerializers.errWithCause(error);
@@ -63,7 +63,7 @@ function describeError(error: Error): object {
   const { cause, query, stack = '' } = error;
   const { message, code, constraint, table } = cause as DatabaseError;
   const frames = stack.split('\n').filter(line => line.startsWith('    at '));
-  const short = message.slice(0, longestText);
+  const short = message.slice(0, maxTextLength);
   return {
     type: cause.constructor.name,
     message: short,
@@ -71,11 +71,11 @@ function describeError(error: Error): object {
     code,
     constraint,
     table,
-    query: query.slice(0, longestText),
+    query: query.slice(0, maxTextLength),
   };
 }
 
-/** Joins or starts the embedded server where no database is configured, and brings the schema up to date. */
+/** Joins or starts the embedded server if no database is configured, and migrates the schema. */
 export async function createDeps(config: Config, log: Logger): Promise<Deps> {
   const embedded =
     config.databaseUrl === undefined
@@ -100,7 +100,7 @@ export async function createDeps(config: Config, log: Logger): Promise<Deps> {
   };
 }
 
-/** On a database whose schema is up to date. */
+/** For a database whose schema is up to date. */
 export function connectDeps(config: Config, log: Logger, databaseUrl: string): Deps {
   const database = connectDatabase(databaseUrl, log);
   return {

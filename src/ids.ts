@@ -10,27 +10,27 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const pairs = Array.from({ length: 1024 }, (_, bits) => alphabet.charAt(bits >> 5) + alphabet.charAt(bits & 31));
 
 /**
- * The public id of a UUID as PostgreSQL writes it: 128 bits as 26 digits of five, two zero bits before them. A page of
- * pull requests has 30 of them, and `typeid-js` takes ten times as long for each.
+ * The public id of a UUID as PostgreSQL writes it: two zero bits and its 128 bits, as 26 base32 digits. A page of pull
+ * requests has 30 ids, and `typeid-js` takes ten times as long for each.
  */
 export function formatId(prefix: IdPrefix, uuid: string): string {
   let id = `${prefix}_`;
   let bits = 0;
-  let held = 2;
+  let bitCount = 2;
   for (let index = 0; index < uuid.length; index += 1) {
     const code = uuid.charCodeAt(index);
     if (code === 45) continue;
     bits = (bits << 4) | (code < 58 ? code - 48 : code - 87);
-    held += 4;
-    if (held < 10) continue;
-    held -= 10;
-    id += pairs[(bits >> held) & 1023];
-    bits &= (1 << held) - 1;
+    bitCount += 4;
+    if (bitCount < 10) continue;
+    bitCount -= 10;
+    id += pairs[(bits >> bitCount) & 1023];
+    bits &= (1 << bitCount) - 1;
   }
   return id;
 }
 
-/** The UUID in a public id, or undefined where the text is no id of that kind. */
+/** The UUID in a public id, or undefined if the text is not an id of that kind. */
 export function parseId(prefix: IdPrefix, text: string): string | undefined {
   try {
     return toUUID(fromString(text, prefix));

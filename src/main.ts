@@ -4,14 +4,14 @@ import { failure, runProgram } from './commands/program.ts';
 import { loadConfig } from './config.ts';
 import { createLog } from './deps.ts';
 
-/** A reader that has seen enough, as `head` has, is no failure; an answer that could not be written whole is one. */
+/** A reader that stops early, as `head` does, is not a failure; an answer that can't be written in full is. */
 function watchOutput({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>): void {
-  // Nobody is left to be told.
+  // There is nowhere left to report it.
   stderr.on('error', () => undefined);
   stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') return;
     process.exitCode = failure;
-    stderr.write(`pullscore: The answer can't be written (${error.code}): see where standard output goes.\n`);
+    stderr.write(`pullscore: The answer can't be written (${error.code}): check where standard output goes.\n`);
   });
 }
 
@@ -29,9 +29,9 @@ async function main(): Promise<void> {
       log ??= createLog(this.config);
       return log;
     },
-    // Within a checkout the program is on nobody's PATH.
+    // In a checkout the program is not on the PATH.
     program: process.env.npm_execpath === undefined ? 'pullscore' : 'npx pullscore',
-    // Only commands that ask for it end in their own way; the others end at once, as programs do.
+    // A command that reads this handles interruption itself; any other ends at once.
     get interrupted() {
       if (interruption === undefined) {
         const controller = new AbortController();
@@ -45,7 +45,7 @@ async function main(): Promise<void> {
     stderr: process.stderr,
   };
 
-  // What could not be written has set another one.
+  // A failed write has already set an exit code.
   process.exitCode = (await runProgram(context, process.argv.slice(2))) || process.exitCode;
 }
 

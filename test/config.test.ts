@@ -90,12 +90,12 @@ test('a token is enough', () => {
 
 test('problems stand one after the other, each once, each naming its variable', () => {
   expect(problemsOf({ PORT: 'x', PUBLIC_URL: '//x', RATE_LIMIT: 'true', LOG_LEVEL: 'true' })).toBe(
-    'The configuration is not usable: PORT must be a whole number from 0 to 65535; ' +
+    'The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
       'PUBLIC_URL must be an http:// or https:// address; RATE_LIMIT must be a whole number from 0 to 1000000; ' +
       'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent.',
   );
   expect(problemsOf({ GITHUB_APP_ID: '1' })).toBe(
-    'The configuration is not usable: GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither.',
+    'The configuration is not valid: GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither.',
   );
   expect(problemsOf({ GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' })).toContain('go together: set both or neither');
 });
@@ -183,7 +183,7 @@ describe('refused is', () => {
 
   test('a token beside an App', () => {
     expect(problemsOf({ GITHUB_TOKEN: 't', GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' })).toContain(
-      'GITHUB_TOKEN and GITHUB_APP_ID exclude each other: unset one',
+      'GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one',
     );
   });
 });

@@ -37,7 +37,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async ({ caller }) => {
       const row = await findUserRow(database, caller.organisationId, caller.userId);
-      // A token goes with its user: removed a moment ago, it is no longer valid.
+      // The user was removed a moment ago, and the token with them.
       if (row === undefined) throw unauthenticated();
       const [id, name, , photoUrl, createdAt] = row;
       return {

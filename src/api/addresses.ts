@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
 
-const hostRefused = () => new ServiceError('bad_request', 'The Host header must be there once, and name a host.');
+const hostRefused = () =>
+  new ServiceError('bad_request', 'The request needs exactly one Host header, with a valid host.');
 
-/** HTTP/1.1 asks for one Host header, which Node would check with a reply that has no body. */
+/** HTTP/1.1 requires one Host header. Node's own check would answer without a body. */
 export function requireHost(app: FastifyInstance): void {
   app.addHook('onRequest', async ({ raw: { rawHeaders, httpVersion } }) => {
     let hosts = 0;
@@ -19,7 +20,7 @@ export function baseUrl(request: FastifyRequest): string {
   const { publicUrl } = request.server.deps.config;
   if (publicUrl !== undefined) return publicUrl;
   const { host, protocol } = request;
-  // Both may come from a client, the latter through a proxy that hands on what it was given.
+  // A client can choose both: the protocol through a proxy that passes its header on.
   if (!/^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host)) throw hostRefused();
   if (protocol !== 'http' && protocol !== 'https') {
     throw new ServiceError('bad_request', 'The X-Forwarded-Proto header must be http or https.');

@@ -10,20 +10,20 @@ declare module 'fastify' {
     caller: Caller;
   }
   interface FastifyContextConfig {
-    /** What the token must allow; `read` where nothing is said. */
+    /** The scope that the token needs; `read` by default. */
     scope?: Scope;
   }
 }
 
 export const unauthenticated = () => new ServiceError('unauthenticated', 'Unauthenticated.');
 
-/** For an object of another organisation and for a missing scope alike. */
-export const unauthorized = () => new ServiceError('forbidden', 'This action is unauthorized.');
+/** For another organisation's object and for a missing scope. */
+export const forbidden = () => new ServiceError('forbidden', 'This action is unauthorized.');
 
-/** Every route of the instance, whatever comes of it, needs a valid token with the route's scope. */
+/** Makes every route of the instance require a valid token with the route's scope. */
 export function requireAuthentication(app: FastifyInstance, { database, log }: Deps): void {
-  // Requests of one turn of the event loop share a lookup: each connection has a tick of its own in it. Nothing is kept:
-  // a revoked token is refused from the next request on.
+  // Requests from one turn of the event loop share a lookup; `setImmediate`, as each connection has its own tick in a
+  // turn. Nothing is cached: a revoked token is refused from the next request on.
   const callers = new DataLoader<string, Caller | undefined>(
     async hashes => {
       const found = await findCallers(database, hashes);
@@ -42,9 +42,9 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
       );
     }
   });
-  // Behind the rate limit, which counts these requests too, and before anything else of the request is read.
+  // After the rate limit, which counts these requests too, and before the rest of the request is read.
   app.addHook('preParsing', async request => {
-    if (!request.caller.scopes.includes(request.routeOptions.config.scope ?? 'read')) throw unauthorized();
+    if (!request.caller.scopes.includes(request.routeOptions.config.scope ?? 'read')) throw forbidden();
   });
 }
 
@@ -53,7 +53,7 @@ function bearerToken(request: FastifyRequest): string {
   let credentials: string | undefined;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     if (rawHeaders[index]?.toLowerCase() !== 'authorization') continue;
-    // Node keeps the first of several silently; which one was meant can't be known.
+    // Node silently keeps the first of several; nobody knows which one was meant.
     if (credentials !== undefined) throw unauthenticated();
     credentials = rawHeaders[index + 1];
   }

@@ -11,19 +11,19 @@ export const ErrorBody = Type.Object(
 );
 
 const descriptions: Partial<Record<ErrorCode, string>> = {
-  bad_request: 'A parameter is not usable; the message says which and why',
+  bad_request: 'A parameter is not valid; the message says which and why',
   unauthenticated: 'Credentials missing or invalid',
   forbidden: 'The caller is not allowed to do this, or the object belongs to another organisation',
   not_found: 'The object does not exist',
-  rate_limited: 'Too many requests with this token; `Retry-After` says when to come back',
-  internal: 'A defect of the service',
+  rate_limited: 'Too many requests with this token; `Retry-After` says when to try again',
+  internal: 'An error in the service',
   github_failed: 'GitHub is unreachable, failing, or refuses our credentials',
   database_unavailable:
-    'The database is unreachable or the service overloaded; `Retry-After` may say when to come back',
+    'The database is unreachable or the service overloaded; `Retry-After` may say when to try again',
   github_timeout: 'GitHub did not answer in time',
 };
 
-/** The `response` entries of a route that can fail in these ways, beside those that every route can. */
+/** The `response` entries for these errors and for those that every route can have. */
 export function errorResponses(...codes: ErrorCode[]) {
   const described = (description: string) => ({ ...Type.Ref(ErrorBody), description });
   const all: ErrorCode[] = [
@@ -36,13 +36,13 @@ export function errorResponses(...codes: ErrorCode[]) {
   ];
   return {
     ...Object.fromEntries(all.map(code => [errorStatuses[code], described(descriptions[code] ?? code)])),
-    default: described('A request that is malformed below this interface: its path, headers or body'),
+    default: described('Any other error, such as a malformed path, header or body'),
   };
 }
 
 export const notFound = (what: string) => new ServiceError('not_found', `There is no ${what} with this id.`);
 
-/** Failures that Fastify, its plugins or the database report, as ours. */
+/** Converts the errors of Fastify, its plugins and the database. */
 function asServiceError(error: FastifyError | Error): ServiceError {
   if (error instanceof ServiceError) return error;
   if (isDatabaseUnavailable(error)) {
@@ -72,7 +72,7 @@ function sendError(error: FastifyError | Error, request: FastifyRequest, reply: 
   reply.serializer(String).send(JSON.stringify({ message: failure.text }));
 }
 
-/** Every failure of every route, known or not, gets the Error body. Goes before all routes. */
+/** Gives every error the Error body, also on unknown paths. Call it before adding routes. */
 export function handleErrors(app: FastifyInstance): void {
   const known: { path: RegExp; methods: Set<string> }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
@@ -85,7 +85,7 @@ export function handleErrors(app: FastifyInstance): void {
 
   app.setErrorHandler(sendError);
   app.setNotFoundHandler((request, reply) => {
-    // The router takes an address in absolute form too.
+    // The router accepts absolute URLs, too.
     const path = request.url.replace(/^https?:\/\/[^/]*|[?#].*$/gs, '');
     const route = known.find(candidate => candidate.path.test(path));
     if (route === undefined) {
@@ -95,11 +95,11 @@ export function handleErrors(app: FastifyInstance): void {
     }
     const allowed = [...route.methods].join(', ');
     reply.header('allow', allowed);
-    throw new ServiceError('method_not_allowed', `${request.method} is not possible here, only ${allowed}.`);
+    throw new ServiceError('method_not_allowed', `${request.method} is not allowed here, only ${allowed}.`);
   });
 }
 
-/** What fails before there is a route, such as a path that can't be decoded. */
+/** For errors before routing, such as a path that can't be decoded. */
 export const handleFrameworkError = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void =>
   sendError(error, request, reply);
 
@@ -108,16 +108,16 @@ const parserErrors: Record<string, { status: number; message: string }> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
 };
 
-/** What Node would answer without a body before there is a request, or not at all. */
+/** Covers what Node would answer without a body, or not at all. */
 export function handleConnections({ server }: FastifyInstance): void {
-  // Node takes its own listener off a socket that it hands over. Without one, a reset would end the process.
+  // Node removes its own listener from a socket that it hands over. Without another, a reset would end the process.
   server.on('connection', (socket: Socket) => socket.on('error', () => undefined));
-  // No reply depends on an expectation: it may be passed over (RFC 9110, 10.1.1).
+  // A server may ignore an expectation that it does not know (RFC 9110, 10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  server.on('connect', (_request, socket: Socket) => handleClientError(new Error('a tunnel was asked for'), socket));
+  server.on('connect', (_request, socket: Socket) => handleClientError(new Error('tunnel requested'), socket));
 }
 
-/** What is no HTTP request at all is answered on the bare connection. */
+/** Answers what is not an HTTP request on the bare socket. */
 export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
   if (socket.writable && error.code !== 'ECONNRESET') {
     const { status, message } = parserErrors[error.code ?? ''] ?? {
@@ -134,10 +134,10 @@ export function handleClientError(error: Error & { code?: string }, socket: Sock
 }
 
 let requests = 0;
-const processPart = Math.random().toString(36).slice(2, 8);
+const processTag = Math.random().toString(36).slice(2, 8);
 
-/** Tells requests of all replicas apart well enough for reading logs. */
+/** Unique enough to tell the requests of all replicas apart in logs. */
 export function newRequestId(): string {
   requests += 1;
-  return `${processPart}-${requests.toString(36)}`;
+  return `${processTag}-${requests.toString(36)}`;
 }

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { findMemberRow, type MemberRow, memberExistsAnywhere, readMembers } from '../database/members.ts';
 import { formatId, parseId } from '../ids.ts';
 import { baseUrl } from './addresses.ts';
-import { unauthorized } from './authentication.ts';
+import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
 import { PageQuery, pageOf } from './pagination.ts';
 import { PullRequest, paginatePullRequests } from './pull-requests.ts';
@@ -40,7 +40,7 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
     const id = parseId('mem', text);
     const row = id === undefined ? undefined : await findMemberRow(database, organisationId, id);
     if (row !== undefined) return row;
-    if (id !== undefined && (await memberExistsAnywhere(database, id))) throw unauthorized();
+    if (id !== undefined && (await memberExistsAnywhere(database, id))) throw forbidden();
     throw notFound('member');
   };
 

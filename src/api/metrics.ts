@@ -4,21 +4,21 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { GithubRequest, RateLimit } from '../github/transport.ts';
 
-/** Milliseconds that a scrape waits for the database: Prometheus gives up after ten seconds as it comes. */
-const databasePatience = 1_000;
+/** How long a scrape waits for the database: by default, Prometheus gives up after ten seconds. */
+const databaseTimeoutMs = 1_000;
 
-/** Milliseconds after which what GitHub said of its points is about an hour that is over. */
-const limitValidity = 3_600_000;
+/** GitHub counts points by the hour: older figures are about an hour that is over. */
+const rateLimitMaxAgeMs = 3_600_000;
 
 export interface Metrics {
   readonly contentType: string;
   observeHttp(labels: { method: string; route: string; status: number }, seconds: number): void;
-  /** In Prometheus' text format. It never fails for want of a database: then what stands there is left out. */
+  /** In Prometheus' text format. If the database does not answer, its metrics are left out. */
   text(): Promise<string>;
   close(): void;
 }
 
-/** What this process does, and what stands in the database. Nothing in it is anyone's: no token, no id, no title. */
+/** Metrics of this process and of the database. None holds private data: no token, no id, no title. */
 export function createMetrics({ config, counters, database, github, log }: Deps): Metrics {
   const registry = new Registry();
   const registers = [registry];
@@ -44,24 +44,24 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
     });
   counted(
     'pullscore_pull_requests_gone_total',
-    'Pull requests that a webhook was about, and that GitHub did not show however often it was asked',
+    'Pull requests that a webhook announced and GitHub never showed',
     () => counters.gone,
   );
   counted(
     'pullscore_stale_answers_total',
-    'Pull requests of which GitHub never showed a state as new as their webhook announced',
+    'Pull requests for which GitHub never showed a state as new as their webhook announced',
     () => counters.stale,
   );
 
   const up = new Gauge({
     name: 'pullscore_database_up',
-    help: 'Whether the database has answered this scrape in time: 1, or 0 and what stands in it is left out',
+    help: 'Whether the database answered this scrape in time: 1, or 0 and its metrics are left out',
     registers,
   });
   const showBacklog = createBacklogMetrics(registry);
   let reading: Promise<Backlog | undefined> | undefined;
   const collect = async () => {
-    // One at a time: a database that hangs is not asked again with every scrape.
+    // One read at a time: scrapes must not pile up on a database that hangs.
     reading ??= readBacklog(database.executor)
       .catch((error: unknown) => void log.debug({ err: error }, 'no backlog for the metrics'))
       .finally(() => {
@@ -69,7 +69,7 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
       });
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<undefined>(resolve => {
-      timer = setTimeout(resolve, databasePatience, undefined);
+      timer = setTimeout(resolve, databaseTimeoutMs, undefined);
     });
     const backlog = await Promise.race([reading, late]);
     clearTimeout(timer);
@@ -91,7 +91,7 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
   };
 }
 
-/** @param perOrganisation whether each organisation has points of its own: an App's installations do, a token has its own */
+/** @param perOrganisation whether each organisation has its own points, as with an App; with a token, all share them */
 function createGithubMetrics(registry: Registry, perOrganisation: boolean): (request: GithubRequest) => void {
   const registers = [registry];
   const requests = new Counter({
@@ -114,7 +114,7 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
     registers,
   });
 
-  const told = new Map<string, RateLimit & { at: number }>();
+  const lastLimits = new Map<string, RateLimit & { at: number }>();
   const limitGauge = (name: string, help: string, property: 'limit' | 'remaining' | 'resetAt') =>
     new Gauge({
       name: `pullscore_github_rate_limit_${name}`,
@@ -123,14 +123,14 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
       registers,
       collect() {
         this.reset();
-        for (const [organisation, limit] of told) {
-          if (performance.now() - limit.at > limitValidity) told.delete(organisation);
+        for (const [organisation, limit] of lastLimits) {
+          if (performance.now() - limit.at > rateLimitMaxAgeMs) lastLimits.delete(organisation);
           else this.set({ organisation }, limit[property]);
         }
       },
     });
-  limitGauge('points', 'Points that an hour has', 'limit');
-  limitGauge('remaining_points', 'Points that the hour has left, as GitHub said last', 'remaining');
+  limitGauge('points', 'Points per hour', 'limit');
+  limitGauge('remaining_points', 'Points left in this hour, as GitHub last reported', 'remaining');
   limitGauge('reset_timestamp_seconds', 'When the next hour begins', 'resetAt');
 
   return ({ organisation, operation, milliseconds, rateLimit, error }) => {
@@ -139,7 +139,7 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
     duration.observe({ operation }, milliseconds / 1000);
     if (rateLimit === undefined) return;
     points.inc({ operation }, rateLimit.cost);
-    told.set(perOrganisation ? organisation : '', { ...rateLimit, at: performance.now() });
+    lastLimits.set(perOrganisation ? organisation : '', { ...rateLimit, at: performance.now() });
   };
 }
 
@@ -147,13 +147,13 @@ function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined
   const registers = [registry];
   const syncRequests = new Gauge({
     name: 'pullscore_sync_requests',
-    help: 'Pull requests to be fetched: waiting, behind until GitHub catches up with a webhook, failing and tried again, or parked until their next change or a retry',
+    help: 'Pull requests to fetch: waiting, behind (until GitHub catches up with a webhook), failing (tried again) or parked (until their next change or a retry)',
     labelNames: ['state'],
     registers,
   });
   const overdue = new Gauge({
     name: 'pullscore_sync_requests_overdue_seconds',
-    help: 'Since when a pull request has been due to be fetched without being taken up',
+    help: 'How long the oldest due pull request has waited to be fetched',
     registers,
   });
   const ranges = new Gauge({
@@ -163,7 +163,7 @@ function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined
   });
   const blockedUntil = new Gauge({
     name: 'pullscore_github_blocked_until_timestamp_seconds',
-    help: 'Until when GitHub wants not to be called; absent where it may be',
+    help: 'Until when GitHub must not be called; absent if it may be',
     labelNames: ['organisation'],
     registers,
   });

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 
 const { homepage, license } = createRequire(import.meta.url)('../../package.json');
 
-/** The OpenAPI document, made from the routes' own schemas; registered before them. */
+/** Generates the OpenAPI document from the routes' schemas; register it before them. */
 export async function describeApi(app: FastifyInstance): Promise<void> {
   const { publicUrl } = app.deps.config;
   await app.register(swagger, {
@@ -21,7 +21,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       servers: [{ url: publicUrl ?? '/' }],
       components: {
         securitySchemes: {
-          bearer: { type: 'http', scheme: 'bearer', description: 'Made by `pullscore token create`' },
+          bearer: { type: 'http', scheme: 'bearer', description: 'Created with `pullscore token create`' },
         },
       },
       security: [{ bearer: [] }],
@@ -29,7 +29,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
         { name: 'Account', description: 'The user who holds the token' },
         { name: 'Members', description: "The organisation's members on GitHub, whose pull requests are tracked" },
         { name: 'Pull requests', description: 'Stored copies of pull requests, with score and breakdown' },
-        { name: 'Rules', description: 'By what pull requests are scored' },
+        { name: 'Rules', description: 'How pull requests are scored' },
         { name: 'Users', description: 'The people who may hold access tokens' },
       ],
     },
@@ -37,9 +37,9 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
   });
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    // The page's own directory where a proxy adds one, since at /docs its parts can't be named relatively.
+    // With a path that a proxy adds: from /docs, relative links to the page's assets don't work.
     ...(publicUrl === undefined ? {} : { indexPrefix: new URL(publicUrl).pathname }),
-    // The plugin's own policy has browsers look for the page's parts at https, where no proxy may be.
+    // The plugin's own policy makes browsers load the page's assets by https, which there may be no proxy for.
     staticCSP: {
       'default-src': ["'self'"],
       'base-uri': ["'none'"],
@@ -51,7 +51,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       'style-src': ["'self'"],
     },
     theme: { title: 'pullscore' },
-    // Without the bar that asks for another document's address.
+    // Hides the bar that asks for another document's address.
     uiConfig: { layout: 'BaseLayout' },
   });
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());

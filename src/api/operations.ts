@@ -5,12 +5,12 @@ import { createMetrics } from './metrics.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Tells load balancers to send nothing more, and clients to connect anew elsewhere; requests are still served. */
+    /** Makes load balancers and clients go elsewhere; requests that still arrive are served. */
     drain(): void;
   }
 }
 
-/** What operators and orchestrators ask: alive, ready, how busy. Needs no token. */
+/** Liveness, readiness and metrics, without a token. */
 export function addOperationRoutes(app: FastifyInstance): void {
   const { database } = app.deps;
   const metrics = createMetrics(app.deps);
@@ -28,7 +28,7 @@ export function addOperationRoutes(app: FastifyInstance): void {
     if (draining) reply.header('connection', 'close');
   });
 
-  // An overloaded process is to be left alone and looked at, not restarted.
+  // An overloaded process must stay observable, and not be restarted.
   const config = { pressureHandler: () => undefined };
 
   app.get('/healthz', { config, schema: { hide: true } }, async () => ({ status: 'ok' }));

@@ -6,10 +6,12 @@ import { baseUrl } from './addresses.ts';
 
 export const PageQuery = Type.Object({
   cursor: Type.Optional(
-    Type.String({ description: "A `next_cursor` or `prev_cursor` of this list's `meta`; without it the first page" }),
+    Type.String({
+      description: "A `next_cursor` or `prev_cursor` from this list's `meta`; omit it for the first page",
+    }),
   ),
   per_page: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 15, description: 'How many items a page has' }),
+    Type.Integer({ minimum: 1, maximum: 100, default: 15, description: 'Number of items on a page' }),
   ),
 });
 export type PageQuery = Static<typeof PageQuery>;
@@ -32,10 +34,10 @@ export const PageLinks = Type.Object(
   { additionalProperties: false, $id: 'PageLinks' },
 );
 
-/** A reply that the handler gives as JSON text of that schema. */
+/** A reply with this schema, which the handler returns as JSON text. */
 export const jsonText = (schema: TSchema) => Type.Unsafe<string>(schema);
 
-/** A page of such items, which the handler gives as the bytes of its JSON. */
+/** A page of these items, which the handler returns as the bytes of its JSON. */
 export const pageOf = (item: TSchema) =>
   Type.Unsafe<Buffer>(
     Type.Object(
@@ -45,28 +47,28 @@ export const pageOf = (item: TSchema) =>
   );
 
 /**
- * A list in a total order, which is read onwards or backwards from a position. Page 50,000 costs what page 1 costs.
- * The cursor is the position as Laravel's `cursorPaginate` writes it: base64url of JSON with the order's columns and
+ * A list in a total order, read forwards or backwards from a position. Page 50,000 costs as much as page 1. The cursor
+ * is the position as Laravel's `cursorPaginate` writes it: base64url of JSON with the order's columns and
  * `_pointsToNextItems`.
  */
 export interface PagedList<Row, Columns extends TObject, Position> {
-  /** Where the list is, from `/2025-04` on. */
+  /** The list's path, from `/2025-04` on. */
   readonly path: string;
-  /** What a cursor holds beside its direction, and nothing else. */
+  /** All that a cursor holds besides its direction. */
   readonly columns: Columns;
-  /** Where that is; undefined where the id in it is none. */
+  /** Undefined if the id in the cursor is not valid. */
   locate(columns: Static<Columns>): Position | undefined;
-  /** The columns of the place where the row is. */
+  /** The row's place in the order. */
   placeOf(row: Row): Static<Columns>;
   /** Before all rows. */
   readonly start: Position;
-  /** Up to `limit` rows behind the position, or before it with the nearest first. */
+  /** Up to `limit` rows after the position, or before it with the nearest first. */
   read(direction: 'next' | 'previous', from: Position, limit: number): Promise<Row[]>;
   /** The item as JSON text. */
   format(row: Row): string;
 }
 
-/** The page that the request asks for, as JSON. In bytes: a text would be gone through once more for its length. */
+/** The requested page as JSON. In bytes, because a string would be scanned once more for its length. */
 export async function paginate<Row, Columns extends TObject, Position>(
   request: FastifyRequest<{ Querystring: PageQuery }>,
   list: PagedList<Row, Columns, Position>,
@@ -75,7 +77,7 @@ export async function paginate<Row, Columns extends TObject, Position>(
   const cursor = text === undefined ? undefined : parseCursor(text, list);
   const backwards = cursor?.direction === 'previous';
 
-  // One row more than the page holds tells whether there is another page.
+  // One extra row shows whether there is another page.
   const rows = await list.read(cursor?.direction ?? 'next', cursor?.position ?? list.start, perPage + 1);
   const more = rows.length > perPage;
   const page = rows.slice(0, perPage);
@@ -113,7 +115,7 @@ function parseCursor<Row, Columns extends TObject, Position>(
       action: 'Leave it out to start from the first page.',
     });
   const bytes = Buffer.from(text, 'base64url');
-  // The decoder passes over what is no base64url, and over stray bits at the end.
+  // The decoder ignores characters outside base64url, and stray bits at the end.
   if (text === '' || bytes.toString('base64url') !== text) throw refused();
   let cursor: unknown;
   try {
@@ -126,8 +128,8 @@ function parseCursor<Row, Columns extends TObject, Position>(
     { additionalProperties: false },
   );
   if (!Value.Check(schema, cursor)) throw refused();
-  const { _pointsToNextItems: onwards, ...place } = cursor;
+  const { _pointsToNextItems: forwards, ...place } = cursor;
   const position = locate(place as Static<Columns>);
   if (position === undefined) throw refused();
-  return { position, direction: onwards ? 'next' : 'previous' };
+  return { position, direction: forwards ? 'next' : 'previous' };
 }

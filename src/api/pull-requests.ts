@@ -14,7 +14,7 @@ import { drawTicket } from '../database/tickets.ts';
 import { formatId, parseId } from '../ids.ts';
 import { createRefresh } from '../sync/refresh.ts';
 import { baseUrl } from './addresses.ts';
-import { unauthorized } from './authentication.ts';
+import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
 import { jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
 
@@ -59,14 +59,14 @@ export const PullRequest = Type.Object(
   { additionalProperties: false, $id: 'PullRequest' },
 );
 
-/** Members' routes refer to them too. */
+/** The members' routes refer to them, too. */
 export const pullRequestSchemas = [PullRequestState, PullRequestScore, PullRequest];
 
 const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
 });
 
-/** Numbers and the breakdown are JSON as they come; ids and states need no escaping. */
+/** Numbers and the breakdown are JSON already; ids and states need no escaping. */
 function represent(row: PullRequestRow, base: string): string {
   const [id, createdAt, memberId, externalId, number, url, state, title, body, ...counts] = row;
   const [additions, deletions, commits, changedFiles, score, breakdown] = counts;
@@ -112,7 +112,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
   const refresh = createRefresh(app.deps);
 
   const absent = async (id: string | undefined) =>
-    id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? unauthorized() : notFound('pull request');
+    id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? forbidden() : notFound('pull request');
 
   app.get(
     '/pull-requests',
@@ -139,7 +139,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Sync a pull request',
         description:
           'Fetches the pull request from GitHub again. Not needed in normal operation, since it is synced on every ' +
-          'update; use it where webhooks are disabled.',
+          'update; use it when webhooks are disabled.',
         tags: ['Pull requests'],
         params: PullRequestParams,
         response: {

@@ -14,11 +14,11 @@ const Rule = Type.Object(
     logic: Type.Array(
       Type.Object(
         {
-          expression: Type.String({ description: 'Where this is true, the effect counts' }),
+          expression: Type.String({ description: 'The effect applies if this is true' }),
           effect: Type.Object(
             {
               action: Type.String({ description: '`ADD` or `SUBTRACT`' }),
-              value: Type.String({ description: 'An expression: how much is added or subtracted' }),
+              value: Type.String({ description: 'Expression for how much to add or subtract' }),
             },
             { additionalProperties: false },
           ),

@@ -16,7 +16,7 @@ const User = Type.Object(
   { additionalProperties: false, $id: 'User' },
 );
 
-// PostgreSQL holds no NUL in a text, so that no name has one.
+// PostgreSQL's text can't hold NUL, so no name has one.
 const cursorColumns = Type.Object({
   name: Type.String({ pattern: '^[^\\u0000]*$' }),
   id: Type.String(),

@@ -4,8 +4,8 @@ import type { FastifySchemaCompiler } from 'fastify';
 import { ServiceError } from '../errors.ts';
 
 /**
- * Checks path and query parameters against their schema. Whole numbers of a query are taken in plain decimal notation
- * only: `1e2`, `0x10` and a parameter given twice are refused, not converted.
+ * Checks path and query parameters against their schema. Whole numbers must be in plain decimal notation: `1e2`, `0x10`
+ * and a parameter given twice are refused, not converted.
  */
 export const compileValidator: FastifySchemaCompiler<unknown> = route => {
   const schema = route.schema as TObject;
@@ -28,5 +28,5 @@ export const compileValidator: FastifySchemaCompiler<unknown> = route => {
 function describe(name: string, schema: TSchema | undefined, value: unknown): string {
   if (Array.isArray(value)) return `${name} may be given only once.`;
   if (schema?.type === 'integer') return `${name} must be a whole number from ${schema.minimum} to ${schema.maximum}.`;
-  return `${name} is not usable.`;
+  return `${name} is not valid.`;
 }

@@ -4,35 +4,35 @@ import { ServiceError } from '../errors.ts';
 const mebibyte = 1024 * 1024;
 
 /** GitHub sends no larger payloads. */
-export const largestPayload = 25 * mebibyte;
+export const maxPayloadBytes = 25 * mebibyte;
 
 /** Nearly all are much smaller than this. */
-const largestOrdinaryPayload = mebibyte;
+const maxOrdinaryBytes = mebibyte;
 
 /**
- * Bytes that payloads on their way may take in memory at once; parsing multiplies them. Large ones, which anybody may
- * announce, have their own share: they can't keep ordinary ones out.
+ * Bytes of all payloads in memory at once; parsing multiplies them. Large ones, which anybody may announce, have their
+ * own share, so that they can't keep ordinary ones out.
  */
-const mostBytes = { ordinary: 64 * mebibyte, large: 3 * largestPayload };
+const maxBytes = { ordinary: 64 * mebibyte, large: 3 * maxPayloadBytes };
 
 const overloaded = () =>
   new ServiceError('overloaded', 'Too many payloads at once.', { action: 'Deliver it again shortly.', retryAfter: 5 });
 
 interface Admitted {
-  share: keyof typeof mostBytes;
-  /** As announced, before it is known who sends it and whether it comes. */
+  share: keyof typeof maxBytes;
+  /** As announced, before we know who sends it and whether it arrives. */
   bytes: number;
 }
 
 /**
- * Keeps the memory that payloads take bounded, whoever sends them and however slowly they come. Where ordinary ones
- * leave no room, the largest one that is still on its way gives way to a smaller or equal one: to keep payloads of
- * GitHub's usual size out, somebody would have to hold thousands of connections.
+ * Bounds the memory that payloads take, whoever sends them and however slowly they arrive. If the ordinary share is
+ * full, a new payload replaces the largest one still arriving that is not smaller: to keep payloads of GitHub's usual
+ * size out, somebody would have to hold thousands of connections.
  */
 export function createAdmission() {
   const taken = { ordinary: 0, large: 0 };
   const admitted = new Map<FastifyRequest, Admitted>();
-  /** Ordinary ones whose body is being read, the oldest first, and what ends that. */
+  /** Ordinary payloads whose body is being read, the oldest first, each with a function that refuses it. */
   const arriving = new Map<FastifyRequest, () => void>();
 
   function release(request: FastifyRequest): void {
@@ -52,13 +52,13 @@ export function createAdmission() {
   }
 
   return {
-    /** @throws ServiceError where it is too large, or there is no room for it */
+    /** @throws ServiceError if the payload is too large or there is no room for it */
     admit(request: FastifyRequest): void {
-      // A body in chunks does not say how long it is.
-      const bytes = Number(request.headers['content-length'] ?? largestPayload);
-      if (bytes > largestPayload) throw new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
-      const share = bytes > largestOrdinaryPayload ? 'large' : 'ordinary';
-      while (taken[share] + bytes > mostBytes[share]) {
+      // A chunked body does not announce its length.
+      const bytes = Number(request.headers['content-length'] ?? maxPayloadBytes);
+      if (bytes > maxPayloadBytes) throw new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
+      const share = bytes > maxOrdinaryBytes ? 'large' : 'ordinary';
+      while (taken[share] + bytes > maxBytes[share]) {
         const largest = share === 'ordinary' ? largestArriving() : undefined;
         if (largest === undefined || largest.bytes < bytes) throw overloaded();
         release(largest.request);
@@ -67,17 +67,17 @@ export function createAdmission() {
       taken[share] += bytes;
       admitted.set(request, { share, bytes });
     },
-    /** Its body is read from now on. */
+    /** Reading of the body begins. */
     begin(request: FastifyRequest, reply: FastifyReply): void {
       if (admitted.get(request)?.share !== 'ordinary') return;
       arriving.set(request, () => {
-        // The rest of the body would only come to be thrown away.
+        // Otherwise the rest of the body would still be received, for nothing.
         reply.header('connection', 'close');
-        // Fastify reads on until the stream fails. Where it does not read, its answer is on the way already.
+        // Fastify reads on until the stream fails. If it is not reading, its answer is already on the way.
         if (request.raw.listenerCount('error') > 0) request.raw.emit('error', overloaded());
       });
     },
-    /** All of it is there. */
+    /** The whole body has arrived. */
     complete(request: FastifyRequest): void {
       arriving.delete(request);
     },

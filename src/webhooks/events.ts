@@ -16,7 +16,7 @@ import { ServiceError } from '../errors.ts';
 /*
  * What GitHub's webhooks ask for; see https://docs.github.com/en/webhooks/webhook-events-and-payloads. Deliveries come
  * late, twice and out of order, so nothing in a payload is ever stored as the truth: it says what to look up, and how
- * new the answer must be at least.
+ * new the answer must be.
  */
 
 /** The events that the service needs, by their names in GitHub's settings. README and `doctor` list them from here. */
@@ -36,10 +36,10 @@ const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const NodeId = Type.String({ pattern: '^[\\w=+/-]{1,200}$' });
 const Login = Type.String({ pattern: '^[\\w.\\[\\]-]{1,100}$' });
 const Owner = Type.Object({ id: Id, login: Login });
-/** GitHub's times end in `Z`; an offset is understood. */
+/** GitHub's times end in `Z`; offsets are accepted, too. */
 const Time = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:\\d\\d)$' });
 
-/** Read before it is known whether there is anything to do. */
+/** Whose event it is. */
 const Origin = Type.Object({
   action: Type.Optional(Type.String({ pattern: '^[a-z0-9_]{1,100}$' })),
   organization: Type.Optional(Owner),
@@ -92,14 +92,14 @@ export interface Receipt {
 
 const reasons: Record<DeliveryOutcome, string> = {
   taken: 'Taken.',
-  applied_before: 'Ignored: this delivery has been applied already.',
-  unknown_organisation: 'Ignored: this organisation is not one that is tracked here.',
+  applied_before: 'Ignored: this delivery was applied before.',
+  unknown_organisation: 'Ignored: this organisation is not tracked here.',
   webhooks_disabled: 'Ignored: webhooks are disabled for this organisation.',
 };
 const receipt = (outcome: DeliveryOutcome): Receipt => ({ taken: outcome === 'taken', message: reasons[outcome] });
 const ignored = (why: string): Receipt => ({ taken: false, message: `Ignored: ${why}` });
 
-/** What a small event asks for, within the transaction that records its delivery. */
+/** What any other event asks for, done in the transaction that records its delivery. */
 type Effect = (executor: Executor, organisation: Organisation) => Promise<void>;
 
 /** By event and action. Undefined: this payload asks for nothing. */
@@ -154,7 +154,7 @@ export async function receive(
   const isComment = event === 'issue_comment' && (action === 'created' || action === 'deleted');
   const read = readers.get(`${event} ${action}`);
   if (!isPullRequest && !isComment && read === undefined) {
-    // GitHub adds events and changes their form without notice: nothing is expected of those that aren't used.
+    // GitHub adds and changes events without notice, so unused ones are not checked.
     return ignored(`nothing depends on ${/^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event}.`);
   }
   const { organization, repository } = expect(checks.origin, payload);
@@ -191,17 +191,20 @@ export async function receive(
   return receipt(outcome);
 }
 
-/** Whole Unix seconds; null without a time. */
+/** In whole Unix seconds. */
 function secondsOf(time: string | undefined): number | null {
   if (time === undefined) return null;
   const seconds = Math.floor(Date.parse(time) / 1000);
-  // Such as month 13; or a year that PostgreSQL's timestamps reach, but GitHub's never will.
+  // Such as month 13, or a year before 1970.
   if (!(seconds >= 0)) throw malformed();
   return seconds;
 }
 
 const malformed = () =>
-  new ServiceError('bad_request', "The payload is not one of GitHub's: parts that every delivery has are missing.");
+  new ServiceError(
+    'bad_request',
+    'The payload does not look like one from GitHub: required fields are missing or malformed.',
+  );
 
 function expect<Schema extends TSchema>(check: TypeCheck<Schema>, payload: object): Static<Schema> {
   if (!check.Check(payload)) throw malformed();

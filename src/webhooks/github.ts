@@ -2,12 +2,12 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
-import { createAdmission, largestPayload } from './admission.ts';
+import { createAdmission, maxPayloadBytes } from './admission.ts';
 import { receive } from './events.ts';
 import { createIntake } from './intake.ts';
 import { parsePayload } from './payload.ts';
 
-/** `POST /webhooks/github`: verify, record, acknowledge. What a delivery brings about is done behind the reply. */
+/** `POST /webhooks/github`: verify, record, acknowledge. The loops do the rest after the reply. */
 export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const { deps } = app;
   const secrets = deps.config.webhookSecrets;
@@ -38,13 +38,13 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     done();
   });
   const release = async (request: FastifyRequest) => admission.release(request);
-  // Not `onResponse`: an answer whose connection is gone never ends, and the room would stay taken.
+  // Not `onResponse`: if the connection is gone, it never comes, and the memory would stay reserved.
   app.addHook('onSend', release);
   app.addHook('onRequestAbort', release);
 
   app.post(
     '/github',
-    { bodyLimit: largestPayload, schema: { hide: true } },
+    { bodyLimit: maxPayloadBytes, schema: { hide: true } },
     async (request: FastifyRequest<{ Body: unknown }>, reply) => {
       const { body } = request;
       if (!Buffer.isBuffer(body)) throw new ServiceError('bad_request', 'The payload is missing.');
@@ -61,7 +61,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   );
 };
 
-/** Over the bytes as they came: parsing and writing them again gives others. Every secret takes the same time. */
+/** Checks the bytes as received: parsed and serialised again, they differ. Every secret takes the same time. */
 function isSigned(body: Buffer, signature: string | string[] | undefined, secrets: readonly string[]): boolean {
   if (typeof signature !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(signature)) return false;
   const given = Buffer.from(signature.slice('sha256='.length), 'hex');
@@ -70,9 +70,9 @@ function isSigned(body: Buffer, signature: string | string[] | undefined, secret
     .includes(true);
 }
 
-function header(request: FastifyRequest, name: string, shape: RegExp): string {
+function header(request: FastifyRequest, name: string, pattern: RegExp): string {
   const value = request.headers[name];
-  if (typeof value !== 'string' || !shape.test(value)) {
+  if (typeof value !== 'string' || !pattern.test(value)) {
     throw new ServiceError('bad_request', `The header ${name} is missing or malformed.`);
   }
   return value;

@@ -9,8 +9,8 @@ import {
 const limits = { maxUnderWay: 2, maxWaitMs: 250, maxBatchSize: 100 };
 
 /**
- * Records deliveries about pull requests, those that come close together in one statement: most of what a delivery
- * costs is the commit.
+ * Records deliveries about pull requests. Those that arrive close together share one statement, because most of a
+ * delivery's cost is the commit.
  *
  * @returns a function that resolves when the delivery is durable
  */

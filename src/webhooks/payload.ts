@@ -2,16 +2,16 @@ import { parse } from 'secure-json-parse';
 import { ServiceError } from '../errors.ts';
 
 /** GitHub's own payloads are less than ten levels deep. */
-const deepest = 100;
+const maxDepth = 100;
 
-/** Its largest ones are mostly text. Parts take up to fifty times the memory that they take in JSON. */
-const mostParts = 1_000_000;
+/** GitHub's largest payloads are mostly text. Parsed values take up to fifty times the memory of their JSON. */
+const maxValues = 1_000_000;
 
 const [quote, backslash, comma, openBracket, closeBracket, openBrace, closeBrace] = Buffer.from('"\\,[]{}');
 
-/** @throws ServiceError `bad_request` where the bytes are no JSON object that GitHub could have sent */
+/** @throws ServiceError `bad_request` if the bytes are not a JSON object that GitHub could have sent */
 export function parsePayload(body: Buffer): object {
-  refuseShape(body);
+  checkShape(body);
   let payload: unknown;
   try {
     payload = parse(body.toString('utf8'), undefined, { protoAction: 'error', constructorAction: 'ignore' });
@@ -24,25 +24,25 @@ export function parsePayload(body: Buffer): object {
   return payload;
 }
 
-/** Told from the bytes, before the parser makes objects of them. */
-function refuseShape(body: Buffer): void {
+/** Checks the bytes, before the parser creates objects from them. */
+function checkShape(body: Buffer): void {
   let depth = 0;
-  let parts = 0;
+  let values = 0;
   for (let index = 0; index < body.length; index += 1) {
     const byte = body[index];
-    if (byte === quote) index = endOfText(body, index);
-    else if (byte === comma) parts += 1;
+    if (byte === quote) index = endOfString(body, index);
+    else if (byte === comma) values += 1;
     else if (byte === openBracket || byte === openBrace) {
-      parts += 1;
+      values += 1;
       depth += 1;
-      if (depth > deepest) throw new ServiceError('bad_request', 'The payload is nested too deeply.');
+      if (depth > maxDepth) throw new ServiceError('bad_request', 'The payload is nested too deeply.');
     } else if (byte === closeBracket || byte === closeBrace) depth -= 1;
-    if (parts > mostParts) throw new ServiceError('bad_request', 'The payload has too many parts.');
+    if (values > maxValues) throw new ServiceError('bad_request', 'The payload has too many values.');
   }
 }
 
-/** The place of the quote that ends the text that the one at `start` begins. */
-function endOfText(body: Buffer, start: number): number {
+/** The index of the quote that closes the string opened at `start`. */
+function endOfString(body: Buffer, start: number): number {
   for (let end = body.indexOf('"', start + 1); end !== -1; end = body.indexOf('"', end + 1)) {
     let backslashes = 0;
     while (body[end - 1 - backslashes] === backslash) backslashes += 1;

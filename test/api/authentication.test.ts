@@ -41,10 +41,10 @@ const endpoints = (pullRequest: string, member: string) =>
   ] as const;
 const unknown = endpoints(formatId('pr', newId()), formatId('mem', newId()));
 const unauthenticated = { message: 'Unauthenticated.' };
-const unauthorized = { message: 'This action is unauthorized.' };
+const forbidden = { message: 'This action is unauthorized.' };
 
 describe('without a valid token', () => {
-  test.each(unknown)('%s %s is answered with 401 and a challenge', async (method, url) => {
+  test.each(unknown)('%s %s gets 401 and a challenge', async (method, url) => {
     const { status, body, headers } = await client.send(method, url, undefined);
     expect([status, body, headers['www-authenticate']]).toEqual([401, unauthenticated, 'Bearer']);
   });
@@ -52,18 +52,18 @@ describe('without a valid token', () => {
   const credentials: [string, (token: string) => string][] = [
     ['nothing', () => ''],
     ['only the scheme', () => 'Bearer'],
-    ['only the scheme and a blank', () => 'Bearer '],
+    ['only the scheme and a space', () => 'Bearer '],
     ['another scheme', token => `Basic ${token}`],
     ['no scheme', token => token],
     ['a colon', token => `Bearer: ${token}`],
     ['a tab', token => `Bearer\t${token}`],
     ['two tokens', token => `Bearer ${token} ${token}`],
-    ['two tokens by comma', token => `Bearer ${token}, Bearer ${token}`],
+    ['two tokens with a comma', token => `Bearer ${token}, Bearer ${token}`],
     ['something behind', token => `Bearer ${token} x`],
     ['quotes', token => `Bearer "${token}"`],
     ['NUL', token => `Bearer ${token}\0`],
-    ['one letter less', token => `Bearer ${token.slice(0, -1)}`],
-    ['one letter more', token => `Bearer ${token}0`],
+    ['one character missing', token => `Bearer ${token.slice(0, -1)}`],
+    ['one extra character', token => `Bearer ${token}0`],
     ['other capitals', token => `Bearer ${token.toUpperCase()}`],
     ['10,000 characters', () => `Bearer ${'a'.repeat(10_000)}`],
     ['SQL', () => "Bearer ' or true --"],
@@ -76,13 +76,13 @@ describe('without a valid token', () => {
     expect([status, body]).toEqual([401, unauthenticated]);
   });
 
-  test('a token in the query or in a cookie counts for nothing', async () => {
+  test('a token in the query or in a cookie is ignored', async () => {
     const url = `/2025-04/account?access_token=${tenant.token}&token=${tenant.token}`;
     const { status } = await client.get(url, undefined, { headers: { cookie: `token=${tenant.token}` } });
     expect(status).toBe(401);
   });
 
-  test('unknown, expired and revoked tokens are answered alike', async () => {
+  test('unknown, expired and revoked tokens get the same answer', async () => {
     const expired = await createToken(service, tenant.user, ['read'], new Date(Date.now() - 1));
     const revoked = await createToken(service, tenant.user);
     const { rows } = await service.database.executor.execute<{ id: string }>(
@@ -107,14 +107,14 @@ describe('with a valid token', () => {
     expect((await client.get('/2025-04/account', undefined, { headers })).status).toBe(200);
   });
 
-  test('one that expires later is good until then', async () => {
+  test('it is valid until it expires', async () => {
     const token = await createToken(service, tenant.user, ['read'], new Date(Date.now() + 60_000));
     expect((await client.get('/2025-04/account', token)).status).toBe(200);
     await service.database.executor.execute(sql`update access_tokens set expires_at = now() where expires_at > now()`);
     expect((await client.get('/2025-04/account', token)).status).toBe(401);
   });
 
-  test('a revoked one is refused from the next request on, on every replica', async () => {
+  test('it is refused on every replica from the next request after it is revoked', async () => {
     const replica = closing(await startReplica(service.database.url));
     const other = await createClient(replica);
     const token = await createToken(service, tenant.user);
@@ -171,28 +171,31 @@ describe('with a valid token', () => {
   });
 });
 
-describe('a scope that is missing', () => {
+describe('a missing scope', () => {
   const needed = { GET: 'read', PUT: 'sync', DELETE: 'delete' } as const;
   const scopes = ['read', 'sync', 'delete'] as const;
 
-  test.each(scopes)('with only %s, whatever needs another is 403, before it is looked for', async scope => {
-    const token = await createToken(service, tenant.user, [scope]);
-    const hostile = endpoints('nonsense', '%00');
-    for (const [method, url] of [...unknown, ...hostile]) {
-      const { status, body } = await client.send(method, url, token);
-      if (needed[method] === scope) expect([200, 404], `${method} ${url}`).toContain(status);
-      else expect([method, url, status, body]).toEqual([method, url, 403, unauthorized]);
-    }
-  });
+  test.each(scopes)(
+    'with only %s, whatever needs another scope is 403, before the object is looked up',
+    async scope => {
+      const token = await createToken(service, tenant.user, [scope]);
+      const hostile = endpoints('nonsense', '%00');
+      for (const [method, url] of [...unknown, ...hostile]) {
+        const { status, body } = await client.send(method, url, token);
+        if (needed[method] === scope) expect([200, 404], `${method} ${url}`).toContain(status);
+        else expect([method, url, status, body]).toEqual([method, url, 403, forbidden]);
+      }
+    },
+  );
 
-  test('is looked at before the parameters are', async () => {
+  test('is checked before the parameters', async () => {
     const token = await createToken(service, tenant.user, ['sync']);
     expect((await client.get('/2025-04/pull-requests?per_page=0', token)).status).toBe(403);
   });
 });
 
 describe("another organisation's object", () => {
-  test('is 403, whichever of the four ways it is asked for, and stays', async () => {
+  test('is 403 on all four endpoints, and stays unchanged', async () => {
     const owner = await createTenant(service);
     const [uuid = ''] = await insertPullRequests(service, owner, [1_700_000_000]);
     const { body } = await client.get<{ data: { id: string }[] }>('/2025-04/members', owner.token);
@@ -200,25 +203,25 @@ describe("another organisation's object", () => {
     expect(objects).toHaveLength(4);
     for (const [method, url] of objects) {
       const reply = await client.send(method, url, tenant.token);
-      expect([method, reply.status, reply.body]).toEqual([method, 403, unauthorized]);
+      expect([method, reply.status, reply.body]).toEqual([method, 403, forbidden]);
     }
     const list = await client.get<{ data: { id: string }[] }>('/2025-04/pull-requests', owner.token);
     expect(list.body.data.map(({ id }) => id)).toEqual([formatId('pr', uuid)]);
   });
 
-  test('is told by the organisation, not by the user: colleagues share all', async () => {
+  test('depends on the organisation, not on the user: colleagues share everything', async () => {
     const { organisation } = tenant;
     const values = { organisationId: organisation.id, name: 'Bob', email: 'bob@acme.example', photoUrl: '' };
     const bob = await addUser(service.database.executor, values);
     const [uuid = ''] = await insertPullRequests(service, tenant, [1_700_000_000]);
-    if (bob === undefined) throw new Error('Bob is there already');
+    if (bob === undefined) throw new Error('Bob already exists');
     const token = await createToken(service, bob);
     expect((await client.delete(`/2025-04/pull-requests/${formatId('pr', uuid)}`, token)).status).toBe(200);
   });
 });
 
 describe('while the database is down', () => {
-  test('a valid-looking token is 503 with Retry-After, and a wrong checksum is 401, which takes no query', async () => {
+  test('a well-formed token gets 503 with Retry-After; a wrong checksum gets 401, which needs no query', async () => {
     const replica = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
     const orphan = await createClient(replica);
     for (const [method, url] of unknown) {
@@ -235,7 +238,7 @@ describe('while the database is down', () => {
 });
 
 describe('access tokens', () => {
-  test('are ps_, 32 base62 characters and a checksum that one changed character breaks', () => {
+  test('are ps_, 32 base62 characters and a checksum that catches any changed character', () => {
     for (let index = 0; index < 100; index += 1) {
       const token = generateAccessToken();
       expect(token).toMatch(/^ps_[0-9A-Za-z]{38}$/);
@@ -246,7 +249,7 @@ describe('access tokens', () => {
     }
   });
 
-  test('are nowhere in the database', async () => {
+  test('are not stored in the database', async () => {
     const { rows } = await service.database.executor.execute<{ text: string }>(
       sql`select access_tokens::text as text from access_tokens`,
     );

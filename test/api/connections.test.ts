@@ -29,7 +29,7 @@ function expectError(reply: RawReply, status: number) {
   expect(JSON.parse(reply.body)).toEqual({ message: expect.stringMatching(/./) });
 }
 
-describe('what is no HTTP request is answered with the Error body', () => {
+describe('what is not an HTTP request gets the Error body', () => {
   const requests: [string, number, string | Buffer][] = [
     ['TLS', 400, Buffer.from('16030102000100', 'hex')],
     ['a line of text', 400, 'hello\r\n\r\n'],
@@ -39,10 +39,10 @@ describe('what is no HTTP request is answered with the Error body', () => {
     ['NUL in a header', 400, `GET /2025-04/account HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \0\r\n\r\n`],
     ['a header without a name', 400, 'GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n'],
     ['letters outside ASCII in the path', 400, Buffer.from('GET /\xe9 HTTP/1.1\r\nHost: a\r\n\r\n', 'latin1')],
-    ['a length that is none', 400, 'PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: ten\r\n\r\n'],
+    ['a length that is not a number', 400, 'PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: ten\r\n\r\n'],
     ['two lengths', 400, 'PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
     [
-      'two ways to tell the length',
+      'a length and chunks at once',
       400,
       'PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
@@ -59,13 +59,13 @@ describe('what is no HTTP request is answered with the Error body', () => {
     expectError(await exchange(port, bytes), status);
   });
 
-  test('chunks that are none', async () => {
+  test('chunks that are not valid', async () => {
     const head = `PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n${authorization}`;
     expectError(await exchange(port, `${head}${close}\r\nZZ\r\n`), 400);
   });
 });
 
-describe('what is odd but HTTP is served', () => {
+describe('odd but valid HTTP is served', () => {
   const get = async (line: string, headers = 'Host: a.example:81\r\n') => {
     const reply = await exchange(port, `${line}\r\n${headers}${authorization}${close}\r\n`);
     if (reply.status === 200 && !line.includes('healthz')) {
@@ -74,13 +74,13 @@ describe('what is odd but HTTP is served', () => {
     return reply;
   };
 
-  test('a request of HTTP/1.0, which needs no Host where no address is made from it', async () => {
+  test('an HTTP/1.0 request, which needs a Host only if the reply has links', async () => {
     expect((await get('GET /2025-04/users HTTP/1.0')).status).toBe(200);
     expect((await get('GET /healthz HTTP/1.0', '')).status).toBe(200);
     expectError(await get('GET /2025-04/users HTTP/1.0', ''), 400);
   });
 
-  test('an address in absolute form, whose links are of the Host that was asked', async () => {
+  test('an absolute URL; the links still have the Host of the request', async () => {
     const reply = await get('GET http://b.example/2025-04/users?per_page=5 HTTP/1.1');
     expect(JSON.parse(reply.body).meta.path).toBe('http://a.example:81/2025-04/users');
     const wrong = await get('POST http://b.example/2025-04/users HTTP/1.1');
@@ -88,16 +88,16 @@ describe('what is odd but HTTP is served', () => {
     expect(wrong.headers.allow).toBe('GET, HEAD');
   });
 
-  test('a path that is written in percent codes leads to the same list, and its links to the plain path', async () => {
+  test('a percent-encoded path gives the same list, with links to the plain path', async () => {
     const reply = await get('GET /2025-04/%75sers HTTP/1.1');
     expect(JSON.parse(reply.body).meta.path).toBe('http://a.example:81/2025-04/users');
   });
 
-  test('an expectation that nobody knows', async () => {
+  test('an unknown expectation', async () => {
     expect((await get('GET /2025-04/users HTTP/1.1', 'Host: a\r\nExpect: the-unexpected\r\n')).status).toBe(200);
   });
 
-  test('a wish to go on with another protocol, which is passed over', async () => {
+  test('an Upgrade, which is ignored', async () => {
     const upgrade = 'Host: a\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
     expect((await get('GET /2025-04/users HTTP/1.1', upgrade)).status).toBe(200);
   });
@@ -133,13 +133,13 @@ describe('a Host', () => {
   });
 
   test.each(['a', 'a.example', 'A-1.example:8080', '127.0.0.1', '[::1]:3000'])(
-    'of %s is that of the links',
+    'of %s is the host of the links',
     async host => {
       expect(JSON.parse((await users(host)).body).meta.path).toBe(`http://${host}/2025-04/users`);
     },
   );
 
-  test('given twice gets 400: which one was meant cannot be known', async () => {
+  test('given twice gets 400, as nobody knows which one was meant', async () => {
     expectError(await users('a\r\nHost: b'), 400);
   });
 });
@@ -155,9 +155,9 @@ describe('two Authorization headers', () => {
 });
 
 describe('a connection', () => {
-  test('that is silent, or slow with its headers or its body, is closed', async () => {
+  test('that is silent, or slow with its headers or body, is closed', async () => {
     const { headersTimeout, requestTimeout } = service.app.server;
-    // The limits as configured are many seconds.
+    // The configured limits are too long for a test.
     Object.assign(service.app.server, { headersTimeout: 300, requestTimeout: 600 });
     try {
       const slowBody = `PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\n${authorization}Content-Length: 9\r\n\r\n1`;
@@ -176,7 +176,7 @@ describe('a connection', () => {
     expect([headersTimeout, requestTimeout]).toEqual([10_000, 30_000]);
   });
 
-  test('that ends before its request does harms no other', async () => {
+  test('that breaks off in the middle of a request harms no other', async () => {
     const { complaints } = service;
     const before = complaints.length;
     await Promise.all(
@@ -198,7 +198,7 @@ describe('a connection', () => {
     expect(complaints.slice(before).filter(({ level }) => level >= 50)).toEqual([]);
   });
 
-  test('of a thousand that say nothing leaves the service answering', async () => {
+  test('of a thousand silent ones leaves the service answering', async () => {
     const sockets = Array.from({ length: 1_000 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
     try {
       const reply = await exchange(port, `GET /2025-04/account HTTP/1.1\r\nHost: a\r\n${authorization}${close}\r\n`);
@@ -210,7 +210,7 @@ describe('a connection', () => {
   });
 });
 
-describe('a connection that is reset, at once or when it is answered, leaves the service answering', () => {
+describe('a connection that is reset, at once or on the answer, leaves the service answering', () => {
   const tunnel = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n';
   const upgrade = 'GET /healthz HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n';
   const put = 'PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\n';
@@ -218,19 +218,19 @@ describe('a connection that is reset, at once or when it is answered, leaves the
     ['a request', 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['CONNECT', tunnel],
     ['CONNECT with bytes for the tunnel', `${tunnel}hello`],
-    ['CONNECT behind a request', `GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n${tunnel}`],
+    ['CONNECT after a request', `GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n${tunnel}`],
     ['Upgrade', `${upgrade}\r\n`],
     ['Upgrade with Connection: Upgrade', `${upgrade}Connection: Upgrade\r\n\r\n`],
     ['Upgrade to HTTP/2', `${upgrade.replace('websocket', 'h2c')}Connection: Upgrade, HTTP2-Settings\r\n\r\n`],
     ['a line of text', 'hello\r\n\r\n'],
-    ['a line of text behind a request', 'GET /readyz HTTP/1.1\r\nHost: a\r\n\r\nhello\r\n\r\n'],
+    ['a line of text after a request', 'GET /readyz HTTP/1.1\r\nHost: a\r\n\r\nhello\r\n\r\n'],
     ['doubled Transfer-Encoding', `${put}${'Transfer-Encoding: chunked\r\n'.repeat(2)}\r\n0\r\n\r\n`],
     ['chunks that are not valid', `${put}Transfer-Encoding: chunked\r\n\r\nZZ\r\n`],
     ['too many headers', `GET / HTTP/1.1\r\nHost: a\r\n${'a: 1\r\n'.repeat(10_000)}\r\n`],
     ['half the headers', put],
     ['half a body', `${put}Content-Length: 9\r\n\r\n1`],
-    ['an expectation that is met', `${put}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n`],
-    ['an expectation that nobody knows', `${put}Expect: the-unexpected\r\nContent-Length: 9\r\n\r\n1`],
+    ['an expectation that the service meets', `${put}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n`],
+    ['an unknown expectation', `${put}Expect: the-unexpected\r\nContent-Length: 9\r\n\r\n1`],
     [
       'half a webhook',
       'POST /webhooks/github HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',

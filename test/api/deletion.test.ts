@@ -40,7 +40,7 @@ async function deliver(event: { event: string; payload: object }) {
 }
 
 describe('DELETE', () => {
-  test('returns what was deleted; a second one finds nothing', async () => {
+  test('returns what was deleted; a second call gets 404', async () => {
     const source = scene.web.addPullRequest();
     await scene.import();
     const { id } = (await find(source)) ?? {};
@@ -52,7 +52,7 @@ describe('DELETE', () => {
     }
   });
 
-  test('of ten at once deletes once', async () => {
+  test('called ten times at once deletes once', async () => {
     const source = scene.web.addPullRequest();
     await scene.import();
     const { id } = (await find(source)) ?? {};
@@ -60,13 +60,13 @@ describe('DELETE', () => {
     expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
   });
 
-  test('of an id that never was is 404', async () => {
+  test('of an unknown id is 404', async () => {
     expect((await remove(formatId('pr', newId()))).status).toBe(404);
   });
 });
 
 describe('a deleted pull request', () => {
-  test('stays away while it does not change on GitHub, whichever way it comes', async () => {
+  test('stays deleted while it does not change on GitHub, whatever fetches it', async () => {
     const source = scene.web.addPullRequest();
     await scene.import();
     await remove((await find(source))?.id);
@@ -74,12 +74,12 @@ describe('a deleted pull request', () => {
     expect(await find(source)).toBeUndefined();
     await deliver(source.open());
     expect(await find(source)).toBeUndefined();
-    // As old as what was deleted: GitHub's times are whole seconds.
+    // No newer than what was deleted: GitHub's times are whole seconds.
     await deliver(source.edit({ title: 'Within the same second' }));
     expect(await find(source)).toBeUndefined();
   });
 
-  test('is there again, under a new id and complete, after an update on GitHub', async () => {
+  test('comes back complete, under a new id, after an update on GitHub', async () => {
     const source = scene.web.addPullRequest({ title: 'Before' });
     await scene.import();
     const before = await find(source);
@@ -96,7 +96,7 @@ describe('a deleted pull request', () => {
     expect(await find(source)).toBeUndefined();
   });
 
-  test('during a sync that is under way stays deleted, and that sync finds it gone', async () => {
+  test('stays deleted if a sync was under way, and that sync gets 404', async () => {
     const source = scene.web.addPullRequest();
     await scene.import();
     const { id } = (await find(source)) ?? {};

@@ -21,7 +21,7 @@ interface LogLine {
   err: { message: string };
 }
 
-/** An application whose only route fails with what it is given, and the lines that it logs. */
+/** An application whose only route throws `error`, and the lines that it logs. */
 function failing(error?: unknown) {
   const lines: LogLine[] = [];
   const log = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
@@ -48,7 +48,7 @@ async function replyTo(error: unknown) {
   return { status: reply.statusCode, headers: reply.headers, body: reply.json(), lines };
 }
 
-/** All that comes back for these bytes on a connection of their own, to its end. */
+/** Sends these bytes on their own connection, and returns all that comes back until it closes. */
 async function answerTo(bytes: string, { app } = failing()): Promise<string> {
   const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
   return new Promise((resolve, reject) => {
@@ -82,7 +82,7 @@ describe('a failure that a caller is told', () => {
     [-5, '1'],
     [1.2, '2'],
     [60, '60'],
-  ])('says after how many whole seconds to try again: %d is %s', async (retryAfter, header) => {
+  ])('says after how many whole seconds to try again: %d becomes %s', async (retryAfter, header) => {
     const { headers } = await replyTo(new ServiceError('rate_limited', 'Slow down.', { retryAfter }));
     expect(headers['retry-after']).toBe(header);
   });
@@ -104,7 +104,7 @@ describe('the log', () => {
     for (const line of lines) expect(line).toMatchObject({ code, msg: 'What to do.', err: { message: 'What to do.' } });
   });
 
-  test('names the cause rather than what the caller is told', async () => {
+  test('names the cause rather than the message for the caller', async () => {
     const { lines } = await replyTo(
       new ServiceError('github_failed', 'What to do.', { cause: new Error('the cause') }),
     );
@@ -112,7 +112,7 @@ describe('the log', () => {
   });
 });
 
-describe('what others report', () => {
+describe('an error from a library', () => {
   const reported = (statusCode: number) => Object.assign(new Error('As they say.'), { statusCode });
 
   test.each([
@@ -122,18 +122,18 @@ describe('what others report', () => {
     [499, 400, 'As they say.'],
     [399, 500, 'Something went wrong on our side. It has been logged.'],
     [500, 500, 'Something went wrong on our side. It has been logged.'],
-  ])('with the status %d is answered with %d', async (given, status, message) => {
+  ])('with the status %d becomes %d', async (given, status, message) => {
     const reply = await replyTo(reported(given));
     expect([reply.status, reply.body]).toEqual([status, { message }]);
   });
 
-  test('without a status is a defect: the caller is not told what, the log is', async () => {
+  test('without a status is a defect: the caller gets a fixed text, the log the details', async () => {
     const { status, body, lines } = await replyTo(new Error('secret detail'));
     expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
     expect(lines).toMatchObject([{ level: 50, code: 'internal', err: { message: 'secret detail' } }]);
   });
 
-  test('as a failed connection of the database is 503, to be tried again in a second', async () => {
+  test('about a failed database connection becomes 503, with a retry after a second', async () => {
     const lost = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', statusCode: 400 });
     const { status, body, headers, lines } = await replyTo(lost);
     expect([status, body]).toEqual([503, { message: 'The database is not available. Try again shortly.' }]);
@@ -153,7 +153,7 @@ describe('a path without a handler', () => {
   }
 
   test.each(['/', '/things', '/things/', '/things/1/2', '/more/things/1', '/aXb', '/a.b/c'])(
-    'that nothing is at is 404: %s',
+    'that does not exist is 404: %s',
     async url => {
       const reply = await routes().inject({ url, method: 'POST' });
       expect(reply.statusCode).toBe(404);
@@ -169,15 +169,15 @@ describe('a path without a handler', () => {
     ['/a.b', 'PUT, POST'],
     ['/a.b?at=/things/1', 'PUT, POST'],
     ['/a.b?#/things/1', 'PUT, POST'],
-  ])('that others are for is 405, and says which: %s', async (url, allowed) => {
+  ])('that has other methods is 405 and names them: %s', async (url, allowed) => {
     const reply = await routes().inject({ url, method: 'PATCH' });
     expect(reply.statusCode).toBe(405);
     expect(reply.headers.allow).toBe(allowed);
-    expect(reply.json()).toEqual({ message: `PATCH is not possible here, only ${allowed}.` });
+    expect(reply.json()).toEqual({ message: `PATCH is not allowed here, only ${allowed}.` });
   });
 });
 
-test.each(['http://elsewhere.example', 'https://a'])('a path may be given in absolute form, at %s', async origin => {
+test.each(['http://elsewhere.example', 'https://a'])('a path may be an absolute URL, at %s', async origin => {
   const { app } = failing();
   const answer = await answerTo(`PATCH ${origin}/fails?x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`, {
     app,
@@ -188,7 +188,7 @@ test.each(['http://elsewhere.example', 'https://a'])('a path may be given in abs
   expect(other.statusCode).toBe(404);
 });
 
-test('a path that can not be decoded gets the Error body', async () => {
+test('a path that cannot be decoded gets the Error body', async () => {
   const reply = await failing().app.inject('/things/%E0%A4%A');
   expect([reply.statusCode, Object.keys(reply.json())]).toEqual([400, ['message']]);
   expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -198,13 +198,13 @@ describe('what is not an HTTP request', () => {
   test.each([
     ['nonsense', 'HELLO\r\n\r\n', '400 Bad Request', 'This is not a valid HTTP request.'],
     [
-      'headers past the limit',
+      'headers over the limit',
       `GET / HTTP/1.1\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`,
       '431 Request Header Fields Too Large',
       'The request headers are too large.',
     ],
     ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n', '400 Bad Request', 'This is not a valid HTTP request.'],
-  ])('as %s is answered with the Error body, and the connection ends', async (_, bytes, status, message) => {
+  ])('such as %s gets the Error body, and the connection closes', async (_, bytes, status, message) => {
     const answer = await answerTo(bytes);
     const [head = '', body] = answer.split('\r\n\r\n');
     const [line, ...headers] = head.split('\r\n');
@@ -217,22 +217,22 @@ describe('what is not an HTTP request', () => {
     ]);
   });
 
-  test('an expectation that nobody knows is passed over', async () => {
+  test('an unknown expectation is ignored', async () => {
     const answer = await answerTo('GET /fails HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\nconnection: close\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 500 /);
   });
 
   test.each([
-    ['can not be written to', { writable: false }, new Error('late')],
+    ['cannot be written to', { writable: false }, new Error('late')],
     ['was reset', { writable: true }, Object.assign(new Error('gone'), { code: 'ECONNRESET' })],
-  ])('is not answered on a connection that %s, which ends', (_, { writable }, error) => {
+  ])('is not answered on a connection that %s, which is closed', (_, { writable }, error) => {
     const done: string[] = [];
     const socket = { writable, write: () => done.push('written'), destroySoon: () => done.push('destroyed') };
     handleClientError(error, socket as unknown as Parameters<typeof handleClientError>[1]);
     expect(done).toEqual(['destroyed']);
   });
 
-  test('as a request that takes too long to arrive is 408', () => {
+  test('such as a request that takes too long to arrive is 408', () => {
     const written: string[] = [];
     const socket = { writable: true, write: (text: string) => written.push(text), destroySoon: () => undefined };
     const error = Object.assign(new Error('slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
@@ -241,23 +241,23 @@ describe('what is not an HTTP request', () => {
   });
 });
 
-test('ids of requests differ', () => {
+test('request ids differ', () => {
   const ids = Array.from({ length: 100 }, newRequestId);
   expect(new Set(ids).size).toBe(100);
   expect(new Set(ids.map(id => id.split('-')[0])).size).toBe(1);
 });
 
-test('what is not found is named', () => {
+test('a not-found error names the kind of object', () => {
   expect(notFound('member')).toMatchObject({ code: 'not_found', message: 'There is no member with this id.' });
 });
 
-test('a route describes the failures that every route has, and its own', () => {
+test('a route describes the errors that every route has, and its own', () => {
   const responses: Record<string, { $ref?: string; description: string }> = errorResponses(
     'not_found',
     'github_timeout',
   );
   expect(Object.keys(responses)).toEqual(['401', '403', '404', '429', '500', '503', '504', 'default']);
   for (const response of Object.values(responses)) expect(response).toMatchObject({ $ref: ErrorBody.$id });
-  // The texts themselves stand in the OpenAPI document, which another test compares.
+  // Another test compares the texts themselves, with the OpenAPI document.
   expect(new Set(Object.values(responses).map(({ description }) => description)).size).toBe(8);
 });

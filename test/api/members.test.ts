@@ -19,7 +19,7 @@ const list = async (token = scene.token) => {
 };
 
 describe('members', () => {
-  test('have every field of the specification, the name being the login where GitHub has none', async () => {
+  test('have every field of the specification, with the login as name if GitHub has none', async () => {
     const { acme, service, organisation, client, token } = scene;
     const before = Math.floor(Date.now() / 1000);
     acme.member('ada', { name: 'Ada "Λ" Lovelace' });
@@ -42,7 +42,7 @@ describe('members', () => {
     }
   });
 
-  test('are listed latest first, those of one moment by id, and without an envelope', async () => {
+  test('are listed latest first, ties by id, without an envelope', async () => {
     const { acme, service, organisation, client, token } = scene;
     for (let index = 0; index < 20; index += 1) acme.member(`member-${index}`);
     await syncMembers(service, organisation);
@@ -56,12 +56,12 @@ describe('members', () => {
     expect(body.data).toHaveLength(22);
   });
 
-  test('were created in the second that had begun, not in the next one', async () => {
+  test('have a creation time that is rounded down to the second', async () => {
     await scene.service.database.executor.execute('update members set created_at = to_timestamp(1700000000.9)');
     expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
   });
 
-  test('who have left are listed no more, but their pull requests still lead to them', async () => {
+  test('who have left are no longer listed, but their pull requests still link to them', async () => {
     const { acme, service, organisation, client, token } = scene;
     const leaver = acme.member('leaver', { name: 'Leah Verne' });
     await syncMembers(service, organisation);
@@ -74,7 +74,7 @@ describe('members', () => {
     expect((await client.get(`/2025-04/members/${before?.id}/pull-requests`, token)).status).toBe(200);
   });
 
-  test("of another organisation are not listed, and asking for one's member is forbidden", async () => {
+  test('of another organisation are not listed, and retrieving one is forbidden', async () => {
     const { client, token } = scene;
     const other = await createTenant(scene.service);
     expect(await list(other.token)).toEqual([]);

@@ -23,7 +23,7 @@ afterAll(() => service.close());
 const nowhere = 'postgres://nobody@127.0.0.1:1/none';
 
 describe('/healthz', () => {
-  test('tells that the process answers, also without a database, and asks for no token', async () => {
+  test('answers without a database and without a token', async () => {
     const orphan = closing(await startReplica(nowhere));
     for (const { app } of [service, orphan]) {
       const reply = await app.inject('/healthz');
@@ -40,7 +40,7 @@ describe('/readyz', () => {
     return [statusCode, json()];
   };
 
-  test('is 200 where the database is reachable and migrated', async () => {
+  test('is 200 if the database is reachable and migrated', async () => {
     expect(await ready(service)).toEqual([200, { status: 'ready' }]);
   });
 
@@ -64,7 +64,7 @@ describe('/readyz', () => {
     }
   });
 
-  test('is 503 once the service is about to stop, while requests are still served and connections given up', async () => {
+  test('is 503 once the service is stopping, while requests are still served and connections closed', async () => {
     const stopping = closing(await startReplica(service.database.url));
     stopping.app.drain();
     expect(await ready(stopping)).toEqual([503, { message: 'The service is stopping.' }]);
@@ -76,7 +76,7 @@ describe('/readyz', () => {
 });
 
 describe('/metrics', () => {
-  test('counts requests by route, not by path, and says nothing of tokens or ids', async () => {
+  test('counts requests by route, not by path, and shows no tokens or ids', async () => {
     const replica = closing(await startReplica(service.database.url));
     const headers = { authorization: `Bearer ${tenant.token}` };
     const urls = [
@@ -104,7 +104,7 @@ describe('/metrics', () => {
   });
 });
 
-describe('/metrics, of GitHub and of the work that waits,', () => {
+describe('/metrics, about GitHub and pending work,', () => {
   let github: GithubStandIn;
   let identity: GithubIdentity;
   beforeAll(async () => {
@@ -116,11 +116,11 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
   afterAll(() => github.close());
   afterEach(() => github.clearFaults());
 
-  /** A service of its own with the stand-in's token. */
+  /** A new service with the stand-in's token. */
   const start = async (environment: Record<string, string> = {}) =>
     closing(await startService({ GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment }));
 
-  /** The values of metrics of ours, by name and labels. */
+  /** The values of our metrics, by name and labels. */
   const scrape = async ({ app }: Service): Promise<Record<string, number>> => {
     const { statusCode, body } = await app.inject('/metrics');
     expect(statusCode).toBe(200);
@@ -128,7 +128,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     return Object.fromEntries(lines.map(line => [line.replace(/ .*/, ''), Number(line.replace(/.* /, ''))]));
   };
 
-  test('counts requests by operation and outcome, their time and their points, and knows what is left', async () => {
+  test('counts requests by operation and outcome, their time and points, and shows the points left', async () => {
     const replica = await start();
     expect((await scrape(replica)).pullscore_github_rate_limit_remaining_points).toBeUndefined();
     await replica.github.findOrganisation({ login: 'acme' });
@@ -154,7 +154,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     });
   });
 
-  test("tells an App's points by organisation, whose points they are", async () => {
+  test("shows an App's points by organisation", async () => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', {
       modulusLength: 2048,
       publicKeyEncoding: { type: 'spki', format: 'pem' },
@@ -175,7 +175,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     });
   });
 
-  test('has the pull requests to be fetched by state, scores in doubt, and until when GitHub must not be called', async () => {
+  test('shows the pull requests to fetch by state, stale scores, and until when GitHub must not be called', async () => {
     const replica = await start();
     const { organisation } = await createTenant(replica, { login: 'acme' });
     const { executor } = replica.database;
@@ -224,7 +224,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     expect(await ofDatabase()).toEqual(empty);
   });
 
-  test('counts pull requests that GitHub never showed, and those of which it showed an older state only', async () => {
+  test('counts pull requests that GitHub never showed, or showed only in an older state', async () => {
     const replica = await start();
     const acme = github.organisation('acme');
     await createTenant(replica, identity);
@@ -240,7 +240,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
       const { pullscore_pull_requests_gone_total: gone, pullscore_stale_answers_total: stale } = await scrape(replica);
       return { gone, stale };
     };
-    // As if GitHub had given the same answers for so long.
+    // As if GitHub had given the same answers for this long.
     const behind = (seconds: number) =>
       executor.execute(sql`update sync_requests set due_at = now(),
         behind_since = now() - make_interval(secs => ${seconds}),
@@ -257,7 +257,7 @@ describe('/metrics, of GitHub and of the work that waits,', () => {
     expect(await counted()).toEqual({ gone: 1, stale: 1 });
   });
 
-  test('leaves out what stands in a database that is gone, or does not answer, and comes soon all the same', async () => {
+  test('leaves out the metrics of a database that is gone or does not answer, without delay', async () => {
     const fresh = await start();
     const proxy = await startProxy(fresh.database.url);
     const replica = await startReplica(proxy.through(fresh.database.url), {
@@ -357,7 +357,7 @@ describe('/docs', () => {
     ['/docs', '', '/docs/static/'],
     ['/docs/', '', './static/'],
     ['/docs', 'https://scores.example/api', '/api/docs/static/'],
-  ])('%s with PUBLIC_URL "%s" is a page whose parts are there and permitted', async (url, publicUrl, prefix) => {
+  ])('%s with PUBLIC_URL "%s" is a page whose assets exist and may load', async (url, publicUrl, prefix) => {
     const { app } = closing(await startReplica(service.database.url, { PUBLIC_URL: publicUrl }));
     const page = await app.inject(url);
     expect(page.statusCode).toBe(200);
@@ -374,14 +374,14 @@ describe('/docs', () => {
     const policy = String(page.headers['content-security-policy']);
     expect(policy).toMatch(/script-src 'self'/);
     expect(policy).not.toMatch(/unsafe|https:/);
-    // Over plain HTTP, as in a company's own network, browsers would look for the page's parts at https.
+    // It would break the page on plain HTTP, as in a company's own network.
     expect(policy).not.toContain('upgrade-insecure-requests');
     expect(page.body).not.toMatch(/<script>|<style>|onload=/);
   });
 });
 
 describe('every other reply', () => {
-  test('lets nothing be loaded, framed or guessed from it', async () => {
+  test('forbids loading, framing and type guessing', async () => {
     for (const url of ['/healthz', '/2025-04/account', '/nothing', '/openapi.json']) {
       const { headers } = await service.app.inject(url);
       expect(headers).toMatchObject({

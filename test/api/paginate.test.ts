@@ -11,7 +11,7 @@ interface Row {
 
 const columns = Type.Object({ rank: Type.Integer(), name: Type.String() });
 
-/** Rows by rank, then by name; a position is the row that it is at, or nothing before all rows. */
+/** Rows by rank, then by name; a position is a row, or 'start'. */
 function listOf(rows: readonly Row[]): PagedList<Row, typeof columns, Row | 'start'> {
   const compare = (one: Row, two: Row) =>
     one.rank - two.rank || (one.name < two.name ? -1 : Number(one.name > two.name));
@@ -23,8 +23,8 @@ function listOf(rows: readonly Row[]): PagedList<Row, typeof columns, Row | 'sta
     placeOf: ({ rank, name }) => ({ rank, name }),
     start: 'start',
     read: async (direction, from, limit) => {
-      const behind = sorted.filter(row => from === 'start' || compare(row, from) * (direction === 'next' ? 1 : -1) > 0);
-      return (direction === 'next' ? behind : behind.toReversed()).slice(0, limit);
+      const after = sorted.filter(row => from === 'start' || compare(row, from) * (direction === 'next' ? 1 : -1) > 0);
+      return (direction === 'next' ? after : after.toReversed()).slice(0, limit);
     },
     format: ({ name }) => JSON.stringify({ name }),
   };
@@ -36,7 +36,7 @@ interface Page {
   links: { first: null; last: null; prev: string | null; next: string | null };
 }
 
-/** Asks for a page by its address, as the route does. */
+/** Gets a page by its URL, as the route does. */
 const serve = (rows: readonly Row[]) => async (url: string) => {
   const { searchParams } = new URL(url, 'https://scores.example');
   const [size, cursor] = [searchParams.get('per_page'), searchParams.get('cursor')];
@@ -53,7 +53,7 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('
 const decode = (cursor: string | null) => JSON.parse(Buffer.from(cursor ?? '', 'base64url').toString());
 
 describe('a page', () => {
-  test('has 15 rows if nothing else is asked for, and leads on', async () => {
+  test('has 15 rows by default, and a link to the next page', async () => {
     const get = serve(rowsTo(20));
     const page = await get('/rows');
     expect(namesOf(page)).toEqual(rowsTo(15).map(({ name }) => name));
@@ -72,7 +72,7 @@ describe('a page', () => {
     });
   });
 
-  test('between others leads both ways, with the size that was asked for', async () => {
+  test('between others links both ways and keeps the page size', async () => {
     const get = serve(rowsTo(9));
     const first = await get('/rows?per_page=3');
     const page = await get(first.links.next ?? '');
@@ -85,11 +85,13 @@ describe('a page', () => {
     expect([back.links.prev, decode(back.meta.next_cursor).rank]).toEqual([null, 2]);
   });
 
-  test('of nothing leads nowhere', async () => {
+  test('without rows has no links', async () => {
     const page = await serve([])('/rows');
     expect([page.data, page.links.prev, page.links.next]).toEqual([[], null, null]);
-    const behind = await serve(rowsTo(2))(`/rows?cursor=${encode({ rank: 9, name: '9', _pointsToNextItems: true })}`);
-    expect([behind.data, behind.links.prev, behind.links.next]).toEqual([[], null, null]);
+    const pastTheEnd = await serve(rowsTo(2))(
+      `/rows?cursor=${encode({ rank: 9, name: '9', _pointsToNextItems: true })}`,
+    );
+    expect([pastTheEnd.data, pastTheEnd.links.prev, pastTheEnd.links.next]).toEqual([[], null, null]);
   });
 
   test('after page, forwards and backwards, has each row once and in order', async () => {
@@ -125,7 +127,7 @@ describe('a cursor', () => {
   const place = { rank: 1, name: '1', _pointsToNextItems: true };
   const good = encode(place);
 
-  test('of a place without a row is read on from', async () => {
+  test('of a place without a row still works', async () => {
     const get = serve(rowsTo(4));
     const page = await get(`/rows?cursor=${encode({ ...place, name: '1½' })}`);
     expect(namesOf(page)).toEqual(['2', '3']);
@@ -145,8 +147,8 @@ describe('a cursor', () => {
     ['without its direction', encode({ rank: 1, name: '1' })],
     ['with a direction of another type', encode({ ...place, _pointsToNextItems: 1 })],
     ['with a column of another type', encode({ ...place, rank: 'one' })],
-    ['with one key more', encode({ ...place, more: 1 })],
-    ['of an id that is not one', encode({ ...place, name: 'nobody' })],
+    ['with an extra key', encode({ ...place, more: 1 })],
+    ['of an id that is not valid', encode({ ...place, name: 'nobody' })],
   ])('that is %s is refused', async (_, cursor) => {
     await expect(serve(rowsTo(3))(`/rows?cursor=${cursor}`)).rejects.toMatchObject({
       code: 'bad_request',

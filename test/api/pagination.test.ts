@@ -25,13 +25,13 @@ async function getPage(tenant: Tenant, url: string): Promise<Page> {
   return body;
 }
 
-/** Follows the links one way to their end. @param between runs after each page */
+/** Follows the links in one direction to the end. @param between runs after each page */
 async function follow(tenant: Tenant, url: string, direction: Direction, between = async (): Promise<void> => {}) {
   const pages: Page[] = [];
   for (let next: string | null = url; next !== null; next = pages.at(-1)?.links[direction] ?? null) {
     pages.push(await getPage(tenant, next));
     await between();
-    expect(pages.length, 'paging comes to an end').toBeLessThan(2_000);
+    expect(pages.length, 'paging ends').toBeLessThan(2_000);
   }
   return pages;
 }
@@ -42,7 +42,7 @@ const encode = (cursor: unknown) => Buffer.from(JSON.stringify(cursor)).toString
 const chunk = <Item>(items: readonly Item[], size: number) =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, page) => items.slice(page * size, (page + 1) * size));
 
-/** Ids as they must be listed: latest first, ties by id. */
+/** Ids in the expected order: latest first, ties by id. */
 const listed = (rows: readonly { uuid: string; createdAt: number }[]) =>
   rows
     .toSorted((a, b) => b.createdAt - a.createdAt || (a.uuid < b.uuid ? 1 : -1))
@@ -54,7 +54,7 @@ async function insert(tenant: Tenant, createdAt: readonly number[]) {
 }
 
 describe('a page', () => {
-  test('has 15 items where nothing is said, links that are absolute, and cursors as Laravel makes them', async () => {
+  test('has 15 items by default, absolute links, and cursors in the format of Laravel', async () => {
     const tenant = await createTenant(service);
     const rows = await insert(
       tenant,
@@ -98,7 +98,7 @@ describe('a page', () => {
     expect(decode(back.meta.next_cursor)).toEqual(decode(first.meta.next_cursor));
   });
 
-  test('that is full to the last item has no next one', async () => {
+  test('that holds the last item has no next page', async () => {
     const tenant = await createTenant(service);
     await insert(
       tenant,
@@ -108,7 +108,7 @@ describe('a page', () => {
     expect((await getPage(tenant, `${listUrl}?per_page=14`)).links.next).not.toBeNull();
   });
 
-  test('of a size that was asked for leads to pages of that size; parameters that nobody knows are left out', async () => {
+  test('of a given size links to pages of that size, without unknown parameters', async () => {
     const tenant = await createTenant(service);
     await insert(
       tenant,
@@ -124,7 +124,7 @@ describe('a page', () => {
     );
   });
 
-  test('may be of another size than the one whose cursor is given', async () => {
+  test('may have another size than the page that its cursor is from', async () => {
     const tenant = await createTenant(service);
     const all = listed(
       await insert(
@@ -137,7 +137,7 @@ describe('a page', () => {
     expect(page.data.map(({ id }) => id)).toEqual(all.slice(3));
   });
 
-  test('goes on behind the place of an item that is gone', async () => {
+  test('continues after the place of an item that is gone', async () => {
     const tenant = await createTenant(service);
     const rows = await insert(
       tenant,
@@ -148,8 +148,8 @@ describe('a page', () => {
     await client.delete(`${listUrl}/${all[1]}`, tenant.token);
     const next = await getPage(tenant, links.next ?? '');
     expect(next.data.map(({ id }) => id)).toEqual(all.slice(2, 4));
-    const behind = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: true });
-    expect(await getPage(tenant, `${listUrl}?cursor=${behind}`)).toMatchObject({
+    const atTheEnd = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: true });
+    expect(await getPage(tenant, `${listUrl}?cursor=${atTheEnd}`)).toMatchObject({
       data: [],
       meta: { next_cursor: null, prev_cursor: null },
     });
@@ -157,7 +157,7 @@ describe('a page', () => {
 });
 
 describe('paging', () => {
-  test('through 1,000 pull requests of one second shows each once, forwards and backwards', async () => {
+  test('through 1,000 pull requests from one second shows each once, forwards and backwards', async () => {
     const tenant = await createTenant(service);
     const all = listed(
       await insert(
@@ -177,14 +177,14 @@ describe('paging', () => {
   const seconds = fc.array(fc.integer({ min: 1_700_000_000, max: 1_700_000_003 }), { maxLength: 40 });
   const size = fc.integer({ min: 1, max: 12 });
 
-  test('shows what a sorted array shows, onwards and back', async () => {
+  test('shows what a sorted array shows, forwards and backwards', async () => {
     await fc.assert(
       fc.asyncProperty(seconds, size, async (createdAt, perPage) => {
         const tenant = await createTenant(service);
         const all = listed(await insert(tenant, createdAt));
-        const onwards = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
-        expect(onwards.map(page => page.data.map(({ id }) => id))).toEqual(all.length ? chunk(all, perPage) : [[]]);
-        const start = onwards.at(-1);
+        const forwards = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
+        expect(forwards.map(page => page.data.map(({ id }) => id))).toEqual(all.length ? chunk(all, perPage) : [[]]);
+        const start = forwards.at(-1);
         const back = await follow(tenant, start?.links.prev ?? `${listUrl}?per_page=${perPage}`, 'prev');
         const before = all.slice(0, Math.floor((all.length - 1) / perPage) * perPage);
         if (start?.links.prev) {
@@ -196,7 +196,7 @@ describe('paging', () => {
     );
   });
 
-  test('while others come and go shows each that is there throughout exactly once', async () => {
+  test('shows each item exactly once that exists throughout, while others come and go', async () => {
     const changes = fc.array(
       fc.record({
         add: fc.array(fc.integer({ min: 1_699_999_999, max: 1_700_000_004 }), { maxLength: 4 }),
@@ -239,7 +239,7 @@ describe('paging', () => {
     );
   });
 
-  test('through users of equal names shows each once, forwards and backwards', async () => {
+  test('through users with equal names shows each once, forwards and backwards', async () => {
     const tenant = await createTenant(service);
     const { organisation } = tenant;
     const names = Array.from(
@@ -263,7 +263,7 @@ describe('paging', () => {
   });
 });
 
-describe('refused with 400, and told why', () => {
+describe('refused with 400 and the reason', () => {
   const id = 'pr_01h455vb4pex5vsknk084sn02q';
   const whole = { created_at: 1_700_000_000, id, _pointsToNextItems: true };
   const valid = encode(whole);
@@ -278,7 +278,7 @@ describe('refused with 400, and told why', () => {
     ['empty', ''],
     ['no base64', '!!!'],
     ['padded', `${valid}=`],
-    ['with a blank', `${valid.slice(0, 4)}%20${valid.slice(4)}`],
+    ['with a space', `${valid.slice(0, 4)}%20${valid.slice(4)}`],
     ['cut short', valid.slice(0, -3)],
     ['with a letter flipped', `f${valid.slice(1)}`],
     ['twice in one', valid + valid],
@@ -293,23 +293,23 @@ describe('refused with 400, and told why', () => {
     ['without the direction', encode({ created_at: 1, id })],
     ['without the id', encode({ created_at: 1, _pointsToNextItems: true })],
     ['without the time', encode({ id, _pointsToNextItems: true })],
-    ['with one key more', encode({ ...whole, number: 1 })],
+    ['with an extra key', encode({ ...whole, number: 1 })],
     ['with __proto__', raw(`{"__proto__":1,${JSON.stringify(whole).slice(1)}`)],
     ['of the users', encode({ name: 'Ada', id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true })],
     ['with an id of another kind', encode({ ...whole, id: id.replace('pr', 'mem') })],
     ['with an id past 128 bits', encode({ ...whole, id: 'pr_8zzzzzzzzzzzzzzzzzzzzzzzzz' })],
-    ['with an id of no version of UUIDs', encode({ ...whole, id: 'pr_01h455vb4p0x5vsknk084sn02q' })],
+    ['with an id that is not a UUID of any version', encode({ ...whole, id: 'pr_01h455vb4p0x5vsknk084sn02q' })],
     ['with an id in capitals', encode({ ...whole, id: id.toUpperCase().replace('PR', 'pr') })],
     ['with a UUID', encode({ ...whole, id: '01890a5d-ac96-774b-bcce-b302099a8057' })],
     ['with 2^63 seconds', encode({ ...whole, created_at: 2 ** 63 })],
     ['in the year 275760', encode({ ...whole, created_at: 8_640_000_000_000 })],
-    ['with seconds below zero', encode({ ...whole, created_at: -1 })],
+    ['with negative seconds', encode({ ...whole, created_at: -1 })],
     ['with half a second', encode({ ...whole, created_at: 1.5 })],
     ['with NaN', raw(`{"created_at":NaN,"id":"${id}","_pointsToNextItems":true}`)],
     ['with 1e999', raw(`{"created_at":1e999,"id":"${id}","_pointsToNextItems":true}`)],
-    ['with infinity in words', encode({ ...whole, created_at: 'infinity' })],
-    ['with the time in words', encode({ ...whole, created_at: '1700000000' })],
-    ['with a direction in words', encode({ ...whole, _pointsToNextItems: 'true' })],
+    ['with infinity as text', encode({ ...whole, created_at: 'infinity' })],
+    ['with the time as text', encode({ ...whole, created_at: '1700000000' })],
+    ['with a direction as text', encode({ ...whole, _pointsToNextItems: 'true' })],
     ['with a direction of 1', encode({ ...whole, _pointsToNextItems: 1 })],
     ['nested 1,000 deep', raw('['.repeat(1_000))],
     ['9,000 characters', 'a'.repeat(9_000)],
@@ -329,7 +329,7 @@ describe('refused with 400, and told why', () => {
     expect([status, body.message]).toEqual([400, 'cursor may be given only once.']);
   });
 
-  test("a pull request's cursor at the users, and a name with NUL", async () => {
+  test("a pull request's cursor for the users, and a name with NUL", async () => {
     const names = ['a\u0000b', 5, null].map(name =>
       encode({ name, id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true }),
     );
@@ -344,7 +344,7 @@ describe('refused with 400, and told why', () => {
     }
   });
 
-  test('every cursor, wherever one byte of a valid one is changed, or a position that is one', async () => {
+  test('every cursor with a changed byte, unless it is a valid position again', async () => {
     const bytes = fc.record({ at: fc.nat(JSON.stringify(whole).length - 1), to: fc.integer({ min: 0, max: 255 }) });
     await fc.assert(
       fc.asyncProperty(bytes, async ({ at, to }) => {

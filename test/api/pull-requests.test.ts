@@ -25,7 +25,7 @@ const oneOf = async (title: string) => {
 };
 
 describe('a pull request', () => {
-  test('has every field of the specification, as GitHub has it', async () => {
+  test('has every field of the specification, with the values from GitHub', async () => {
     const { github, acme, web, client, token } = scene;
     await scene.applyRules([
       {
@@ -92,7 +92,7 @@ describe('a pull request', () => {
     expect(member.body.data.name).toBe('Ada Lovelace');
   });
 
-  test('is merged before it is closed, closed before it is a draft, and else open', async () => {
+  test('is merged, else closed, else a draft, else open', async () => {
     const { web } = scene;
     web.addPullRequest({ title: 'merged draft', state: 'MERGED', draft: true });
     web.addPullRequest({ title: 'closed draft', state: 'CLOSED', draft: true });
@@ -106,20 +106,20 @@ describe('a pull request', () => {
     expect(states.get('plain')).toBe('open');
   });
 
-  test('has an empty body where GitHub has none, and a score of 0 without an entry', async () => {
+  test('has an empty body if GitHub has none, and a score of 0 without entries', async () => {
     scene.web.addPullRequest({ title: 'Bare', body: '' });
     await scene.import();
     expect(await oneOf('Bare')).toMatchObject({ body: '', score: 0, score_breakdown: [] });
   });
 
-  test('keeps hostile text: what JSON, HTML and SQL would trip over, bidirectional and 4-byte characters', async () => {
+  test('keeps hostile text: JSON, HTML and SQL syntax, bidirectional and 4-byte characters', async () => {
     const title = `'; drop table x; -- </script>"\\ \u202eevil\u2066 \u{10FFFF}\u2028 %00 \${x} {{y}}`;
     scene.web.addPullRequest({ title, body: `\u0001\u001f\u007f\ufeff${title}` });
     await scene.import();
     expect((await oneOf(title)).body).toBe(`\u0001\u001f\u007f\ufeff${title}`);
   });
 
-  test('has U+FFFD where NUL and lone surrogates were, which PostgreSQL cannot hold', async () => {
+  test('has U+FFFD for NUL and lone surrogates, which PostgreSQL cannot hold', async () => {
     scene.web.addPullRequest({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
     await scene.import();
     expect((await oneOf('a\ufffdb\ufffdc\ufffdd\u{1F600}')).body).toBe('\ufffd\ufffd');
@@ -127,7 +127,7 @@ describe('a pull request', () => {
 });
 
 describe('the lists of pull requests', () => {
-  test('have the latest first by creation on GitHub, and those of one second by id, latest first', async () => {
+  test('are sorted by creation on GitHub, and within one second by id, latest first', async () => {
     const { acme } = scene;
     const docs = acme.repository('docs');
     const second = 1_600_000_000;
@@ -165,7 +165,7 @@ describe('the lists of pull requests', () => {
     expect(page.body.meta).toMatchObject({ path: `http://localhost:80${pathname}`, per_page: 15 });
   });
 
-  test('are empty for an organisation that has none, with an envelope that is whole', async () => {
+  test('are empty for an organisation that has none, with a complete envelope', async () => {
     const other = await createTenant(scene.service);
     const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
     expect(body).toEqual({
@@ -175,7 +175,7 @@ describe('the lists of pull requests', () => {
     });
   });
 
-  test('are refused for a member of another organisation with 403, and for no member with 404', async () => {
+  test('are 403 for a member of another organisation, and 404 for an unknown member', async () => {
     const other = await createTenant(scene.service);
     const [first] = (await scene.client.get<{ data: MemberBody[] }>('/2025-04/members', scene.token)).body.data;
     const foreign = await scene.client.get(`/2025-04/members/${first?.id}/pull-requests`, other.token);
@@ -185,7 +185,7 @@ describe('the lists of pull requests', () => {
   });
 });
 
-describe('an id that is none', () => {
+describe('an id that is not valid', () => {
   const hostile = [
     '%00',
     '%0a',
@@ -209,7 +209,7 @@ describe('an id that is none', () => {
     'mem_00000000000000000000000000%0a',
   ];
 
-  test.each(hostile)('%s is answered with 404, or 400 where it is no path', async text => {
+  test.each(hostile)('%s gets 404, or 400 if it is not a valid path', async text => {
     for (const [method, path] of [
       ['GET', `/2025-04/members/${text}`],
       ['GET', `/2025-04/members/${text}/pull-requests`],
@@ -221,13 +221,13 @@ describe('an id that is none', () => {
     }
   });
 
-  test.each(['%E0%A4%A', '%', '%zz'])('%s is answered with 400', async text => {
+  test.each(['%E0%A4%A', '%', '%zz'])('%s gets 400', async text => {
     for (const path of [`/2025-04/members/${text}`, `/2025-04/members/${text}/pull-requests`]) {
       expect((await scene.client.get(path, scene.token)).status).toBe(400);
     }
   });
 
-  test('is one with the prefix of another kind, in capitals, or with letters that the alphabet does not have', async () => {
+  test('has the prefix of another kind, capitals, or letters outside the alphabet', async () => {
     const [pullRequest] = await list();
     const suffix = pullRequest?.id.slice(3) ?? '';
     const member = pullRequest?.links.member.split('/').at(-1)?.slice(4) ?? '';

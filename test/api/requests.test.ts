@@ -76,12 +76,12 @@ describe('paths and methods', () => {
         method,
         405,
         allow,
-        `${method} is not possible here, only ${allow}.`,
+        `${method} is not allowed here, only ${allow}.`,
       ]);
     }
   });
 
-  test('HEAD is answered as GET is, without the body', async () => {
+  test('HEAD is answered like GET, without the body', async () => {
     for (const url of ['/2025-04/account', '/2025-04/users', '/2025-04/members/x', '/2025-04/users?per_page=0']) {
       const get = await service.app.inject({ url, headers: { authorization: `Bearer ${tenant.token}` } });
       const head = await service.app.inject({
@@ -99,13 +99,13 @@ describe('paths and methods', () => {
     expect((await service.app.inject({ method: 'HEAD', url: '/2025-04/users' })).statusCode).toBe(401);
   });
 
-  test('a path that cannot be decoded is 400 with the Error body, before anyone asks who is there', async () => {
+  test('a path that cannot be decoded is 400 with the Error body, before authentication', async () => {
     for (const url of ['/%', '/2025-04/%ff', '/2025-04/members/%E0%A4%A/pull-requests']) {
       expect((await client.get(url)).status).toBe(400);
     }
   });
 
-  test('nothing may be kept by a cache between', async () => {
+  test('no reply may be cached', async () => {
     for (const url of ['/2025-04/account', '/2025-04/members/x', '/2025-04/users?per_page=0']) {
       expect((await client.get(url, tenant.token)).headers['cache-control']).toBe('no-store');
     }
@@ -126,7 +126,7 @@ describe('bodies', () => {
   const malformed = ['', 'nonsense', ';', 'a/b/c', 'text/\u00fcml'];
   const payloads = ['', '{}', '{', 'null', '\0', 'a=b', Buffer.alloc(1_000, 0xff)];
 
-  test('are passed over, whatever they are; only a type that is none may be refused', async () => {
+  test('are ignored, whatever they are; only a malformed content type may be refused', async () => {
     for (const type of [...types, ...malformed]) {
       for (const payload of payloads) {
         for (const [method, url, expected] of [
@@ -156,7 +156,7 @@ describe('bodies', () => {
 
 describe("a request's id", () => {
   test.each(['a', '0af7651916cd43dd8448eb211c80319c', 'A-1_b.c:d', 'x'.repeat(64)])(
-    'that is short and plain comes back: %s',
+    'that is short and plain is returned: %s',
     async id => {
       for (const url of ['/2025-04/account', '/nothing', '/%', '/healthz']) {
         const { headers } = await client.get(url, tenant.token, { headers: { 'x-request-id': id } }).catch(() => ({
@@ -168,7 +168,7 @@ describe("a request's id", () => {
   );
 
   test.each(['', ' ', 'x'.repeat(65), 'a b', 'a"b', '<b>', 'a,b', '\u00e9'])(
-    'that is not is replaced: "%s"',
+    'that is not short and plain is replaced: "%s"',
     async id => {
       const { headers } = await client.get('/2025-04/account', tenant.token, { headers: { 'x-request-id': id } });
       expect(headers['x-request-id']).toMatch(/^[\w-]{3,40}$/);
@@ -176,7 +176,7 @@ describe("a request's id", () => {
     },
   );
 
-  test('is another for each request', async () => {
+  test('is different for each request', async () => {
     const replies = await Promise.all(Array.from({ length: 200 }, () => service.app.inject('/healthz')));
     expect(new Set(replies.map(({ headers }) => headers['x-request-id'])).size).toBe(200);
   });
@@ -197,7 +197,7 @@ describe('links', () => {
     return status === 200 ? body.meta.path : status;
   };
 
-  test("are the request's own, whatever it says was forwarded, unless TRUST_PROXY names its sender", async () => {
+  test("use the request's own host and ignore forwarded headers, unless TRUST_PROXY names their sender", async () => {
     expect(await pathOf(service, forwarded)).toBe('http://inside:3000/2025-04/users');
     const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8, ::1' }));
     expect(await pathOf(proxied, forwarded)).toBe('https://scores.example/2025-04/users');
@@ -211,12 +211,12 @@ describe('links', () => {
     { 'x-forwarded-proto': 'https://evil.example/' },
     { 'x-forwarded-host': 'evil.example/path' },
     { 'x-forwarded-host': 'a"b' },
-  ])('are not made from nonsense that a proxy hands on: %o', async nonsense => {
+  ])('are not built from nonsense that a proxy passes on: %o', async nonsense => {
     const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8' }));
     expect(await pathOf(proxied, { ...forwarded, ...nonsense })).toBe(400);
   });
 
-  test('begin with PUBLIC_URL where it is set, whatever the Host', async () => {
+  test('begin with PUBLIC_URL if it is set, whatever the Host', async () => {
     const environment = { PUBLIC_URL: 'https://scores.example/api/', TRUST_PROXY: '10.0.0.0/8' };
     const published = closing(await startReplica(service.database.url, environment));
     const scores = await createClient(published);
@@ -242,7 +242,7 @@ describe('links', () => {
 });
 
 describe('the rate limit', () => {
-  test('counts each request of a token, whatever comes of it, and lets others be', async () => {
+  test('counts each request of a token, also failed ones, and does not affect other tokens', async () => {
     const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '6' }));
     const slow = await createClient(limited);
     const token = await createToken(service, tenant.user, ['read']);
@@ -282,7 +282,7 @@ describe('the rate limit', () => {
   });
 });
 
-describe('a defect of ours', () => {
+describe('a defect', () => {
   test('is 500 with a fixed text, and is logged once, with its cause and without the token', async () => {
     const broken = closing(await startService());
     const { token } = await createTenant(broken);

@@ -40,11 +40,11 @@ const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinitio
 });
 
 describe('rules', () => {
-  test('are none before the first are applied', async () => {
+  test('are an empty list before the first are applied', async () => {
     expect(await list()).toEqual([]);
   });
 
-  test('have every field of the specification, text kept as it was written', async () => {
+  test('have every field of the specification, and keep their text as written', async () => {
     const before = Math.floor(Date.now() / 1000);
     const logic: RuleDefinition['logic'] = [
       { expression: 'merged && size <= 200', effect: { action: 'ADD', value: '10' } },
@@ -70,12 +70,12 @@ describe('rules', () => {
     expect((await list()).map(({ name }) => name)).toEqual(names.toReversed());
   });
 
-  test('were created in the second that had begun, not in the next one', async () => {
+  test('have a creation time that is rounded down to the second', async () => {
     await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000.9)');
     expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
   });
 
-  test('that a new file keeps stay the same rules, behind those that it adds', async () => {
+  test('that a new file keeps stay the same rules, listed after those that it adds', async () => {
     await apply([rule('kept'), rule('dropped')]);
     const kept = (await list()).find(({ name }) => name === 'kept');
     await service.database.executor.execute("update rules set created_at = created_at - interval '1 hour'");

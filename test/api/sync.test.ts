@@ -42,7 +42,7 @@ const url = () => `/2025-04/pull-requests/${id}/sync`;
 const sync = <Body = { message: string }>() => scene.client.put<Body>(url(), scene.token);
 
 describe('PUT sync', () => {
-  test('returns the pull request as GitHub has it now, with the score of that, by one request', async () => {
+  test('returns the pull request as GitHub has it now, with its new score, using one request', async () => {
     scene.github.clock.advance(60);
     source.edit({ title: 'Second' });
     source.push({ additions: 40, deletions: 2, commits: 3 });
@@ -67,12 +67,12 @@ describe('PUT sync', () => {
     expect(scene.github.count()).toBe(asked + 1);
   });
 
-  test('twice changes nothing the second time', async () => {
+  test('called twice changes nothing the second time', async () => {
     const first = await sync();
     expect(await sync()).toEqual({ ...first, headers: expect.anything() });
   });
 
-  test('thirty times at once answers each with the same, by one request or two', async () => {
+  test('called thirty times at once gives all the same answer, using at most two requests', async () => {
     scene.github.clock.advance(1);
     source.edit({ title: 'Many' });
     const asked = scene.github.count();
@@ -107,9 +107,9 @@ describe('while GitHub', () => {
     ['resets the connection', { kind: 'reset' }, 502, /connection to GitHub failed/],
     ['answers null', json('null'), 502, /not GraphQL/],
     ['answers without the fields', json('{"data":{"nodes":[{"id":"x"}]}}'), 502, /makes no sense/],
-    ['answers with too few', json('{"data":{"nodes":[]}}'), 502, /makes no sense/],
+    ['answers with too few nodes', json('{"data":{"nodes":[]}}'), 502, /makes no sense/],
     [
-      'leaves a part out with an error',
+      'leaves a field out with an error',
       { kind: 'alter', change: reply => ({ ...reply, errors: [{ message: 'boom', path: ['nodes', 0, 'title'] }] }) },
       502,
       /boom/,
@@ -126,9 +126,14 @@ describe('while GitHub', () => {
       502,
       /GITHUB_TOKEN/,
     ],
-    ['forbids it to our credentials', { kind: 'reply', status: 403, body: { message: 'No' } }, 502, /GITHUB_TOKEN/],
+    [
+      'forbids the request to our credentials',
+      { kind: 'reply', status: 403, body: { message: 'No' } },
+      502,
+      /GITHUB_TOKEN/,
+    ],
   ];
-  test.each(failures)('%s, the row stays and the answer says so', async (_, fault, status, message) => {
+  test.each(failures)('%s, the row stays unchanged and the reply says why', async (_, fault, status, message) => {
     const before = await stored();
     scene.github.clock.advance(1);
     source.edit({ title: `Unseen ${scene.github.clock.now()}` });
@@ -148,19 +153,19 @@ describe('while GitHub', () => {
     ['until a date', secondaryLimit(new Date(Date.now() + 120_000).toUTCString()), 100, 121],
     ['without a time', secondaryLimit(), 60, 60],
     ['by 429', secondaryLimit('7', 429), 7, 7],
-    ['for an hour, told with 200', pointsUsedUp(inAnHour), 3_500, 3_601],
+    ['for an hour, in a reply of 200', pointsUsedUp(inAnHour), 3_500, 3_601],
   ];
   test.each(limits)(
     'limits its rate %s: 503 with that Retry-After, and no earlier call',
-    async (_, fault, least, most) => {
+    async (_, fault, min, max) => {
       const before = await stored();
       scene.github.fault(fault);
       const asked = scene.github.count();
       for (let tried = 0; tried < 3; tried += 1) {
         const { status, headers, body } = await sync();
         expect(status).toBe(503);
-        expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(least - tried - 1);
-        expect(Number(headers['retry-after'])).toBeLessThanOrEqual(most);
+        expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(min - tried - 1);
+        expect(Number(headers['retry-after'])).toBeLessThanOrEqual(max);
         expect(body.message).toMatch(/rate limit is used up/);
       }
       expect(scene.github.count()).toBe(asked + 1);
@@ -175,7 +180,7 @@ describe('while GitHub', () => {
     const began = performance.now();
     const asked = scene.github.count();
     const first = sync();
-    // The second comes too late to share the request of the first.
+    // The second starts too late to share the request of the first.
     await expect.poll(() => scene.github.count()).toBe(asked + 1);
     const replies = await Promise.all([first, sync()]);
     expect(scene.github.count()).toBe(asked + 2);
@@ -186,7 +191,7 @@ describe('while GitHub', () => {
     expect(await stored()).toEqual(before);
   });
 
-  test('is nowhere, or no GitHub at all: 502', async () => {
+  test('is unreachable, or does not speak HTTP: 502', async () => {
     const nonsense = createServer(socket =>
       socket
         .resume()
@@ -218,7 +223,7 @@ describe('a pull request that GitHub no longer shows', () => {
   const gone =
     'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.';
 
-  test('is 404 that says so, and stays as it was', async () => {
+  test('gets a 404 that says so, and stays unchanged', async () => {
     const extra = scene.web.addPullRequest({ title: 'Extra' });
     await scene.import();
     const list = async () =>
@@ -231,7 +236,7 @@ describe('a pull request that GitHub no longer shows', () => {
     expect(await list()).toEqual(before);
   });
 
-  test('because its repository is gone, likewise', async () => {
+  test('because its repository is gone, gets the same', async () => {
     const before = await stored();
     scene.web.remove();
     const reply = await sync();

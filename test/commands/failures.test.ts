@@ -126,7 +126,7 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
 
   test('every problem of the configuration, by its variables', async () => {
     expect(await complaint({ PORT: 'x', WORKER: 'maybe', GITHUB_TOKEN: 'hush hush' }, 'organisation', 'list')).toBe(
-      'pullscore: The configuration is not usable: PORT must be a whole number from 0 to 65535; ' +
+      'pullscore: The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
         'GITHUB_TOKEN must be a token without spaces; WORKER must be true or false.',
     );
   });
@@ -228,7 +228,9 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
     const ended = runWith({ stdio: ['ignore', full, 'pipe'] }, {}, 'rules', 'check', exampleRules);
     closeSync(full);
     expect(ended.code).toBe(1);
-    expect(complaintOf(ended)).toBe("pullscore: The answer can't be written (ENOSPC): see where standard output goes.");
+    expect(complaintOf(ended)).toBe(
+      "pullscore: The answer can't be written (ENOSPC): check where standard output goes.",
+    );
   });
 
   test('a rules file that is not there, or is none', async () => {

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 
 const taken = { status: 202, message: 'Taken.' };
-const appliedBefore = { status: 200, message: 'Ignored: this delivery has been applied already.' };
+const appliedBefore = { status: 200, message: 'Ignored: this delivery was applied before.' };
 
 async function titles(token = scene.token) {
   const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests?per_page=100', token);
@@ -41,7 +41,7 @@ async function states() {
 }
 
 describe('a delivery about a pull request', () => {
-  test('is taken, and the pull request is stored once the loop has looked', async () => {
+  test('is taken, and the pull request is stored once the loop has run', async () => {
     const { service, web } = scene;
     const opened = web.openPullRequest({ title: 'Opened' }).open();
     expect(await post(service, opened)).toMatchObject(taken);
@@ -53,7 +53,7 @@ describe('a delivery about a pull request', () => {
     expect(await countRows(service)).toMatchObject({ requests: 0 });
   });
 
-  test('is taken whichever of the five events it is, and many of one pull request fold into one fetch', async () => {
+  test('is taken for each of the five events, and many for one pull request fold into one fetch', async () => {
     const { service, web, acme, github } = scene;
     const bob = acme.member('bob');
     const source = web.openPullRequest({ title: 'Reviewed' });
@@ -78,7 +78,7 @@ describe('a delivery about a pull request', () => {
     expect(new Set(await states())).toEqual(new Set(['applied']));
   });
 
-  test('is applied once, however often it comes', async () => {
+  test('is applied once, however often it is sent', async () => {
     const { service, web } = scene;
     const guid = randomUUID();
     const opened = web.openPullRequest().open();
@@ -91,7 +91,7 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['applied']);
   });
 
-  test('of one GUID at two replicas at once is one delivery and one request', async () => {
+  test('with one GUID, sent to two replicas at once, is one delivery and one request', async () => {
     const { service, web, organisation } = scene;
     const replica = closing(await startReplica(service.database.url));
     for (let round = 0; round < 10; round += 1) {
@@ -107,7 +107,7 @@ describe('a delivery about a pull request', () => {
     expect(rows).toEqual([]);
   });
 
-  test('that is not yet applied is taken again, and is applied after a first try that failed', async () => {
+  test('that is not yet applied is taken again, and applied after a failed first try', async () => {
     const { service, web, github } = scene;
     const guid = randomUUID();
     const opened = web.openPullRequest({ title: 'Second try' }).open();
@@ -124,7 +124,7 @@ describe('a delivery about a pull request', () => {
     expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
   });
 
-  test('that comes after a later one brings nothing back', async () => {
+  test('that arrives after a newer one does not restore the old state', async () => {
     const { service, web, github } = scene;
     const source = web.openPullRequest({ title: 'Old title' });
     const opened = source.open();
@@ -138,7 +138,7 @@ describe('a delivery about a pull request', () => {
     expect(await titles()).not.toContain('Old title');
   });
 
-  test('with NUL, lone surrogates, bidirectional and 4-byte characters is stored, substituted where it must be', async () => {
+  test('with NUL, lone surrogates, bidirectional and 4-byte characters is stored, with substitutes if necessary', async () => {
     const { service, web } = scene;
     const title = 'a\u0000b \ud800 \u202eevil\u2066 \u{1F600} \u{10FFFF} </script>';
     const opened = web.openPullRequest({ title, body: '\udc00\u0000' }).open();
@@ -147,7 +147,7 @@ describe('a delivery about a pull request', () => {
     expect(await titles()).toContain('a\ufffdb \ufffd \u202eevil\u2066 \u{1F600} \u{10FFFF} </script>');
   });
 
-  test('is taken where its id passes 2^31, and from its repository where no organisation is named', async () => {
+  test('is taken with an id over 2^31, and without an organisation if its repository has an owner', async () => {
     const { service, acme } = scene;
     const payload = {
       action: 'opened',
@@ -159,7 +159,7 @@ describe('a delivery about a pull request', () => {
     expect(rows).toEqual([{ github_id: String(2 ** 53 - 1) }]);
   });
 
-  test('is 503 with Retry-After while the database is down: it is not acknowledged', async () => {
+  test('gets 503 with Retry-After while the database is down, and is not acknowledged', async () => {
     const orphan = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
     for (const event of [scene.web.openPullRequest().open(), scene.web.rename('site')]) {
       const { status, headers } = await post(orphan, event);
@@ -178,7 +178,7 @@ describe('a comment', () => {
     return body.data.find(one => one.title === title);
   };
 
-  test('counts as soon as it is told, and no longer once it is deleted', async () => {
+  test('counts once its delivery is applied, until it is deleted', async () => {
     const { service, web, acme } = scene;
     const bob = acme.member('bob');
     await scene.applyRules([
@@ -200,7 +200,7 @@ describe('a comment', () => {
     expect((await stored('Talked about'))?.score).toBe(0);
   });
 
-  test('on a pull request that is about to be fetched raises the floor of that', async () => {
+  test('on a pull request that is waiting to be fetched raises the floor', async () => {
     const { service, web, acme, github } = scene;
     const source = web.openPullRequest({ title: 'New and talked about' });
     expect(await post(service, source.open())).toMatchObject(taken);
@@ -230,7 +230,7 @@ describe('a comment', () => {
 });
 
 describe('a label or a milestone', () => {
-  // With text that PostgreSQL cannot hold, which is stored replaced.
+  // PostgreSQL cannot hold NUL, which is stored as U+FFFD.
   const bug = 'bug \0';
   const first = '1.0 \0';
   test.each([
@@ -238,7 +238,7 @@ describe('a label or a milestone', () => {
     ['a deleted label', (web: Repository) => web.deleteLabel(bug), { labels: ['urgent'] }],
     ['a renamed milestone', (web: Repository) => web.renameMilestone(first, '2.0'), { milestone: '2.0' }],
     ['a deleted milestone', (web: Repository) => web.deleteMilestone(first), { milestone: null }],
-  ])('%s has every pull request that carries it fetched again, and no other', async (name, change, expected) => {
+  ])('%s makes every pull request with it be fetched again, and no other', async (name, change, expected) => {
     const { service, acme, github } = scene;
     const repository = acme.repository(name.replaceAll(' ', '-'));
     const carrier = repository.addPullRequest({ labels: [bug, 'urgent'], milestone: first });
@@ -255,7 +255,7 @@ describe('a label or a milestone', () => {
     expect(row).toMatchObject(expected);
   });
 
-  test('whose colour alone changed is ignored', async () => {
+  test('that only changes colour is ignored', async () => {
     const payload = {
       action: 'edited',
       label: { name: 'bug' },
@@ -278,7 +278,7 @@ describe('a delivery is ignored, with the reason and without a row,', () => {
     expect(await countRows(scene.service)).toEqual(before);
   };
 
-  test('while webhooks are disabled for the organisation, and taken again after', async () => {
+  test('while webhooks are disabled for the organisation, but not after', async () => {
     const { service, web, organisation, acme } = scene;
     const { executor } = service.database;
     const disabled = { status: 200, message: 'Ignored: webhooks are disabled for this organisation.' };
@@ -292,9 +292,9 @@ describe('a delivery is ignored, with the reason and without a row,', () => {
     for (const event of events) expect((await post(service, event)).status).toBe(202);
   });
 
-  test('from an organisation that is not tracked, also where it has taken a tracked login', async () => {
+  test('from an organisation that is not tracked, even if it has taken a tracked login', async () => {
     const { service, github } = scene;
-    const unknown = { status: 200, message: 'Ignored: this organisation is not one that is tracked here.' };
+    const unknown = { status: 200, message: 'Ignored: this organisation is not tracked here.' };
     const other = github.organisation('other').repository('web').openPullRequest().open();
     const squatter = {
       ...other,
@@ -313,7 +313,7 @@ describe('a delivery is ignored, with the reason and without a row,', () => {
     });
   });
 
-  test('where it belongs to a person, not to an organisation', async () => {
+  test('if it belongs to a person, not to an organisation', async () => {
     const payload = {
       action: 'opened',
       pull_request: { id: 5, node_id: 'PR_5' },
@@ -326,7 +326,7 @@ describe('a delivery is ignored, with the reason and without a row,', () => {
 });
 
 describe('an organisation', () => {
-  test('known by its login alone is found by it, whatever its capitals', async () => {
+  test('known only by its login is found by it, in any case', async () => {
     const { service, github } = scene;
     await createTenant(service, { login: 'Beta-Corp' });
     const beta = github.organisation('beta-corp').repository('x').openPullRequest().open();
@@ -342,7 +342,7 @@ describe('an organisation', () => {
     expect(await post(service, gamma.repository('x').openPullRequest().open(), { guid })).toMatchObject(taken);
   });
 
-  test('that was renamed is due for a comparison, once; its login is not taken from the payload', async () => {
+  test('that was renamed becomes due for a comparison, once; its login is not taken from the payload', async () => {
     const { service, github } = scene;
     const delta = github.organisation('delta');
     const { organisation } = await createTenant(service, { login: 'delta', githubId: delta.id });
@@ -362,8 +362,8 @@ describe('an organisation', () => {
   });
 });
 
-describe('someone who came or left', () => {
-  test('makes the organisation due for a comparison, once, and is not taken from the payload', async () => {
+describe('someone who joined or left', () => {
+  test('makes the organisation due for a comparison, once; nothing is taken from the payload', async () => {
     const { service, github } = scene;
     const epsilon = github.organisation('epsilon');
     const { organisation } = await createTenant(service, { login: 'epsilon', githubId: epsilon.id });
@@ -388,7 +388,7 @@ describe('someone who came or left', () => {
 });
 
 describe('a repository', () => {
-  test('that was renamed has its pull requests scored by its new name after the comparison that it asks for', async () => {
+  test('that was renamed triggers a comparison, which scores its pull requests by its new name', async () => {
     const { service, acme } = scene;
     await scene.applyRules([
       {
@@ -417,7 +417,7 @@ describe('a repository', () => {
   });
 });
 
-test('deliveries are forgotten after a month, however many there are, some at a time; those not yet applied are kept', async () => {
+test('deliveries are deleted in batches after a month, however many there are; those not yet applied are kept', async () => {
   const { executor } = scene.service.database;
   const [organisation] = await executor.select().from(organisations).limit(1);
   await executor.execute(sql`

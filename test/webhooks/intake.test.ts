@@ -27,7 +27,7 @@ const about = (pullRequest: number, organisation = { id: 1, login: 'acme' }) => 
   },
 });
 
-/** Runs `body` of PL/pgSQL before each delivery is written, until the test ends. */
+/** Runs the PL/pgSQL `body` before each delivery is written, until the test ends. */
 async function beforeDelivery(body: string): Promise<void> {
   await execute(`create function interfere() returns trigger language plpgsql as $$ begin ${body} return new; end $$`);
   await execute(
@@ -38,7 +38,7 @@ async function beforeDelivery(body: string): Promise<void> {
   });
 }
 
-describe('deliveries that come together', () => {
+describe('deliveries that arrive together', () => {
   test('share transactions, and each gets its own answer', async () => {
     const again = randomUUID();
     await post(service, about(900), { guid: again });
@@ -54,9 +54,9 @@ describe('deliveries that come together', () => {
     ]);
     expect(replies.map(({ status, message }) => `${status} ${message}`)).toEqual([
       ...Array.from({ length: 42 }, () => '202 Taken.'),
-      '200 Ignored: this delivery has been applied already.',
+      '200 Ignored: this delivery was applied before.',
       '200 Ignored: webhooks are disabled for this organisation.',
-      '200 Ignored: this organisation is not one that is tracked here.',
+      '200 Ignored: this organisation is not tracked here.',
     ]);
     expect(await countRows(service)).toMatchObject({ deliveries: 42, requests: 12 });
     const { rows } = await service.database.executor.execute<{ transactions: number; behind: number }>(sql`select
@@ -67,7 +67,7 @@ describe('deliveries that come together', () => {
     expect(rows[0]?.behind).toBe(0);
   });
 
-  test('do not wait for long behind others that hang', async () => {
+  test('do not wait long for others that hang', async () => {
     await beforeDelivery(`if new.guid like 'slow%' then perform pg_sleep(2); end if;`);
     const slow = [];
     for (const guid of ['slow-1', 'slow-2']) {
@@ -88,7 +88,7 @@ describe('deliveries that come together', () => {
 });
 
 describe('a delivery is taken, once,', () => {
-  test.each(['40001', '40P01', '23505'])('where PostgreSQL has it tried again for %s', async code => {
+  test.each(['40001', '40P01', '23505'])('if PostgreSQL fails with %s and it is retried', async code => {
     await execute('create sequence tries');
     await beforeDelivery(`if nextval('tries') < 3 then raise exception 'injected' using errcode = '${code}'; end if;`);
     expect((await post(service, about(1))).status).toBe(202);
@@ -98,7 +98,7 @@ describe('a delivery is taken, once,', () => {
     expect(await countRows(service)).toMatchObject({ deliveries: 1, requests: 1 });
   });
 
-  test('where the connection is lost before the answer of its commit, or was lost before', async () => {
+  test('if the connection is lost before the commit is confirmed, or was lost before', async () => {
     const proxy = closing(await startProxy(service.database.url));
     const replica = closing(await startReplica(proxy.through(service.database.url)));
     expect((await post(replica, about(1))).status).toBe(202);
@@ -109,7 +109,7 @@ describe('a delivery is taken, once,', () => {
     expect(await countRows(service)).toMatchObject({ deliveries: 3, requests: 3 });
   });
 
-  test('where its server process is killed under it', async () => {
+  test('if its server process is killed', async () => {
     await execute('create sequence kills');
     await beforeDelivery(`if nextval('kills') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if;`);
     expect((await post(service, about(1))).status).toBe(202);
@@ -118,7 +118,7 @@ describe('a delivery is taken, once,', () => {
   });
 });
 
-describe('a delivery is 503, not acknowledged, and taken when it comes again,', () => {
+describe('a delivery gets 503, and is taken when it is sent again,', () => {
   const unavailable = {
     status: 503,
     message: 'The database is not available. Try again shortly.',
@@ -154,7 +154,7 @@ describe('a delivery is 503, not acknowledged, and taken when it comes again,', 
       execute(`alter database ${pathname.slice(1)} set default_transaction_read_only = ${value}`);
     await set('on');
     onTestFinished(async () => void (await set('off')));
-    // The setting counts for new connections.
+    // The setting applies to new connections.
     const replica = closing(await startReplica(service.database.url));
     for (const event of events) expect(await post(replica, event, { guid: 'b' })).toMatchObject(unavailable);
     expect((await replica.app.inject('/healthz')).statusCode).toBe(200);

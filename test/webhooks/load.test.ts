@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** A pull request's payload of exactly so many bytes. */
+/** A pull request's payload of exactly this size. */
 function payloadOf(bytes: number): string {
   const withBody = (body: string) =>
     JSON.stringify({
@@ -34,7 +34,7 @@ const head = (length: number | 'chunked') =>
   `X-GitHub-Delivery: a-b\r\nConnection: close\r\n` +
   (length === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : `Content-Length: ${length}\r\n`);
 
-/** A delivery that has announced its size, as the service knows, and sent one byte of it. */
+/** A delivery that has announced its size and sent one byte; the service has seen it. */
 async function begin(length: number | 'chunked'): Promise<Socket> {
   const known = once(service.app.server, 'request');
   const socket = connect(port, '127.0.0.1', () => {
@@ -55,7 +55,7 @@ describe('a payload', () => {
     expect(await post(service, { event: 'pull_request' }, { body })).toMatchObject({ status: 202, message: 'Taken.' });
   });
 
-  test('of more than 25 MiB is 413: by what it announces, before it is sent, and by what comes', async () => {
+  test('of more than 25 MiB is 413: by its announced length, before it is sent, and by what arrives', async () => {
     const announced = await exchange(port, `${head(25 * mebibyte + 1)}\r\n`);
     expect([announced.status, JSON.parse(announced.body)]).toEqual([413, { message: 'The payload is over 25 MiB.' }]);
     expect(announced.milliseconds).toBeLessThan(1_000);
@@ -64,23 +64,23 @@ describe('a payload', () => {
     expect([sent.status, JSON.parse(sent.body)]).toEqual([413, { message: 'The request body is too large.' }]);
   });
 
-  test('of millions of parts, which would take gigabytes, is 400 before it is parsed', async () => {
-    for (const part of ['[],', '{"a":{}},', '1,']) {
-      const parts = part.repeat(Math.floor((24 * mebibyte) / part.length));
-      const body = `{"action":"opened","list":[${parts}0]}`;
+  test('of millions of values, which would take gigabytes, is 400 before it is parsed', async () => {
+    for (const value of ['[],', '{"a":{}},', '1,']) {
+      const values = value.repeat(Math.floor((24 * mebibyte) / value.length));
+      const body = `{"action":"opened","list":[${values}0]}`;
       expect(await post(service, { event: 'pull_request' }, { body })).toMatchObject({
         status: 400,
-        message: 'The payload has too many parts.',
+        message: 'The payload has too many values.',
       });
     }
   });
 
-  test('of a text with as many brackets, quotes and backslashes is taken', async () => {
+  test('with as many brackets, quotes and backslashes in a string is taken', async () => {
     const body = payloadOf(100_000).replace('xxxx', '\\\\\\"[{,'.repeat(300_000));
     expect((await post(service, { event: 'pull_request' }, { body })).status).toBe(202);
   });
 
-  test('that comes in chunks is taken as well as one whose length is told', async () => {
+  test('in chunks is taken like one with a length', async () => {
     const body = payloadOf(1_000);
     const chunks = [body.slice(0, 300), body.slice(300)].map(part => `${part.length.toString(16)}\r\n${part}\r\n`);
     const signed = `${head('chunked')}X-Hub-Signature-256: ${signature(webhookSecret, body)}\r\n\r\n`;
@@ -93,7 +93,7 @@ describe('many payloads at once', () => {
   const deliver = () => post(service, { event: 'pull_request' }, { body: large });
   const ordinary = () => post(service, { event: 'pull_request' }, { body: payloadOf(100_000) });
 
-  test('are refused with 503 and Retry-After past three large ones, however little of them came; ordinary ones are not', async () => {
+  test('get 503 and Retry-After beyond three large ones, however little of these has arrived; ordinary ones are taken', async () => {
     const held: Socket[] = [];
     for (const length of ['chunked', 25 * mebibyte, 25 * mebibyte] as const) {
       expect((await deliver()).status).toBe(202);
@@ -106,7 +106,7 @@ describe('many payloads at once', () => {
     });
     for (let index = 0; index < 5; index += 1) expect((await ordinary()).status).toBe(202);
 
-    // One that breaks off makes room, and so does one that is refused or answered.
+    // A payload that breaks off, is refused or is answered makes room.
     for (const socket of held.slice(2)) socket.destroy();
     await expect.poll(async () => (await deliver()).status).toBe(202);
     for (let index = 0; index < 4; index += 1) {
@@ -115,7 +115,7 @@ describe('many payloads at once', () => {
     expect((await deliver()).status).toBe(202);
   });
 
-  test('past 64 MiB of ordinary ones that do not come on, the oldest of the largest gives way; large ones have their own share', async () => {
+  test('beyond 64 MiB of stalled ordinary ones replace the largest of these, oldest first; large ones have their own share', async () => {
     const held: Socket[] = [];
     for (let index = 0; index < 64; index += 1) held.push(await begin(mebibyte));
     const [oldest, next] = held;
@@ -129,7 +129,7 @@ describe('many payloads at once', () => {
     expect((await deliver()).status).toBe(202);
   });
 
-  test('past 64 MiB of ordinary ones that do not come on, one that is larger than they are is 503', async () => {
+  test('beyond 64 MiB of stalled ordinary ones get 503 if they are larger than these', async () => {
     for (let index = 0; index < Math.floor((64 * mebibyte) / 100_000); index += 1) await begin(100_000);
     expect((await post(service, { event: 'pull_request' }, { body: payloadOf(200_000) })).status).toBe(503);
     expect((await post(service, { event: 'pull_request' }, { body: payloadOf(99_000) })).status).toBe(202);
@@ -138,7 +138,7 @@ describe('many payloads at once', () => {
   test.each([
     ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['what is not a request', 'hello\r\n\r\n'],
-  ])('make room once they are dealt with, if %s follows and their answers cannot be sent', async (_, next) => {
+  ])('make room once they are handled, even if %s follows and their answers cannot be sent', async (_, next) => {
     const payload = `${head(mebibyte).replace('Connection: close\r\n', '')}\r\n${payloadOf(mebibyte)}`;
     for (let index = 0; index < 65; index += 1) {
       expect((await exchange(port, payload + next)).status).toBe(400);

@@ -31,15 +31,15 @@ describe('a signed payload', () => {
     ['a text', '"{}"'],
     ['an array', '[{}]'],
     ['100,000 brackets', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
-    ['100,000 objects, one in another', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
+    ['100,000 nested objects', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
     [
-      'a deep part beside good ones',
+      'a deeply nested value beside good ones',
       `{"a":${'['.repeat(5_000)}${']'.repeat(5_000)},${JSON.stringify(pullRequest).slice(1)}`,
     ],
     ['a __proto__ key', `{"__proto__":{"x":1},${JSON.stringify(pullRequest).slice(1)}`],
     ['a __proto__ key in escapes', `{"\\u005f_proto__":{"x":1},${JSON.stringify(pullRequest).slice(1)}`],
-    ['a __proto__ key far within', JSON.stringify(pullRequest).replace('"id":5', '"id":5,"a":[{"__proto__":1}]')],
-    ['bytes that are no UTF-8 where a name is', Buffer.from('{"\xff', 'latin1')],
+    ['a nested __proto__ key', JSON.stringify(pullRequest).replace('"id":5', '"id":5,"a":[{"__proto__":1}]')],
+    ['a name that is not UTF-8', Buffer.from('{"\xff', 'latin1')],
   ];
   test.each(bodies)('that is or has %s is 400 and leaves no row', async (_, body) => {
     for (const event of ['pull_request', 'organization', 'push']) {
@@ -75,7 +75,7 @@ describe('a signed payload', () => {
     ['no pull request', without({ pull_request: undefined })],
     ['a pull request that is null', without({ pull_request: null })],
     ['no id', without({ pull_request: { node_id: 'PR_5' } })],
-    ['an id in words', without({ pull_request: { id: '5', node_id: 'PR_5' } })],
+    ['an id as text', without({ pull_request: { id: '5', node_id: 'PR_5' } })],
     ['an id of 0', without({ pull_request: { id: 0, node_id: 'PR_5' } })],
     ['an id past 2^53', without({ pull_request: { id: 2 ** 53, node_id: 'PR_5' } })],
     ['half an id', without({ pull_request: { id: 1.5, node_id: 'PR_5' } })],
@@ -83,7 +83,7 @@ describe('a signed payload', () => {
     ['an empty node id', without({ pull_request: { id: 5, node_id: '' } })],
     ['a node id with NUL', without({ pull_request: { id: 5, node_id: 'PR\u0000' } })],
     ['a node id of 201 characters', without({ pull_request: { id: 5, node_id: 'a'.repeat(201) } })],
-    ['an action that is no word', without({ action: '\u0000' })],
+    ['an action that is not a word', without({ action: '\u0000' })],
     ['an action that is an object', without({ action: {} })],
     ['an organisation that is a text', without({ organization: 'acme' })],
     ['an organisation without an id', without({ organization: { login: 'acme' } })],
@@ -91,7 +91,7 @@ describe('a signed payload', () => {
     ['a time that is not one', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: 'yesterday' } })],
     ['a time in month 13', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '2026-13-01T00:00:00Z' } })],
     ['a time before 1970', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '1969-12-31T23:59:59Z' } })],
-    ['a day for a time', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '2026-01-01' } })],
+    ['a day instead of a time', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '2026-01-01' } })],
     ['neither organisation nor repository', without({ organization: undefined })],
     ['an owner without an id', without({ repository: { owner: { login: 'acme' } } })],
   ];
@@ -100,7 +100,7 @@ describe('a signed payload', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('of a comment, a label or a milestone that lacks its parts is 400', async () => {
+  test('of a comment, a label or a milestone without its fields is 400', async () => {
     const repository = { id: 1, owner: organization };
     const issue = { node_id: 'PR_5', number: 5, pull_request: {} };
     for (const [event, payload] of [
@@ -124,7 +124,7 @@ describe('a signed payload', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('may have any keys beside those that matter, and the last of two like JSON.parse', async () => {
+  test('may have any other keys, and takes the last of two equal ones, like JSON.parse', async () => {
     const text = JSON.stringify({ ...pullRequest, constructor: { prototype: 1 }, toString: 1, '\u0000': '\ud800' });
     const doubled = text.replace('"id":5', '"id":"x","id":6');
     for (const body of [text, doubled]) {
@@ -133,13 +133,13 @@ describe('a signed payload', () => {
     expect(await countRows(service)).toMatchObject({ deliveries: 2, requests: 2 });
   });
 
-  test('may speak of the first second of 1970', async () => {
+  test('may name the first second of 1970', async () => {
     const first = { ...pullRequest.pull_request, updated_at: '1970-01-01T00:00:00Z' };
     const payload = { ...pullRequest, pull_request: first };
     expect((await post(service, { event: 'pull_request', payload })).status).toBe(202);
   });
 
-  test('of whatever form is never a failure of ours', async () => {
+  test('of any form never causes a 500', async () => {
     const id = fc.oneof(fc.integer(), fc.constantFrom(1, 5, 2 ** 40, 'x', null), fc.float());
     const word = fc.oneof(
       fc.string(),
@@ -197,7 +197,7 @@ describe('what nothing depends on', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('is that a label or a milestone changes otherwise than by its name', async () => {
+  test('includes changes of a label or a milestone other than its name', async () => {
     const repository = { id: 1, owner: organization };
     const things = { label: { name: 'bug' }, milestone: { title: '1.0' } };
     for (const event of ['label', 'milestone']) {
@@ -210,7 +210,7 @@ describe('what nothing depends on', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('is what happens in an organisation that is not tracked', async () => {
+  test('includes events of an organisation that is not tracked', async () => {
     const repository = { id: 1, owner: { id: 2, login: 'other' } };
     const comment = { action: 'created', repository, issue: { node_id: 'PR_5', number: 5, pull_request: {} } };
     for (const { event, payload } of [
@@ -218,11 +218,11 @@ describe('what nothing depends on', () => {
       { event: 'repository', payload: { action: 'renamed', repository } },
     ]) {
       const { status, message } = await post(service, { event, payload });
-      expect([status, message]).toEqual([200, 'Ignored: this organisation is not one that is tracked here.']);
+      expect([status, message]).toEqual([200, 'Ignored: this organisation is not tracked here.']);
     }
   });
 
-  test("may have whatever else it likes in its payload: `repository_dispatch` has its users' own actions", async () => {
+  test('may have any payload: users choose the actions of `repository_dispatch`', async () => {
     for (const payload of [
       { action: 'On-demand Test!' },
       { action: 5 },
@@ -234,7 +234,7 @@ describe('what nothing depends on', () => {
   });
 });
 
-describe('a comparison is asked for', () => {
+describe('a comparison is requested', () => {
   test.each([
     ['organization', 'renamed', 'at once'],
     ['repository', 'renamed', 'at once'],
@@ -259,7 +259,7 @@ describe("GitHub's published examples", () => {
   const require = createRequire(import.meta.url);
   const published: { name: string; examples: object[] }[] = require('@octokit/webhooks-examples');
 
-  test('are all acknowledged, those of an organisation that is not tracked with the reason', async () => {
+  test('are all acknowledged, with the reason if the organisation is not tracked', async () => {
     const reasons = new Map<string, number>();
     for (const { name, examples } of published) {
       for (const payload of examples) {
@@ -272,13 +272,13 @@ describe("GitHub's published examples", () => {
     expect([...reasons.keys()].toSorted()).toEqual([
       'Ignored: nothing depends on …',
       'Ignored: the comment is not on a pull request.',
-      'Ignored: this organisation is not one that is tracked here.',
+      'Ignored: this organisation is not tracked here.',
       'Pong: deliveries arrive and their signature matches.',
     ]);
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('of pull requests are taken where their owner is tracked', async () => {
+  test('of pull requests are taken if their owner is tracked', async () => {
     const { pull_request: examples = [] } = Object.fromEntries(published.map(each => [each.name, each.examples]));
     await createTenant(service, { login: 'Codertocat', githubId: 21_031_067 });
     await createTenant(service, { login: 'octo-org' });

@@ -34,7 +34,7 @@ describe('a signature', () => {
         'x-hub-signature-256': 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
       },
     };
-    // It is no JSON, so that a match shows in what comes next.
+    // The example is not JSON, so this error means that the signature matched.
     expect(await post(published, delivery, example)).toMatchObject({
       status: 400,
       message: 'The payload is not JSON, or has a forbidden key.',
@@ -64,8 +64,8 @@ describe('a signature', () => {
     ['SHA-512', { 'x-hub-signature-256': `sha512=${createHmac('sha512', webhookSecret).update(text).digest('hex')}` }],
     ['given twice', { 'x-hub-signature-256': [whole, whole] }],
     ['given twice, once right', { 'x-hub-signature-256': [`sha256=${'0'.repeat(64)}`, whole] }],
-    ['one of another secret', { 'x-hub-signature-256': signature('another', text) }],
-    ['one of the empty secret', { 'x-hub-signature-256': signature('', text) }],
+    ['made with another secret', { 'x-hub-signature-256': signature('another', text) }],
+    ['made with an empty secret', { 'x-hub-signature-256': signature('', text) }],
     ['one with a digit changed', { 'x-hub-signature-256': whole.slice(0, -1) + (whole.endsWith('0') ? '1' : '0') }],
     ['10,000 characters', { 'x-hub-signature-256': `sha256=${'a'.repeat(10_000)}` }],
   ];
@@ -77,20 +77,20 @@ describe('a signature', () => {
 
   const bodies: [string, string | Buffer][] = [
     ['with one byte changed', text.replace('opened', 'opener')],
-    ['with a blank more', `${text} `],
+    ['with an extra space', `${text} `],
     ['with a byte order mark', `\ufeff${text}`],
-    ['written as JSON again', JSON.stringify(JSON.parse(text), null, 1)],
+    ['serialised again', JSON.stringify(JSON.parse(text), null, 1)],
     ['with a character written as an escape', text.replace('acme', '\\u0061cme')],
     ['in UTF-16', Buffer.from(text, 'utf16le')],
     ['that is empty', ''],
   ];
-  test.each(bodies)('of another body than one %s is 401', async (_, body) => {
+  test.each(bodies)('over another body than one %s is 401', async (_, body) => {
     const { status } = await post(service, delivery, { body, headers: { 'x-hub-signature-256': whole } });
     expect(status).toBe(401);
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('of exactly these bytes is taken, a byte order mark and odd blanks among them', async () => {
+  test('over exactly these bytes is taken, with a byte order mark or odd white space, too', async () => {
     for (const body of [`\ufeff${text}`, JSON.stringify(JSON.parse(text), null, '\t'), Buffer.from(text)]) {
       expect((await post(service, delivery, { body })).status).toBe(202);
     }
@@ -99,7 +99,7 @@ describe('a signature', () => {
 });
 
 describe('secrets', () => {
-  test('are all good while several are listed, and none that is listed no more', async () => {
+  test('are all valid while they are listed, and not after', async () => {
     const rotating = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: 'old, new ,' }));
     const ping = { event: 'ping' };
     for (const secret of ['old', 'new']) expect((await post(rotating, ping, { secret })).status).toBe(200);
@@ -111,7 +111,7 @@ describe('secrets', () => {
     expect((await post(after, ping, { secret: 'old' })).status).toBe(401);
   });
 
-  test('that are none let nothing in: 503', async () => {
+  test('that are not set mean 503', async () => {
     const open = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: '' }));
     for (const secret of ['', 'undefined', webhookSecret]) {
       const { status, message } = await post(open, delivery, { secret });
@@ -139,7 +139,7 @@ describe('a content type', () => {
     'text/html, application/json',
     'multipart/form-data; x=application/json',
   ];
-  test.each(wrong)('of "%s" is 415, before anything else is looked at', async type => {
+  test.each(wrong)('of "%s" is 415, before any other check', async type => {
     const form = `payload=${encodeURIComponent(text)}`;
     for (const [body, headers] of [
       [text, {}],
@@ -161,7 +161,7 @@ describe('a content type', () => {
     'Application/JSON',
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
-  ])('of %s is right', async type => {
+  ])('of %s is accepted', async type => {
     expect((await post(service, { event: 'ping' }, { headers: { 'content-type': type } })).status).toBe(200);
   });
 });

@@ -15,7 +15,7 @@ export interface PostOptions {
   secret?: string;
   /** The exact bytes, instead of the payload as JSON; they are what gets signed. */
   body?: string | Buffer;
-  /** Over GitHub's own; undefined leaves one out. */
+  /** Override GitHub's own; undefined leaves a header out. */
   headers?: Record<string, string | string[] | undefined>;
 }
 
@@ -45,7 +45,7 @@ export async function post(
   return { status: reply.statusCode, message: reply.json().message, headers: reply.headers };
 }
 
-/** How many rows a delivery could have left. */
+/** Counts all rows that a delivery could have written. */
 export async function countRows({ database }: Pick<Service, 'database'>) {
   const { rows } = await database.executor.execute<Record<string, number>>(sql`select
     (select count(*)::int from webhook_deliveries) as deliveries, (select count(*)::int from sync_requests) as requests,
