@@ -12,7 +12,7 @@ export interface ErrorReply {
   message: string;
 }
 
-/** A client of the service whose replies are all held against the OpenAPI document. */
+/** A client of the service that checks every reply against the OpenAPI document. */
 export async function createClient(service: Pick<Service, 'app'>) {
   const check = await createReplyCheck(service.app);
 
@@ -49,7 +49,7 @@ export async function createClient(service: Pick<Service, 'app'>) {
 
 export type Client = Awaited<ReturnType<typeof createClient>>;
 
-/** Bodies as the interface specification has them. */
+/** Bodies as in the interface specification. */
 export interface PullRequestBody {
   id: string;
   external_id: string;

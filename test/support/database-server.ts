@@ -9,14 +9,14 @@ import { createHome, removeHome } from './home.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Of a database that may create others. */
+    /** Of a database whose user may create others. */
     serverUrl: string;
-    /** Name of the migrated database that each test file's is cloned from. */
+    /** The migrated database that tests clone. */
     templateDatabase: string;
   }
 }
 
-/** The first that is there: TEST_DATABASE_URL, Docker, the embedded server. Ends with the run. */
+/** Starts the first available of TEST_DATABASE_URL, Docker and the embedded server. It ends with the run. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { url, stop, kind } = await startServer();
   const template = await addDatabase(url);
@@ -33,7 +33,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 async function startServer(): Promise<{ url: string; stop(): Promise<unknown>; kind: string }> {
   const given = process.env.TEST_DATABASE_URL;
   if (given !== undefined && given !== '') {
-    return { url: given, stop: async () => undefined, kind: 'the one of TEST_DATABASE_URL' };
+    return { url: given, stop: async () => undefined, kind: 'TEST_DATABASE_URL' };
   }
   if (process.env.DOCKER_HOST !== undefined || existsSync('/var/run/docker.sock')) {
     const container = await startContainer();
@@ -42,7 +42,7 @@ async function startServer(): Promise<{ url: string; stop(): Promise<unknown>; k
   return { ...(await startEmbeddedServer('test')), kind: 'embedded' };
 }
 
-/** An embedded server with a folder of its own, which goes with it. */
+/** An embedded server in its own folder, which is removed when it stops. */
 export async function startEmbeddedServer(name: string): Promise<{ url: string; stop(): Promise<void> }> {
   const home = createHome(name);
   const server = await joinEmbeddedDatabase({ home, durable: false });
@@ -59,7 +59,7 @@ export async function startEmbeddedServer(name: string): Promise<{ url: string; 
   };
 }
 
-/** Undefined where a Docker client is set up, but no engine answers or it can't get the image. */
+/** Undefined if Docker has no engine that answers, or can't get the image. */
 async function startContainer() {
   const image = 'postgres:17-bookworm';
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
@@ -72,7 +72,7 @@ async function startContainer() {
       .start();
     return { url: container.getConnectionUri(), stop: () => container.stop(), kind: `${image} in Docker` };
   } catch (error) {
-    process.stderr.write(`Docker does not supply ${image}: ${error instanceof Error ? error.message : error}\n`);
+    process.stderr.write(`Docker can't run ${image}: ${error instanceof Error ? error.message : error}\n`);
     return undefined;
   }
 }
@@ -84,7 +84,7 @@ export interface AddedDatabase {
 }
 
 /**
- * One more database on the server, under a name of its own.
+ * Creates another database on the server, under a new name.
  *
  * @param options as `create database` takes them, such as `template other`
  */

@@ -3,9 +3,9 @@ import { newId } from '../../src/ids.ts';
 import type { Service, Tenant } from './service.ts';
 
 /**
- * Pull requests put straight into the database, by the thousand: only for reading them page by page.
+ * Inserts pull requests straight into the database, in bulk: only for tests that read pages.
  *
- * @param createdAt of each, in Unix seconds
+ * @param createdAt of each pull request, in Unix seconds
  * @returns their UUIDs, in that order
  */
 export async function insertPullRequests(

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A new folder for temporary files, in which the service can keep a database of its own. */
+/** A new temporary folder in which the service can keep its own database. */
 export function createHome(name: string): string {
   return mkdtempSync(join(tmpdir(), `pullscore-${name}-`));
 }

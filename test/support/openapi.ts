@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { expect } from 'vitest';
 import type { App } from '../../src/app.ts';
 
-/** What these tests use of ajv, which fastify brings along. */
+/** The part of ajv that these tests use; fastify depends on it. */
 interface Ajv {
   addFormat(name: string, check: (text: string) => boolean): Ajv;
   addSchema(schema: object, key: string): Ajv;
@@ -44,8 +44,8 @@ export async function readDocument(app: App): Promise<OpenApiDocument> {
 const escapePointer = (part: string) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'));
 
 /**
- * Expects of a reply to `/2025-04/…` that it is one of those in the served document: its status, content type and the
- * whole of its body; and of every reply that it is JSON and names its request.
+ * Checks that a reply to `/2025-04/…` matches the served document in status, content type and body, and that every
+ * reply is JSON and has a request id.
  */
 export async function createReplyCheck(app: App) {
   const document = await readDocument(app);

@@ -2,19 +2,19 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** Stands between a client, over TCP, and a server, and fails as networks and dying servers do. */
 export interface TcpProxy {
-  /** The same address by way of the proxy. */
+  /** The same URL, through the proxy. */
   through(url: string): string;
-  /** How many connections have been made. */
+  /** Number of connections made so far. */
   readonly connections: number;
-  /** The connections there are go silent, as when a firewall forgets them; new ones work. */
+  /** Open connections go silent, as when a firewall forgets them; new ones work. */
   stall(): void;
-  /** The connections there are break. */
+  /** Breaks open connections. */
   cut(): void;
-  /** The next message that contains `text` reaches the server, but the connection breaks before the answer is through. */
+  /** The next message that contains `text` reaches the server, but the connection breaks before the answer. */
   loseReplyTo(text: string): void;
   /** New connections are refused until {@link TcpProxy.accept}. */
   refuse(): void;
-  /** New connections are made, but what they send waits until {@link TcpProxy.accept}. */
+  /** New connections are accepted, but what they send waits until {@link TcpProxy.accept}. */
   hold(): void;
   accept(): void;
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import type { App } from '../../src/app.ts';
 
-/** Lets the service listen on a free port of loopback, and tells it. */
+/** Makes the service listen on a free loopback port. @returns the port */
 export async function listen(app: App): Promise<number> {
   await app.listen({ host: '127.0.0.1', port: 0 });
   const address = app.server.address();
@@ -10,24 +10,24 @@ export async function listen(app: App): Promise<number> {
 }
 
 export interface RawReply {
-  /** 0 where the connection ended without a reply. */
+  /** 0 if the connection ended without a reply. */
   status: number;
   /** Names in lower case. */
   headers: Record<string, string>;
   body: string;
-  /** Of all that came. */
+  /** Everything received. */
   text: string;
   milliseconds: number;
 }
 
-/** Sends these bytes as they are, and reads until the other side closes; for what no HTTP client would send. */
+/** Sends these bytes, which no HTTP client would, and reads until the other side closes. */
 export function exchange(port: number, bytes: string | Buffer): Promise<RawReply> {
   const began = performance.now();
   return new Promise((resolve, reject) => {
     let text = '';
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
     socket.setEncoding('latin1');
-    socket.setTimeout(15_000, () => socket.destroy(new Error(`the connection stands open: ${text}`)));
+    socket.setTimeout(15_000, () => socket.destroy(new Error(`the connection stayed open: ${text}`)));
     socket.on('data', chunk => {
       text += chunk;
     });
@@ -35,7 +35,7 @@ export function exchange(port: number, bytes: string | Buffer): Promise<RawReply
     socket.on('error', error => {
       failure = error;
     });
-    // A reset may come after the reply, when the service did not read all that was sent.
+    // A reset may follow the reply if the service did not read everything.
     socket.on('close', () => {
       if (failure !== undefined && text === '') reject(failure);
       else resolve({ ...parseReply(text), text, milliseconds: performance.now() - began });

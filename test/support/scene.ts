@@ -8,17 +8,17 @@ import type { Repository } from './github/repository.ts';
 import { type GithubStandIn, startGithub } from './github/server.ts';
 import { createTenant, type Service, startService, type Tenant } from './service.ts';
 
-/** A service, the GitHub that it asks, and the organisation `acme`, which both know. */
+/** A service, the GitHub stand-in that it asks, and the organisation `acme`, which both know. */
 export interface Scene extends Tenant {
   github: GithubStandIn;
   acme: GithubOrganisation;
   web: Repository;
   service: Service;
   client: Client;
-  /** Brings in all that GitHub has of acme. */
+  /** Imports all pull requests of acme. */
   import(): Promise<ImportResult>;
   applyRules(rules: RuleDefinition[]): Promise<void>;
-  /** Works off what waits to be fetched. @returns how many batches there were */
+  /** Fetches all pull requests that are waiting. @returns the number of batches */
   workOff(): Promise<number>;
   close(): Promise<void>;
 }

@@ -12,11 +12,11 @@ import { addDatabase } from './database-server.ts';
 
 export const webhookSecret = 'a secret of the tests';
 
-/** A database of its own, cloned from the migrated template. */
+/** A new database, cloned from the migrated template. */
 export const createDatabase = () => addDatabase(inject('serverUrl'), `template ${inject('templateDatabase')}`);
 
 /**
- * A database without a schema, gone after the test.
+ * A database without a schema, dropped after the test.
  *
  * @param options as `create database` takes them
  * @returns its URL
@@ -29,11 +29,11 @@ export async function createEmptyDatabase(options = ''): Promise<string> {
 
 export interface Service extends Deps {
   readonly app: App;
-  /** What was logged at level warn and above. */
+  /** Log lines at level warn and above. */
   readonly complaints: { level: number; msg: string; [key: string]: unknown }[];
 }
 
-/** The service as `serve` builds it, on a database of its own, without its loops and not listening. */
+/** The service as `serve` builds it, on a new database, without its loops and not listening. */
 export async function startService(environment: Record<string, string> = {}): Promise<Service> {
   const { url, drop } = await createDatabase();
   const service = await startReplica(url, environment);
@@ -46,11 +46,11 @@ export async function startService(environment: Record<string, string> = {}): Pr
   };
 }
 
-/** One more service on the same database. */
+/** Another service on the same database. */
 export async function startReplica(
   databaseUrl: string,
   environment: Record<string, string> = {},
-  // A busy machine does not mean an overloaded service: only tests of the guard set it.
+  // Off, because test machines are busy: only tests of the overload guard set it.
   { maxEventLoopDelayMs = 0 }: { maxEventLoopDelayMs?: number } = {},
 ): Promise<Service> {
   const config: Config = loadConfig({
@@ -93,14 +93,14 @@ export async function createTenant(
     name: login,
     photoUrl: `https://photos.example/${login}`,
   });
-  if (organisation === undefined) throw new Error(`the organisation ${login} is there already`);
+  if (organisation === undefined) throw new Error(`the organisation ${login} already exists`);
   const user = await addUser(database.executor, {
     organisationId: organisation.id,
     name: 'Ada Lovelace',
     email: `ada@${login}.example`,
     photoUrl: 'https://photos.example/ada',
   });
-  if (user === undefined) throw new Error('the user is there already');
+  if (user === undefined) throw new Error('the user already exists');
   const token = await createToken({ database }, user, values.scopes);
   return { organisation, user, token };
 }
@@ -123,7 +123,7 @@ export async function createToken(
   return token;
 }
 
-/** Closes it when the test ends, however it ends. */
+/** Closes it when the test ends, also if it fails. */
 export function closing<Closable extends { close(): Promise<unknown> }>(closable: Closable): Closable {
   onTestFinished(async () => {
     await closable.close();

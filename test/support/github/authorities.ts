@@ -1,29 +1,29 @@
 import { randomBytes, verify } from 'node:crypto';
 import type { Organisation } from './organisation.ts';
 
-/** Who asks: the App itself, by a token it signed; or a reader, of one organisation or of all. */
+/** Who asks: the App itself, with a token that it signed; or a reader, of one organisation or of all. */
 type Authority = { kind: 'app' } | { kind: 'reader'; organisation: Organisation | undefined };
 
 export interface Authorities {
-  /** Undefined where GitHub would answer 401. */
+  /** Undefined if GitHub would answer 401. */
   of(authorization: string | undefined): Authority | undefined;
   tokenFor(organisation: Organisation): string;
   revokeInstallation(organisation: Organisation): void;
   revokeAll(): void;
 }
 
-const readPart = (part: string | undefined) => JSON.parse(Buffer.from(part ?? '', 'base64url').toString());
+const decode = (segment: string | undefined) => JSON.parse(Buffer.from(segment ?? '', 'base64url').toString());
 
-/** RS256, signed by the App's key, issued by it, and living no longer than ten minutes: GitHub's conditions. */
+/** GitHub's conditions: RS256, signed and issued by the App, valid for at most ten minutes. */
 function isAppToken(token: string, app: { id: string; publicKey: string }): boolean {
   const [head, claims, signed] = token.split('.');
   if (signed === undefined) return false;
   try {
-    const { iss, iat, exp } = readPart(claims);
+    const { iss, iat, exp } = decode(claims);
     const now = Date.now() / 1000;
     const current = iat <= now && exp > now && exp - iat <= 600;
     const whole = verify('sha256', Buffer.from(`${head}.${claims}`), app.publicKey, Buffer.from(signed, 'base64url'));
-    return readPart(head).alg === 'RS256' && String(iss) === app.id && current && whole;
+    return decode(head).alg === 'RS256' && String(iss) === app.id && current && whole;
   } catch {
     return false;
   }

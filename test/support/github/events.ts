@@ -35,12 +35,12 @@ export type PullRequestWebhook = WebhookEvent<{
   sender: User;
 }>;
 
-/** Tells the webhooks of something in a repository. */
-export function repositoryEvent<Part extends object>(
+/** Sends an event about a repository to the webhooks. */
+export function repositoryEvent<Fields extends object>(
   repository: Repository,
   event: string,
   action: string,
-  part: Part,
+  fields: Fields,
   by: Account | null | undefined,
 ) {
   const { organisation } = repository;
@@ -49,7 +49,7 @@ export function repositoryEvent<Part extends object>(
     action,
     payload: {
       action,
-      ...part,
+      ...fields,
       repository: repositoryPayload(repository),
       organization: organisationPayload(organisation),
       sender: userPayload(organisation.world, by),
@@ -59,9 +59,9 @@ export function repositoryEvent<Part extends object>(
   return webhook;
 }
 
-export function pullRequestEvent(pullRequest: PullRequest, action: string, part: object, by: Account | null) {
+export function pullRequestEvent(pullRequest: PullRequest, action: string, fields: object, by: Account | null) {
   const { number, repository } = pullRequest;
-  const whole = { number, pull_request: pullRequestPayload(pullRequest), ...part };
+  const whole = { number, pull_request: pullRequestPayload(pullRequest), ...fields };
   return repositoryEvent(repository, 'pull_request', action, whole, by);
 }
 
@@ -82,11 +82,11 @@ export function reviewEvent(pullRequest: PullRequest, review: Review, action: st
     author_association: 'MEMBER',
     _links: { html: { href: page }, pull_request: { href: simple.url } },
   };
-  const part = { review: body, pull_request: simple };
-  return repositoryEvent(pullRequest.repository, 'pull_request_review', action, part, by);
+  const fields = { review: body, pull_request: simple };
+  return repositoryEvent(pullRequest.repository, 'pull_request_review', action, fields, by);
 }
 
-function commentPart(pullRequest: PullRequest, body: string, by: Account | null) {
+function commentFields(pullRequest: PullRequest, body: string, by: Account | null) {
   const { world } = pullRequest.repository.organisation;
   const at = isoTime(pullRequest.updatedAt);
   const id = world.nextId('comment');
@@ -94,15 +94,15 @@ function commentPart(pullRequest: PullRequest, body: string, by: Account | null)
 }
 
 export function reviewCommentEvent(pullRequest: PullRequest, body: string, by: Account | null) {
-  const part = { comment: commentPart(pullRequest, body, by), pull_request: simplePullRequestPayload(pullRequest) };
-  return repositoryEvent(pullRequest.repository, 'pull_request_review_comment', 'created', part, by);
+  const fields = { comment: commentFields(pullRequest, body, by), pull_request: simplePullRequestPayload(pullRequest) };
+  return repositoryEvent(pullRequest.repository, 'pull_request_review_comment', 'created', fields, by);
 }
 
 export function reviewThreadEvent(pullRequest: PullRequest, by: Account | null) {
   const { repository } = pullRequest;
   const thread = { node_id: globalId('PRRT', repository.id, 1), comments: [] };
-  const part = { thread, pull_request: simplePullRequestPayload(pullRequest) };
-  return repositoryEvent(repository, 'pull_request_review_thread', 'resolved', part, by);
+  const fields = { thread, pull_request: simplePullRequestPayload(pullRequest) };
+  return repositoryEvent(repository, 'pull_request_review_thread', 'resolved', fields, by);
 }
 
 const reactions = (url: string) => ({
@@ -119,10 +119,10 @@ const reactions = (url: string) => ({
 });
 
 /**
- * A pull request as an issue: `id` is the issue's own, `node_id` is the pull request's. Both are so in the published
+ * A pull request as an issue: `id` is the issue's own, `node_id` is the pull request's. So it is in the published
  * example of `issues` `milestoned`, and in `issue_comment` as GitHub sent it to others in 2024.
  */
-function issuePart(pullRequest: PullRequest): Issue {
+function issuePayload(pullRequest: PullRequest): Issue {
   const { repository, issueId, comments } = pullRequest;
   const simple = simplePullRequestPayload(pullRequest);
   const { url, html_url, diff_url, patch_url, merged_at, issue_url } = simple;
@@ -160,15 +160,15 @@ function issuePart(pullRequest: PullRequest): Issue {
   };
 }
 
-/** A remark on the conversation comes as an issue's; there is no `pull_request` in GitHub's, only `issue.pull_request`. */
+/** A conversation comment is an issue's: its payload has no `pull_request`, only `issue.pull_request`. */
 export function issueCommentEvent(
   pullRequest: PullRequest,
   action: 'created' | 'deleted',
   body: string,
   by: Account | null,
 ): WebhookEvent {
-  const issue = issuePart(pullRequest);
-  const comment = commentPart(pullRequest, body, by);
+  const issue = issuePayload(pullRequest);
+  const comment = commentFields(pullRequest, body, by);
   const url = `${issue.repository_url}/issues/comments/${comment.id}`;
   const whole: IssueComment = {
     ...comment,

@@ -12,7 +12,7 @@ export interface GithubStandInRequest {
   operation: string | undefined;
   variables: Record<string, unknown>;
   authorization: string | undefined;
-  /** 0 until it is answered; it stays 0 where the connection broke. */
+  /** 0 until it is answered; stays 0 if the connection broke. */
   status: number;
 }
 
@@ -23,34 +23,34 @@ export interface ReplyFault {
   headers?: Record<string, string>;
 }
 
-/** What is to go wrong. */
+/** What goes wrong. */
 export type Fault =
   /** This answer instead of the real one. */
   | ReplyFault
-  /** The connection stands, and no answer comes. */
+  /** The connection stays open without an answer. */
   | { kind: 'hang' }
-  /** The head comes at once, then a byte every tenth of a second. */
+  /** The headers come at once, then a byte every tenth of a second. */
   | { kind: 'trickle' }
   /** The connection breaks before the answer. */
   | { kind: 'reset' }
-  /** Half of the real answer: as a whole reply that is not JSON, or broken off (`reset`). */
+  /** Half of the real answer: as a complete reply that is not JSON, or broken off (`reset`). */
   | { kind: 'truncate'; reset?: boolean }
-  /** An answer that is larger than any real one: this many MiB of blanks before the JSON. */
+  /** An answer larger than any real one: this many MiB of spaces before the JSON. */
   | { kind: 'oversize'; mebibytes: number }
   | { kind: 'redirect'; location: string; status?: 301 | 302 | 307 | 308 }
   /** The real answer, later. */
   | { kind: 'delay'; milliseconds: number }
-  /** The real answer, once the promise is kept. */
+  /** The real answer, once the promise resolves. */
   | { kind: 'hold'; until: Promise<unknown> }
-  /** What was the real answer when it was asked for, sent later, or once the promise is kept. */
+  /** The real answer at the time of the request, sent later, or once the promise resolves. */
   | { kind: 'late'; milliseconds: number }
   | { kind: 'late'; until: Promise<unknown> }
-  /** The real answer, changed: for replies that do not keep to the schema. */
+  /** The real answer, changed: for replies that break the schema. */
   | { kind: 'alter'; change: (reply: { data?: unknown; errors?: unknown }) => unknown }
-  /** A reply of 200 in which these pull requests fail, or one field of each, and the others are whole. */
+  /** A reply of 200 in which these pull requests, or one field of each, fail, and the others are complete. */
   | { kind: 'broken'; nodeIds: string[]; type?: string; message?: string; field?: string };
 
-/** What a fault waits `until`: it is released when the test has done what is to happen meanwhile. */
+/** For `until` of a fault: release it when the test has done what must happen first. */
 export function createLatch(): { released: Promise<void>; release(): void } {
   let release: () => void = () => undefined;
   const released = new Promise<void>(resolve => {
@@ -73,7 +73,7 @@ export const ofRepository =
   ({ variables }) =>
     variables.repository === nodeId;
 
-/** Requests for pages that have the pull request's facts, of whatever size and order. */
+/** Requests for pages with the pull request on them, of any size and order. */
 export const pagesWith =
   ({ id, repository }: PullRequest): Condition =>
   request =>
@@ -82,17 +82,17 @@ export const pagesWith =
     pullRequestsOnPage(repository, request.variables).some(each => each.id === id);
 
 export interface FaultOptions {
-  /** How many requests it hits; `Infinity` until {@link Faults.clear}. Once by default. */
+  /** Number of requests that it hits, once by default; `Infinity` lasts until {@link Faults.clear}. */
   times?: number;
-  /** Which requests it hits; all GraphQL ones by default. */
+  /** Which requests it hits: by default all GraphQL ones. */
   when?: Condition;
 }
 
 export interface Faults {
-  /** @returns what takes it away again */
+  /** @returns a function that removes the fault */
   add(fault: Fault, options?: FaultOptions): () => void;
   clear(): void;
-  /** The first that fits, used up by one. */
+  /** The first fault that fits, which counts as one use. */
   take(request: GithubStandInRequest): Fault | undefined;
 }
 
@@ -118,7 +118,7 @@ export function createFaults(): Faults {
   };
 }
 
-/** GraphQL's way to say that the hour's points are used up: a reply of 200. */
+/** How GraphQL says that the hour's points are used up: a reply of 200. */
 export const pointsUsedUp = (resetAt: number): ReplyFault => ({
   kind: 'reply',
   status: 200,
@@ -130,7 +130,7 @@ export const pointsUsedUp = (resetAt: number): ReplyFault => ({
   },
 });
 
-/** The secondary limit, against too much at once; `retryAfter` in seconds, as an HTTP date, or absent. */
+/** The secondary limit, against bursts; `retryAfter` in seconds, as an HTTP date, or absent. */
 export const secondaryLimit = (retryAfter?: string, status: 403 | 429 = 403): ReplyFault => ({
   kind: 'reply',
   status,
@@ -141,7 +141,7 @@ export const secondaryLimit = (retryAfter?: string, status: 403 | 429 = 403): Re
   },
 });
 
-/** What GitHub's front answers while its back is slow or down. */
+/** GitHub's front end answers this while its back end is slow or down. */
 export const htmlError = (status: 500 | 502 | 503 | 504): ReplyFault => ({
   kind: 'reply',
   status,
@@ -164,7 +164,7 @@ export const queryTimeout = (): ReplyFault => ({
   },
 });
 
-/** Carries out a fault that needs no real answer. False where one is needed first. */
+/** Carries out a fault that needs no real answer. False if it needs one first. */
 export function answerWithFault(fault: Fault, response: ServerResponse): boolean {
   switch (fault.kind) {
     case 'reply': {

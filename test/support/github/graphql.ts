@@ -78,7 +78,7 @@ export function answerQuery(
     variableValues: variables,
   });
   // All views are synchronous, so the result is there.
-  if (result instanceof Promise) throw new Error('A view answered later');
+  if (result instanceof Promise) throw new Error('A view is asynchronous');
   const { data = null, errors } = result;
   return {
     status: 200,

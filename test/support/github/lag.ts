@@ -5,7 +5,7 @@
 export class Lag<State> {
   #unseen: { before: State | undefined; until: number }[] = [];
 
-  /** Call it before a change: `before` stays shown for so many real milliseconds. Undefined: there is nothing yet. */
+  /** Call it before a change: `before` stays shown for that many real milliseconds. Undefined: nothing existed. */
   hold(before: State | undefined, milliseconds: number): void {
     this.#unseen.push({ before, until: performance.now() + milliseconds });
   }
@@ -14,7 +14,7 @@ export class Lag<State> {
     this.#unseen = [];
   }
 
-  /** @param present what it is by now */
+  /** @param present its current state */
   shown(present: State): State | undefined {
     if (this.#unseen.length === 0) return present;
     const now = performance.now();

@@ -25,13 +25,13 @@ export interface LoadedRecord {
 export interface LoadOptions {
   /** Puts all repositories into this organisation instead of each record's owner. */
   organisation?: string;
-  /** Makes the authors who are no bots members; true by default. */
+  /** Makes authors members unless they are bots; true by default. */
   members?: boolean;
 }
 
 const seconds = (iso: string) => Math.floor(Date.parse(iso) / 1000);
 
-/** Puts pull requests in as history: no webhook is sent. Organisations, repositories and accounts are made as needed. */
+/** Adds pull requests as history, without webhooks, and creates organisations, repositories and accounts as needed. */
 export function loadRecords(world: World, records: readonly LoadedRecord[], options: LoadOptions = {}): PullRequest[] {
   return records.map(record => {
     const [owner = '', name = ''] = record.repository.split('/');

@@ -5,7 +5,7 @@ import { type Account, accountOf, type Clock, globalId, type World } from './wor
 
 export class Organisation {
   readonly world: World;
-  /** The world's; another where what happens here is to happen at times of its own. */
+  /** The world's clock, or another one to give this organisation its own times. */
   clock: Clock;
   readonly id: number;
   readonly nodeId: string;
@@ -13,7 +13,7 @@ export class Organisation {
   name: string;
   readonly avatarUrl: string;
   readonly members = new Map<number, Account>();
-  /** Ids of accounts that let everybody see that they are members. */
+  /** Ids of accounts whose membership is public. */
   readonly publicMembers = new Set<number>();
   readonly repositories: Repository[] = [];
   /** The App's installation; undefined while it is not installed. */
@@ -31,7 +31,7 @@ export class Organisation {
     world.nodes.set(this.nodeId, this);
   }
 
-  /** The member of this login: the account is made, and joins, where it is not there or not in yet. */
+  /** The member of this login, created and added on first mention. */
   member(login: string, options: { name?: string | null } = {}): Account {
     const account = accountOf(this.world, login, options);
     this.join(account);
@@ -41,21 +41,21 @@ export class Organisation {
   join(account: Account): WebhookEvent | undefined {
     if (this.members.has(account.id)) return undefined;
     this.members.set(account.id, account);
-    return this.#tellOfMember('member_added', account);
+    return this.#emitMember('member_added', account);
   }
 
   leave(account: Account): WebhookEvent | undefined {
     if (!this.members.delete(account.id)) return undefined;
-    return this.#tellOfMember('member_removed', account);
+    return this.#emitMember('member_removed', account);
   }
 
-  /** The repository of this name, made on first mention. */
+  /** The repository of this name, created on first mention. */
   repository(name: string): Repository {
     const known = this.repositories.find(repository => repository.name.toLowerCase() === name.toLowerCase());
     return known ?? new Repository(this, name);
   }
 
-  /** Its repositories are found by their former names until someone who takes the login has some of the same names. */
+  /** Former names of its repositories work until somebody takes the login and uses the same names. */
   rename(login: string): WebhookEvent {
     const from = this.login;
     const { organisations } = this.world;
@@ -65,10 +65,10 @@ export class Organisation {
     this.login = login;
     organisations.set(login.toLowerCase(), this);
     for (const repository of this.repositories) repository.version++;
-    return this.#tell('renamed', { changes: { login: { from } } }, undefined);
+    return this.#emit('renamed', { changes: { login: { from } } }, undefined);
   }
 
-  #tellOfMember(action: string, account: Account): WebhookEvent {
+  #emitMember(action: string, account: Account): WebhookEvent {
     const organisationUrl = `${this.world.apiUrl}/orgs/${this.login}`;
     const membership = {
       url: `${organisationUrl}/memberships/${account.login}`,
@@ -77,16 +77,16 @@ export class Organisation {
       organization_url: organisationUrl,
       user: userPayload(this.world, account),
     };
-    return this.#tell(action, { membership }, account);
+    return this.#emit(action, { membership }, account);
   }
 
-  #tell(action: string, part: object, sender: Account | undefined): WebhookEvent {
+  #emit(action: string, fields: object, sender: Account | undefined): WebhookEvent {
     const event: WebhookEvent = {
       event: 'organization',
       action,
       payload: {
         action,
-        ...part,
+        ...fields,
         organization: organisationPayload(this),
         sender: userPayload(this.world, sender),
       },

@@ -202,7 +202,7 @@ export function associationOf({
   return author && !author.deleted && repository.organisation.members.has(author.id) ? 'MEMBER' : 'CONTRIBUTOR';
 }
 
-/** What all events about a pull request say of it. */
+/** What every event about a pull request shows of it. */
 export function simplePullRequestPayload(pullRequest: PullRequest): SimplePullRequest {
   const { repository, number, author, milestone } = pullRequest;
   const { world } = repository.organisation;

@@ -29,13 +29,13 @@ export interface ChangedFile {
   deletions: number;
 }
 
-/** Times are Unix seconds. What is left out is as on a pull request just opened with one commit. */
+/** Times are Unix seconds. Defaults are those of a pull request just opened with one commit. */
 export interface PullRequestOptions {
   id?: number;
   number?: number;
-  /** Null: the account is gone. Left out: the organisation's first member, or nobody. */
+  /** Null: the account is gone. Default: the organisation's first member, or nobody. */
   author?: Account | null;
-  /** Left out, it follows from the author's membership at the time of asking. */
+  /** By default it follows from the author's membership at the time of the request. */
   authorAssociation?: string;
   title?: string;
   body?: string;
@@ -66,7 +66,7 @@ const sum = (files: ChangedFile[], key: 'additions' | 'deletions') =>
 export class PullRequest {
   readonly repository: Repository;
   readonly id: number;
-  /** Of the issue that it also is: another number than its own. */
+  /** A pull request is also an issue, with another id. */
   readonly issueId: number;
   readonly nodeId: string;
   readonly number: number;
@@ -94,7 +94,7 @@ export class PullRequest {
   assignees: Account[];
   files: ChangedFile[];
   reviews: Review[] = [];
-  /** The webhook of its opening; undefined for history. */
+  /** The webhook of its opening; undefined if it was added as history. */
   opened: PullRequestWebhook | undefined;
   readonly #lag = new Lag<PullRequest>();
 
@@ -135,19 +135,19 @@ export class PullRequest {
     return `${this.repository.organisation.world.webUrl}/${this.repository.fullName}/pull/${this.number}`;
   }
 
-  /** From now on GraphQL shows what it shows at this moment, until {@link catchUp}. Webhooks show the present. */
+  /** GraphQL keeps showing the current state until {@link catchUp}. Webhooks show the present. */
   lag(): void {
     const shown = this.shown();
     this.catchUp();
     this.#lag.hold(shown === this ? this.#copy() : shown, Number.POSITIVE_INFINITY);
   }
 
-  /** GraphQL shows it as it is. */
+  /** GraphQL shows the present again. */
   catchUp(): void {
     this.#lag.catchUp();
   }
 
-  /** What GraphQL shows: this one, a copy of what it was, which is for reading only, or nothing yet. */
+  /** What GraphQL shows: this, a read-only copy of an earlier state, or nothing yet. */
   shown(): PullRequest | undefined {
     return this.#lag.shown(this);
   }
@@ -159,7 +159,7 @@ export class PullRequest {
     return this.opened;
   }
 
-  /** Adds commits; `files` that were there already have their lines added up. */
+  /** Adds commits; lines of `files` that exist already are added up. */
   push(
     change: { commits?: number; files?: ChangedFile[]; additions?: number; deletions?: number } = {},
   ): PullRequestWebhook {
@@ -179,7 +179,7 @@ export class PullRequest {
       });
     }
     this.files = [...merged.values()];
-    return this.#tell('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
+    return this.#emit('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
   }
 
   edit(change: { title?: string; body?: string; base?: string }): PullRequestWebhook {
@@ -191,40 +191,40 @@ export class PullRequest {
       changes[key] = { from: this[key] };
       this[key] = value;
     }
-    return this.#tell('edited', { changes });
+    return this.#emit('edited', { changes });
   }
 
   label(name: string): PullRequestWebhook {
     this.#touch();
     if (!this.labels.includes(name)) this.labels = [...this.labels, name];
-    return this.#tell('labeled', { label: { name } });
+    return this.#emit('labeled', { label: { name } });
   }
 
   unlabel(name: string): PullRequestWebhook {
     this.#touch();
     this.labels = this.labels.filter(label => label !== name);
-    return this.#tell('unlabeled', { label: { name } });
+    return this.#emit('unlabeled', { label: { name } });
   }
 
   assign(account: Account): PullRequestWebhook {
     this.#touch();
     if (!this.assignees.includes(account)) this.assignees = [...this.assignees, account];
-    return this.#tell('assigned', {});
+    return this.#emit('assigned', {});
   }
 
   unassign(account: Account): PullRequestWebhook {
     this.#touch();
     this.assignees = this.assignees.filter(assignee => assignee !== account);
-    return this.#tell('unassigned', {});
+    return this.#emit('unassigned', {});
   }
 
   setMilestone(title: string | null): PullRequestWebhook {
     this.#touch();
     this.milestone = title;
-    return this.#tell(title === null ? 'demilestoned' : 'milestoned', {});
+    return this.#emit(title === null ? 'demilestoned' : 'milestoned', {});
   }
 
-  /** No webhook of its own on GitHub. */
+  /** GitHub sends no webhook for it. */
   linkIssues(total: number): void {
     this.#touch();
     this.linkedIssues = total;
@@ -233,20 +233,20 @@ export class PullRequest {
   markReady(): PullRequestWebhook {
     this.#touch();
     this.draft = false;
-    return this.#tell('ready_for_review', {});
+    return this.#emit('ready_for_review', {});
   }
 
   convertToDraft(): PullRequestWebhook {
     this.#touch();
     this.draft = true;
-    return this.#tell('converted_to_draft', {});
+    return this.#emit('converted_to_draft', {});
   }
 
   close(by: Account | null = this.author): PullRequestWebhook {
     this.#touch();
     this.state = 'CLOSED';
     this.closedAt = this.updatedAt;
-    return this.#tell('closed', {}, by);
+    return this.#emit('closed', {}, by);
   }
 
   merge(by: Account | null = this.author): PullRequestWebhook {
@@ -254,17 +254,17 @@ export class PullRequest {
     this.state = 'MERGED';
     this.mergedAt = this.updatedAt;
     this.closedAt = this.updatedAt;
-    return this.#tell('closed', {}, by);
+    return this.#emit('closed', {}, by);
   }
 
   reopen(): PullRequestWebhook {
     this.#touch();
     this.state = 'OPEN';
     this.closedAt = null;
-    return this.#tell('reopened', {});
+    return this.#emit('reopened', {});
   }
 
-  /** A pending one is seen by its author only: it has no time and no webhook. */
+  /** Only its author sees a pending review: it has no time and no webhook. */
   review(author: Account | null, state: Verdict = 'COMMENTED', body = ''): PullRequestWebhook | undefined {
     const { clock, world } = this.repository.organisation;
     const id = world.nextId('review');
@@ -284,7 +284,7 @@ export class PullRequest {
     return reviewEvent(this, review, 'dismissed', by);
   }
 
-  /** A remark on the conversation: counts in `comments`. */
+  /** A comment on the conversation: counts in `comments`. */
   comment(author: Account | null, body = 'A remark.'): WebhookEvent {
     this.#touch();
     this.comments++;
@@ -299,7 +299,7 @@ export class PullRequest {
     return issueCommentEvent(this, 'deleted', 'A remark.', author);
   }
 
-  /** An inline remark, which GitHub keeps within a review: counts there, not in `comments`. */
+  /** An inline comment, which belongs to a review: it does not count in `comments`. */
   reviewComment(author: Account | null, body = 'An inline remark.'): PullRequestWebhook {
     this.review(author, 'COMMENTED');
     return reviewCommentEvent(this, body, author);
@@ -310,21 +310,21 @@ export class PullRequest {
     return reviewThreadEvent(this, by);
   }
 
-  /** Its repository's label is renamed, or deleted (null), which moves no time. */
+  /** Its repository's label is renamed, or deleted (null), without a change of any time. */
   replaceLabel(from: string, to: string | null): void {
     if (!this.labels.includes(from)) return;
     this.#hold();
     this.labels = this.labels.flatMap(label => (label === from ? (to ?? []) : label));
   }
 
-  /** Its repository's milestone is renamed, or deleted (null), which moves no time. */
+  /** Its repository's milestone is renamed, or deleted (null), without a change of any time. */
   replaceMilestone(from: string, to: string | null): void {
     if (this.milestone !== from) return;
     this.#hold();
     this.milestone = to;
   }
 
-  /** GitHub no longer shows it, and tells nobody. */
+  /** GitHub no longer shows it, and sends no webhook. */
   remove(): void {
     const { repository } = this;
     repository.pullRequests.splice(repository.pullRequests.indexOf(this), 1);
@@ -351,7 +351,7 @@ export class PullRequest {
     return Object.assign(Object.create(this), this, { reviews });
   }
 
-  #tell(action: string, part: object, by: Account | null = this.author): PullRequestWebhook {
-    return pullRequestEvent(this, action, part, by);
+  #emit(action: string, fields: object, by: Account | null = this.author): PullRequestWebhook {
+    return pullRequestEvent(this, action, fields, by);
   }
 }

@@ -20,7 +20,7 @@ export class Repository {
   readonly pullRequests: PullRequest[] = [];
   readonly labels: Tags;
   readonly milestones: Tags;
-  /** Moves with every change of a pull request: sorted lists are kept until then. */
+  /** Changes with every change of a pull request: sorted lists are cached until then. */
   version = 0;
   #nextNumber = 1;
   #lagMilliseconds = 0;
@@ -37,37 +37,37 @@ export class Repository {
     this.milestones = new Tags(world, 'milestone');
     organisation.repositories.push(this);
     world.nodes.set(this.nodeId, this);
-    this.#tell('created', {});
+    this.#emit('created', {});
   }
 
   get fullName(): string {
     return `${this.organisation.login}/${this.name}`;
   }
 
-  /** How long a change of its pull requests stays unseen in GraphQL. */
+  /** How long GraphQL does not show a change of its pull requests. */
   get lagMilliseconds(): number {
     return Math.max(this.#lagMilliseconds, this.organisation.world.lagMilliseconds);
   }
 
-  /** GraphQL shows changes of its pull requests, and those that are opened, so much later; or after {@link catchUp}. */
+  /** GraphQL shows new and changed pull requests that much later, or after {@link catchUp}. */
   lag(milliseconds = Number.POSITIVE_INFINITY): void {
     this.#lagMilliseconds = milliseconds;
   }
 
-  /** GraphQL shows all pull requests as they are, and lags no longer. */
+  /** GraphQL shows all pull requests as they are, and no longer lags. */
   catchUp(): void {
     this.#lagMilliseconds = 0;
     for (const pullRequest of this.pullRequests) pullRequest.catchUp();
   }
 
-  /** Opens one and tells the webhooks; {@link PullRequest.opened} is that event. */
+  /** Opens one and sends {@link PullRequest.opened} to the webhooks. */
   openPullRequest(options: PullRequestOptions = {}): PullRequest {
     const pullRequest = this.addPullRequest(options);
     pullRequest.open();
     return pullRequest;
   }
 
-  /** Puts one in silently, as history that was there before. */
+  /** Adds one without a webhook, as history. */
   addPullRequest(options: PullRequestOptions = {}): PullRequest {
     const number = options.number ?? this.#nextNumber;
     this.#nextNumber = Math.max(this.#nextNumber, number + 1);
@@ -87,7 +87,7 @@ export class Repository {
     return pullRequests;
   }
 
-  /** As GraphQL shows them, in the order that they have there. */
+  /** As GraphQL shows them, in its order. */
   shownBy(order: PullRequestOrder): PullRequest[] {
     const present = this.sortedBy(order);
     if (present.every(pullRequest => pullRequest.shown() === pullRequest)) return present;
@@ -99,7 +99,7 @@ export class Repository {
     this.remember();
     this.name = name;
     this.version++;
-    return this.#tell('renamed', { changes: { repository: { name: { from } } } });
+    return this.#emit('renamed', { changes: { repository: { name: { from } } } });
   }
 
   transfer(organisation: Organisation): WebhookEvent {
@@ -109,10 +109,10 @@ export class Repository {
     organisation.repositories.push(this);
     this.organisation = organisation;
     this.version++;
-    return this.#tell('transferred', { changes: { owner: { from: { organization: organisationPayload(former) } } } });
+    return this.#emit('transferred', { changes: { owner: { from: { organization: organisationPayload(former) } } } });
   }
 
-  /** The pull requests that have it follow, and no time of theirs moves. So it is for the three below. */
+  /** Changes all pull requests with the label, but none of their times. So do the three below. */
   renameLabel(from: string, to: string): WebhookEvent {
     const label = labelPayload(this, this.labels.rename(from, to));
     for (const pullRequest of this.pullRequests) pullRequest.replaceLabel(from, to);
@@ -137,22 +137,22 @@ export class Repository {
     return repositoryEvent(this, 'milestone', 'deleted', { milestone }, undefined);
   }
 
-  /** Gone, its pull requests with it. */
+  /** Removes it and its pull requests. */
   remove(): WebhookEvent {
     const { world, repositories } = this.organisation;
     repositories.splice(repositories.indexOf(this), 1);
     world.nodes.delete(this.nodeId);
     for (const pullRequest of this.pullRequests) world.nodes.delete(pullRequest.nodeId);
     this.removed = true;
-    return this.#tell('deleted', {});
+    return this.#emit('deleted', {});
   }
 
-  /** It goes on being found by the name that it has now. */
+  /** Keeps it reachable by its current name. */
   remember(): void {
     this.organisation.world.formerNames.set(this.fullName.toLowerCase(), this);
   }
 
-  #tell(action: string, part: object): WebhookEvent {
-    return repositoryEvent(this, 'repository', action, part, undefined);
+  #emit(action: string, fields: object): WebhookEvent {
+    return repositoryEvent(this, 'repository', action, fields, undefined);
   }
 }

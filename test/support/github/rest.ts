@@ -7,20 +7,20 @@ import type { Hooks } from './webhooks.ts';
 import { isoTime, type World } from './world.ts';
 
 const notFound: GraphqlAnswer = { status: 404, reply: { message: 'Not Found', status: '404' } };
-const unauthorized: GraphqlAnswer = { status: 401, reply: { message: 'Bad credentials', status: '401' } };
+const badCredentials: GraphqlAnswer = { status: 401, reply: { message: 'Bad credentials', status: '401' } };
 
 const forbidden: GraphqlAnswer = {
   status: 403,
   reply: { message: 'Resource not accessible by integration', status: '403' },
 };
 
-/** What the credentials may see and do. */
+/** What credentials may see and do. */
 export interface Grants {
-  /** Of the personal token; a classic one. Undefined: a fine-grained one, which tells nothing of itself. */
+  /** Of a classic personal token. Undefined: a fine-grained one, which shows no scopes. */
   scopes: string[] | undefined;
-  /** Of the App, on every organisation that it is installed on. */
+  /** Of the App, in every organisation that has it installed. */
   permissions: Record<string, 'read' | 'write'>;
-  /** Whether the personal token's owner is a member of the organisations; others see public members only. */
+  /** Whether the personal token's owner is a member of the organisations; others only see public members. */
   viewerIsMember: boolean;
 }
 
@@ -30,11 +30,11 @@ interface Holdings {
   hooks: Hooks;
   grants: Grants;
   limit: PointLimit | null;
-  /** What the paths start with. */
+  /** Prefix of all paths. */
   base: string;
 }
 
-/** The REST paths that clients use beside GraphQL: https://docs.github.com/en/rest */
+/** The REST paths that clients use besides GraphQL: https://docs.github.com/en/rest */
 export function answerRest(holdings: Holdings, request: GithubStandInRequest): GraphqlAnswer {
   const { scopes } = holdings.grants;
   const answer = answerRoute(holdings, request);
@@ -51,12 +51,12 @@ function answerRoute(
   const { world, authorities, hooks, grants, limit, base } = holdings;
   const route = `${method} ${path.startsWith(base) ? path.slice(base.length) : path}`;
   const authority = authorities.of(authorization);
-  // Anybody may ask for these, by address.
+  // Anybody may ask for these; the limit goes by address.
   if (route === 'GET /rate_limit' && (authority || authorization === undefined)) return rateLimitOf(limit);
-  if (!authority) return unauthorized;
+  if (!authority) return badCredentials;
 
   if (route === 'GET /app') {
-    if (authority.kind !== 'app') return unauthorized;
+    if (authority.kind !== 'app') return badCredentials;
     const events = hooks.all.find(({ ofApp }) => ofApp)?.events ?? [];
     return {
       status: 200,
@@ -64,14 +64,14 @@ function answerRoute(
     };
   }
   if (route === 'GET /app/hook/config' || route === 'GET /app/hook/deliveries') {
-    if (authority.kind !== 'app') return unauthorized;
+    if (authority.kind !== 'app') return badCredentials;
     const hook = hooks.all.find(({ ofApp }) => ofApp);
     const config = hook ? configOf(hook) : { content_type: 'form', insecure_ssl: '0' };
     return { status: 200, reply: route.endsWith('/config') ? config : hook ? deliveriesOf(hook) : [] };
   }
 
   if (route === 'GET /app/installations') {
-    if (authority.kind !== 'app') return unauthorized;
+    if (authority.kind !== 'app') return badCredentials;
     const { page = 1, per_page: size = 30 } = variables;
     const start = (Number(page) - 1) * Math.min(Number(size), 100);
     const installed = [...world.organisations.values()].filter(each => each.installationId !== undefined);
@@ -102,14 +102,14 @@ function answerRoute(
     const organisation = world.organisations.get(String(login[1]).toLowerCase());
     if (!organisation) return notFound;
     if (login[2] === undefined) return { status: 200, reply: organisationPayload(organisation) };
-    if (authority.kind !== 'app') return unauthorized;
+    if (authority.kind !== 'app') return badCredentials;
     if (organisation.installationId === undefined) return notFound;
     return { status: 200, reply: installationPayload(organisation, grants, hooks) };
   }
 
   const installation = /^POST \/app\/installations\/(\d+)\/access_tokens$/.exec(route);
   if (installation) {
-    if (authority.kind !== 'app') return unauthorized;
+    if (authority.kind !== 'app') return badCredentials;
     const organisation = [...world.organisations.values()].find(
       each => each.installationId === Number(installation[1]),
     );

@@ -19,7 +19,7 @@ import {
 
 let built: GraphQLSchema | undefined;
 
-/** GitHub's published schema; built once a process, in about 300 ms. */
+/** GitHub's published schema; built once per process, in about 300 ms. */
 export function githubSchema(): GraphQLSchema {
   // The file itself: the package's entry parses five megabytes of JSON first.
   built ??= buildSchema(
@@ -37,13 +37,13 @@ export interface Query {
 
 const queries = new Map<string, Query>();
 
-/** Parsed and validated; kept by its text. @throws GraphQLError where it does not parse. */
+/** Parsed and validated, cached by text. @throws GraphQLError if it does not parse. */
 export function readQuery(text: string): Query {
   const known = queries.get(text);
   if (known) return known;
   const document = parse(text);
   const operation = document.definitions.find(definition => definition.kind === Kind.OPERATION_DEFINITION);
-  if (!operation) throw new GraphQLError('No operation is there to execute');
+  if (!operation) throw new GraphQLError('There is no operation to execute');
   const query = { document, operation, errors: validate(githubSchema(), document) };
   queries.set(text, query);
   return query;
@@ -52,7 +52,7 @@ export function readQuery(text: string): Query {
 export const githubError = (type: string, message: string, path?: readonly (string | number)[]) =>
   new GraphQLError(message, { extensions: { type }, ...(path && { path }) });
 
-const mostNodes = 500_000;
+const maxNodes = 500_000;
 
 /**
  * GitHub's limits on what a query may ask for: connections need `first` or `last` from 1 to 100, and the nodes of all
@@ -119,10 +119,10 @@ export function measureQuery({ document, operation }: Query, variables: Record<s
 
   const root = schema.getRootType(operation.operation);
   if (root) measure(operation.selectionSet, root, 1);
-  if (nodeCount > mostNodes) {
+  if (nodeCount > maxNodes) {
     error ??= githubError(
       'MAX_NODE_LIMIT_EXCEEDED',
-      `This query requests up to ${nodeCount} possible nodes which exceeds the maximum limit of ${mostNodes}.`,
+      `This query requests up to ${nodeCount} possible nodes which exceeds the maximum limit of ${maxNodes}.`,
     );
   }
   return { nodeCount, cost: Math.max(1, Math.round(requests / 100)), error };

@@ -21,9 +21,9 @@ import { createHooks, type Delivery, type DeliveryOptions, deliver, type HookSet
 import { type Account, accountOf, type Clock, createClock, createWorld } from './world.ts';
 
 export interface StartOptions {
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   port?: number;
-  /** The personal token that is accepted; a random one by default. */
+  /** The accepted personal token; random by default. */
   token?: string;
   /** The App whose signed tokens are accepted: its id, and its public key as PEM. */
   app?: { id: string; publicKey: string };
@@ -32,58 +32,58 @@ export interface StartOptions {
 }
 
 /**
- * A GitHub of one's own on loopback: it keeps accounts, organisations, repositories and pull requests, answers GraphQL
- * by GitHub's published schema, sends webhooks, and fails in whatever way it is told to.
+ * A stand-in for GitHub on loopback: it keeps accounts, organisations, repositories and pull requests, answers GraphQL
+ * by GitHub's published schema, sends webhooks, and fails in any way it is told to.
  */
 export interface GithubStandIn {
-  /** What `GITHUB_API_URL` is set to. */
+  /** For `GITHUB_API_URL`. */
   readonly apiUrl: string;
   readonly token: string;
   readonly clock: Clock;
-  /** Real milliseconds until GraphQL shows a change of a pull request, or a new one; webhooks announce it at once. */
+  /** Real milliseconds until GraphQL shows a new or changed pull request; webhooks announce it at once. */
   lagMilliseconds: number;
-  /** Points left; a request that costs more is answered with the rate limit. They come back at `resetAt`. No limit: null. */
+  /** Points left until `resetAt`; a request that costs more gets the rate limit error. Null: no limit. */
   readonly limit: PointLimit | null;
-  /** All that is needed, and may be changed: what the token and the App may see. */
+  /** What the token and the App may see: by default all that is needed. Tests may change it. */
   readonly grants: Grants;
-  /** The organisation of this login, made on first mention. */
+  /** The organisation of this login, created on first mention. */
   organisation(login: string, options?: { name?: string }): Organisation;
-  /** The account of this login, made on first mention; a member of nothing. */
+  /** The account of this login, created on first mention; not a member of anything. */
   account(login: string, options?: Parameters<typeof accountOf>[2]): Account;
-  /** Puts many pull requests in as history. */
+  /** Adds many pull requests as history. */
   load(records: readonly LoadedRecord[], options?: LoadOptions): PullRequest[];
-  /** Installs the App on an organisation, or takes it away. */
+  /** Installs the App in an organisation, or removes it. */
   installApp(organisation: Organisation): void;
   uninstallApp(organisation: Organisation): void;
-  /** The personal token, and every token given to the App, count no longer. */
+  /** Revokes the personal token, and every token issued to the App. */
   revokeCredentials(): void;
-  /** Makes coming requests fail; the first fault that fits a request is used. @returns what takes it away again */
+  /** Makes later requests fail, each by the first fault that fits. @returns a function that removes the fault */
   fault(fault: Fault, options?: FaultOptions): () => void;
   clearFaults(): void;
-  /** Everything that was asked, oldest first. */
+  /** All requests, oldest first. */
   readonly requests: GithubStandInRequest[];
-  /** How many GraphQL requests there were, of one operation or in all. */
+  /** Number of GraphQL requests, of one operation or in all. */
   count(operation?: string): number;
-  /** From now on each event is delivered there, and a ping at once. Without an organisation: the events of all. */
+  /** Delivers each later event there, and a ping at once. Without an organisation: the events of all. */
   webhookTo(url: string, secret: string, organisation?: Organisation, settings?: HookSettings): void;
   stopWebhooks(): void;
   /** Settles when all webhooks sent so far are answered. */
   delivered(): Promise<void>;
   readonly deliveries: readonly Delivery[];
-  /** Sends one webhook, again or on its own. */
+  /** Sends a single webhook, also again. */
   deliver(url: string, secret: string, event: WebhookEvent, options?: DeliveryOptions): Promise<Delivery>;
-  /** Ends everything at once, open connections too. */
+  /** Ends everything at once, also open connections. */
   close(): Promise<void>;
 }
 
-const largestRequest = 1024 * 1024;
+const maxRequestBytes = 1024 * 1024;
 
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of request) {
     length += chunk.length;
-    if (length > largestRequest) throw new Error('The request is too large');
+    if (length > maxRequestBytes) throw new Error('The request is too large');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
@@ -176,7 +176,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     return { ...answer, headers: { ...answer.headers, date: dateOf(request.variables.id) } };
   }
 
-  /** By the clock of the organisation that is asked for. */
+  /** By the clock of the requested organisation. */
   function dateOf(nodeId: unknown): string {
     const node = typeof nodeId === 'string' ? world.nodes.get(nodeId) : undefined;
     const { clock: itsClock } = node instanceof Organisation ? node : world;
@@ -207,7 +207,7 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
     account: (login, accountOptions) => accountOf(world, login, accountOptions),
     load: (records, loadOptions) => loadRecords(world, records, loadOptions),
     installApp(organisation) {
-      // Random, for Octokit shares pending tokens between all clients of a process by this number.
+      // Random, because Octokit shares pending tokens between all clients of a process by this number.
       organisation.installationId = randomInt(1, 2 ** 31);
     },
     uninstallApp(organisation) {

@@ -1,14 +1,14 @@
 import type { World } from './world.ts';
 
-/** A label, or a milestone, whose title is called name here. */
+/** A label, or a milestone with its title as `name`. */
 export interface Tag {
-  /** Stays when it is renamed, as `number` does. */
+  /** A renamed tag keeps it, and `number`. */
   readonly id: number;
   readonly number: number;
   name: string;
 }
 
-/** A repository's labels or milestones, by name; each is made on first mention. */
+/** A repository's labels or milestones, by name; each is created on first mention. */
 export class Tags {
   readonly #world: World;
   readonly #kind: 'label' | 'milestone';
@@ -29,7 +29,7 @@ export class Tags {
   }
 
   rename(from: string, to: string): Tag {
-    if (this.#byName.has(to)) throw new Error(`There is a ${this.#kind} ${to} already`);
+    if (this.#byName.has(to)) throw new Error(`The ${this.#kind} ${to} already exists`);
     const tag = this.delete(from);
     tag.name = to;
     this.#byName.set(to, tag);

@@ -8,11 +8,11 @@ import { type Account, isoTime, type Node, optionalIsoTime, type World } from '.
 /** What one GraphQL request sees. */
 export interface Viewer {
   world: World;
-  /** An App's installation sees its own organisation; a token sees all. */
+  /** An App's installation sees its own organisation, a token all. */
   organisation: Organisation | undefined;
-  /** False: a token of somebody outside of all organisations. */
+  /** False: the token's owner is in none of the organisations. */
   isMember: boolean;
-  /** Pull requests that fail in this reply, whole or in one field, by node id. */
+  /** Pull requests that fail in this reply, completely or in one field, by node id. */
   broken: Map<string, { type: string; message: string; field: string | undefined }>;
   rateLimit: object | null;
 }
@@ -35,8 +35,8 @@ function readCursor(cursor: string): Position {
 }
 
 /**
- * The bounds of a page of `items`, which stand in the order of their positions (`direction` 1) or against it (-1). A
- * cursor is the position of the last item seen, so it holds while items come, go and move.
+ * The bounds of a page of `items`, which are in ascending (`direction` 1) or descending (-1) order of their positions. A
+ * cursor is the position of the last item seen, so it stays valid while items come, go and move.
  */
 function boundsOf<Item>(
   items: readonly Item[],
@@ -127,7 +127,7 @@ export interface PullRequestArguments extends PageArguments {
   states?: string[];
 }
 
-/** All that GraphQL shows, in the order that is asked for. */
+/** All that GraphQL shows, in the requested order. */
 function listOf(repository: Repository, { orderBy, states }: PullRequestArguments) {
   const order = orderBy?.field === 'UPDATED_AT' ? 'updatedAt' : 'createdAt';
   const isDescending = orderBy?.direction === 'DESC';
@@ -139,7 +139,7 @@ function listOf(repository: Repository, { orderBy, states }: PullRequestArgument
   };
 }
 
-/** What a page of a repository's pull requests has at this moment. */
+/** What a page of a repository's pull requests holds at this moment. */
 export function pullRequestsOnPage(repository: Repository, wanted: PullRequestArguments): PullRequest[] {
   const { shown, positionOf, direction } = listOf(repository, wanted);
   const { start, end } = boundsOf(shown, wanted, positionOf, direction);
@@ -175,7 +175,7 @@ const reviewView = ({ nodeId, author, state, body, submittedAt, id }: Review) =>
   submittedAt: optionalIsoTime(submittedAt),
 });
 
-/** Each reviewer's last review that takes a side, or did before it was dismissed. */
+/** Each reviewer's last review with a verdict, also if it was dismissed. */
 function latestOpinionatedReviews(reviews: Review[]): Review[] {
   const latest = new Map<Account | null, Review>();
   for (const review of reviews) {
@@ -184,7 +184,7 @@ function latestOpinionatedReviews(reviews: Review[]): Review[] {
   return [...latest.values()];
 }
 
-/** An Error in place of a whole pull request that is broken: GraphQL makes that null with an entry in `errors`. */
+/** An Error for a broken pull request: GraphQL turns it into null with an entry in `errors`. */
 function pullRequestView(pullRequest: PullRequest, viewer: Viewer): object {
   const broken = viewer.broken.get(pullRequest.nodeId);
   if (broken && broken.field === undefined) return githubError(broken.type, broken.message);

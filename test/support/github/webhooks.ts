@@ -6,7 +6,7 @@ export interface Delivery {
   guid: string;
   event: string;
   action: string | undefined;
-  /** 0 where no answer came. */
+  /** 0 if no answer came. */
   status: number;
   /** The answer's text, or why there was none. */
   answer: string;
@@ -14,15 +14,15 @@ export interface Delivery {
 
 export interface DeliveryOptions {
   guid?: string;
-  /** Sent over GitHub's own headers, to forge or spoil them. */
+  /** Override GitHub's own headers, to forge or break them. */
   headers?: Record<string, string>;
   /** The exact body, instead of the event's payload as JSON; it is what gets signed. */
   body?: string | Buffer;
 }
 
 const firstHookId = 400_000_001;
-/** GitHub gives up after ten seconds. */
-const answerWithin = 10_000;
+/** As GitHub does. */
+const timeoutMs = 10_000;
 
 export const signature = (secret: string, body: string | Buffer) =>
   `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
@@ -51,7 +51,7 @@ export async function deliver(
         ...headers,
       },
       body,
-      signal: AbortSignal.timeout(answerWithin),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     return { ...delivery, status: response.status, answer: await response.text() };
   } catch (error) {
@@ -59,20 +59,20 @@ export async function deliver(
   }
 }
 
-/** As it is set up on GitHub. */
+/** The settings of a webhook on GitHub. */
 export interface HookSettings {
-  /** All where undefined. */
+  /** Undefined: all. */
   events?: readonly string[];
   active?: boolean;
   contentType?: 'form' | 'json';
-  /** The App's own, which gets the events of the organisations that it is installed on. */
+  /** The App's own webhook, which gets the events of the organisations that have it installed. */
   ofApp?: boolean;
 }
 
 export interface Hook extends HookSettings {
   url: string;
   secret: string;
-  /** All organisations where undefined. */
+  /** Undefined: all organisations. */
   organisation: Organisation | undefined;
 }
 
@@ -82,21 +82,21 @@ interface KnownHook extends Hook {
   deliveries: { delivery: Delivery; deliveredAt: Date; seconds: number }[];
 }
 
-/** The hooks that get each event as it happens, and what became of the deliveries. GitHub itself never repeats one. */
+/** Sends each event to the hooks as it happens, and records the deliveries. Like GitHub, it never repeats one. */
 export interface Hooks {
-  /** @param ping makes the event that is sent to the new hook alone. */
+  /** @param ping creates the event that is sent only to the new hook */
   add(hook: Hook, ping: (hookId: number) => WebhookEvent | undefined): void;
   clear(): void;
   readonly all: readonly KnownHook[];
   send(event: WebhookEvent, organisation: Organisation): void;
-  /** Settles when all that were sent until now are answered or given up. */
+  /** Settles when all events sent so far are answered or given up. */
   settled(): Promise<void>;
   /** The last thousand, oldest first. */
   readonly deliveries: readonly Delivery[];
 }
 
-const keptDeliveries = 1_000;
-const atOnce = 10;
+const maxDeliveries = 1_000;
+const maxConcurrent = 10;
 
 export function createHooks(): Hooks {
   let hooks: KnownHook[] = [];
@@ -111,13 +111,13 @@ export function createHooks(): Hooks {
       const deliveredAt = new Date();
       const delivery = await deliver(hook.url, hook.secret, event, formOf(hook, event));
       deliveries.push(delivery);
-      if (deliveries.length > keptDeliveries) deliveries.shift();
+      if (deliveries.length > maxDeliveries) deliveries.shift();
       hook.deliveries.unshift({ delivery, deliveredAt, seconds: (Date.now() - deliveredAt.getTime()) / 1000 });
     }
   }
 
   function start() {
-    if (running.size >= atOnce) return;
+    if (running.size >= maxConcurrent) return;
     const worker = work().finally(() => running.delete(worker));
     running.add(worker);
   }

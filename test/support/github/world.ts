@@ -3,12 +3,12 @@ import type { Organisation } from './organisation.ts';
 import type { PullRequest } from './pull-request.ts';
 import type { Repository } from './repository.ts';
 
-/** A person, bot or placeholder. A deleted one shows as nobody wherever it took part: GitHub's "ghost". */
+/** A person, bot or placeholder. A deleted one shows everywhere as nobody: GitHub's "ghost". */
 export interface Account {
   type: 'Bot' | 'Mannequin' | 'User';
   id: number;
   nodeId: string;
-  /** A bot's has no `[bot]` here: GraphQL leaves it out, webhooks add it. */
+  /** Without a bot's `[bot]`: GraphQL leaves it out, webhooks add it. */
   login: string;
   name: string | null;
   avatarUrl: string;
@@ -18,9 +18,9 @@ export interface Account {
 /** Whole Unix seconds, as all of GitHub's times are. */
 export interface Clock {
   now(): number;
-  /** Stands still at this second from now on, so that equal times can be made. */
+  /** Stops the clock at this second, so that tests can create equal times. */
   set(seconds: number): void;
-  /** Moves a clock that stands still; stops one that runs. */
+  /** Stops the clock, that many seconds later. */
   advance(seconds: number): void;
   run(): void;
 }
@@ -90,7 +90,7 @@ export interface World {
   /** Former `owner/name`, lower case, of repositories that moved. */
   formerNames: Map<string, Repository>;
   nextId(kind: keyof typeof firstIds): number;
-  /** Something happened that GitHub tells its webhooks. */
+  /** Sends an event to the webhooks. */
   emit(event: WebhookEvent, organisation: Organisation): void;
 }
 
@@ -112,7 +112,7 @@ export function createWorld(clock: Clock, webUrl: string, apiUrl: string, emit: 
 
 const accountPrefixes = { User: 'U', Bot: 'BOT', Mannequin: 'M' };
 
-/** The account of this login, made on first mention. */
+/** The account of this login, created on first mention. */
 export function accountOf(
   world: World,
   login: string,
