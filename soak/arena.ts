@@ -18,24 +18,24 @@ export interface Replica {
   readonly app: App;
   /** Errors that no outage explains. */
   readonly defects: string[];
-  /** Nothing of it reaches PostgreSQL or GitHub any more: to both it looks as after SIGKILL. */
+  /** Cuts it off from PostgreSQL and GitHub: to both it looks like SIGKILL. */
   kill(): void;
   close(): Promise<void>;
 }
 
-/** What histories are played in: PostgreSQL, a stand-in for GitHub, and three replicas of the service between them. */
+/** Where histories are played: PostgreSQL, a stand-in for GitHub, and three replicas of the service between them. */
 export interface Arena {
   readonly github: GithubStandIn;
-  /** Past the replicas, to look at what is stored and to let time pass. */
+  /** Bypasses the replicas, to read what is stored and to let time pass. */
   readonly database: Database;
   readonly kills: number;
-  /** One that lives; which one, `choice` says. */
+  /** A living replica, chosen by `choice`. */
   replica(choice: number): Promise<Replica>;
-  /** Ends the replica in the middle of whatever it does; another takes its place. */
+  /** Kills the replica in the middle of its work; another takes its place. */
   kill(choice: number): void;
-  /** POSTs one webhook as GitHub does, to the replica that `choice` says. */
+  /** POSTs a webhook as GitHub does, to the replica chosen by `choice`. */
   deliver(choice: number, event: { event: string; payload: object }, guid: string): Promise<Answer>;
-  /** Deletes organisations whose history is over, a while later: a loop may just look at one of them. */
+  /** Deletes organisations whose history is over, after a delay: a loop may be working on one of them. */
   forget(organisationIds: readonly string[]): Promise<void>;
   /** Errors on living replicas that no outage explains, since the last call. */
   takeDefects(): string[];
@@ -49,8 +49,7 @@ export interface Answer {
 
 const places = 3;
 
-/** Milliseconds. */
-const whileLooking = 2_000;
+const forgetAfterMs = 2_000;
 
 /** @param databaseUrl of a migrated database without organisations */
 export async function openArena(databaseUrl: string): Promise<Arena> {
@@ -67,7 +66,7 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
 
   const collect = (replica: Replica) => defects.push(...replica.defects.splice(0));
 
-  /** Keeps account of what need not be waited for now. */
+  /** Tracks work that need not be awaited now. */
   const inBackground = (work: Promise<void>) => {
     const kept = work.finally(() => ending.delete(kept));
     ending.add(kept);
@@ -123,7 +122,7 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
     },
     async forget(organisationIds) {
       over.push({ organisationIds, at: performance.now() });
-      const old = over.filter(({ at }) => performance.now() - at > whileLooking);
+      const old = over.filter(({ at }) => performance.now() - at > forgetAfterMs);
       over.splice(0, old.length);
       const ids = old.flatMap(each => each.organisationIds);
       if (ids.length === 0) return;
@@ -145,10 +144,10 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
   };
 }
 
-/** As `serve` builds it, but for its two ways out, which can be cut. */
+/** As `serve` builds it, except that its two connections to the outside can be cut. */
 async function startReplica(databaseUrl: string, github: GithubStandIn): Promise<Replica> {
-  const ways = await Promise.all([startProxy(databaseUrl), startProxy(github.apiUrl)]);
-  const [toDatabase, toGithub] = ways;
+  const proxies = await Promise.all([startProxy(databaseUrl), startProxy(github.apiUrl)]);
+  const [toDatabase, toGithub] = proxies;
   const config = loadConfig({
     DATABASE_URL: toDatabase.through(databaseUrl),
     GITHUB_API_URL: toGithub.through(github.apiUrl),
@@ -160,7 +159,7 @@ async function startReplica(databaseUrl: string, github: GithubStandIn): Promise
   });
   const defects: string[] = [];
   let killed = false;
-  // 40001 and its like after every retry are an outage too: replicas that are killed leave locks for a moment.
+  // 40001 and the like after all retries are an outage, too: killed replicas leave locks for a moment.
   const err = (error: unknown) => ({ text: describe(error), outage: isDatabaseUnavailable(error) });
   const log = pino(
     { level: 'error', serializers: { err } },
@@ -180,15 +179,15 @@ async function startReplica(databaseUrl: string, github: GithubStandIn): Promise
     defects,
     kill() {
       killed = true;
-      for (const way of ways) {
-        way.refuse();
-        way.cut();
+      for (const proxy of proxies) {
+        proxy.refuse();
+        proxy.cut();
       }
     },
     async close() {
       await Promise.all([loops.stop(), app.close()]);
       await deps.close();
-      await Promise.all(ways.map(way => way.close()));
+      await Promise.all(proxies.map(proxy => proxy.close()));
     },
   };
 }

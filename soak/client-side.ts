@@ -8,13 +8,13 @@ import { isHere, type ModelOrganisation, type ModelPullRequest, standingOf } fro
 import { count, type Tally } from './tally.ts';
 import { isLagging } from './versions.ts';
 
-/** What clients do through the API. What they may not be answered is written to `differences`. */
+/** What clients do through the API. Wrong answers are added to `differences`. */
 export interface ClientSide {
-  /** Until there is an answer. */
+  /** Retries until there is an answer. */
   remove(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number): Promise<void>;
-  /** While it is being fetched: GitHub is asked before the deletion, and its answer comes after it. */
+  /** Deletes it during a fetch: GitHub is asked before the deletion and answers after it. */
   removeAmidFetch(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number): Promise<void>;
-  /** @param isQuiet nothing else happens meanwhile: afterwards what GitHub has is stored */
+  /** @param isQuiet nothing else happens meanwhile, so that GitHub's current state must be stored afterwards */
   refresh(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number, isQuiet: boolean): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export function createClientSide(arena: Arena, tally: Tally, differences: string
           via + tried,
         );
         if (statusCode === 200) break;
-        // Deleted by the try whose answer was lost.
+        // An earlier try deleted it, and its answer was lost.
         if (statusCode === 404 && unheard) break;
         if (statusCode !== 503 || tried === 50) {
           differences.push(`deleting ${pullRequest.name} was answered ${statusCode} ${body}`);
@@ -80,7 +80,7 @@ export function createClientSide(arena: Arena, tally: Tally, differences: string
       });
       const refreshed = side.refresh(pullRequest, organisation, via + 1, false);
       try {
-        // A refresh that fails, or that GitHub answers late by itself, may end without having been held up.
+        // A refresh that fails, or that GitHub answers late anyway, may end without being held.
         await Promise.race([asked, refreshed]);
         await side.remove(pullRequest, organisation, via);
       } finally {
@@ -88,7 +88,7 @@ export function createClientSide(arena: Arena, tally: Tally, differences: string
         answer();
         await refreshed;
       }
-      // Looked at before a later fetch brings it back for a change, which covers up that an earlier one has.
+      // Checked before a later fetch brings it back for a change, which would hide that an earlier one did.
       const { deleted } = standingOf(pullRequest, organisation);
       const { rows } = await executor.execute(sql`
         select from pull_requests where organisation_id = ${organisation.id} and github_id = ${source.id}

@@ -1,4 +1,4 @@
-/** Holds what is stored against the model. Everything is at rest: no loop has anything to do, and nothing is asked. */
+/** Compares what is stored with the model, while everything is at rest: no loop and no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
 import { asc, eq } from 'drizzle-orm';
 import type { Database } from '../src/database/client.ts';
@@ -17,7 +17,7 @@ import { isMember } from './versions.ts';
 
 /**
  * How much must be known: what was acknowledged (`settled`); after a comparison with GitHub and a sweep, also what no
- * webhook told of (`compared`); after an import, everything that GitHub has (`imported`).
+ * webhook announced (`compared`); after an import, everything that GitHub has (`imported`).
  */
 export type Stage = 'settled' | 'compared' | 'imported';
 
@@ -51,8 +51,8 @@ export async function readStored({ executor }: Database, organisationId: string)
 }
 
 /**
- * @param poisoned pull requests that GitHub does not give: what was told of them may be missing
- * @returns what is not as it must be, in plain words
+ * @param poisoned pull requests that GitHub fails on: acknowledged changes of these may be missing
+ * @returns the differences, in plain words
  */
 export async function compare(
   database: Database,
@@ -97,8 +97,8 @@ function compareAbsent(
   const { deleted } = standing;
   const tombstone = tombstones.find(({ githubId }) => githubId === source.id);
   const acknowledged = poisoned.has(pullRequest) ? undefined : standing.acknowledged;
-  const told = versions[acknowledged ?? -1]?.columns.sourceUpdatedAt;
-  let isTold = told !== undefined;
+  const announced = versions[acknowledged ?? -1]?.columns.sourceUpdatedAt;
+  let isAnnounced = announced !== undefined;
   if (deleted === undefined && tombstone !== undefined) return ['has a tombstone, and was never deleted'];
   if (deleted !== undefined) {
     if (tombstone === undefined) return ['was deleted, and has no tombstone'];
@@ -108,15 +108,15 @@ function compareAbsent(
     }
     if (source.updatedAt <= sourceUpdatedAt) return [];
     // A webhook about what was deleted does not bring it back, only one about a later change.
-    isTold = told !== undefined && told > sourceUpdatedAt;
-    // It had changed when it was deleted, which the stored copy did not show yet: whoever fetches it anew brings it back.
-    if (!isTold && source.updatedAt <= deleted.until && stage !== 'imported') return [];
+    isAnnounced = announced !== undefined && announced > sourceUpdatedAt;
+    // It had changed before it was deleted, unseen by the stored copy: any new fetch brings it back.
+    if (!isAnnounced && source.updatedAt <= deleted.until && stage !== 'imported') return [];
   } else if (standing.seen !== undefined) {
     return ['was stored, and is gone without having been deleted'];
   }
   const must = {
-    settled: isTold,
-    compared: isTold || (standing.known && isMember(source)),
+    settled: isAnnounced,
+    compared: isAnnounced || (standing.known && isMember(source)),
     imported: isMember(source),
   }[stage];
   return must && isHere(pullRequest, organisation) ? ["is a member's on GitHub, and not stored"] : [];
@@ -168,7 +168,7 @@ function comparePresent(
   if (source.author === null || row.memberGithubId !== source.author.id) differences.push("is stored as another's");
   if (!organisation.members.has(row.memberGithubId)) differences.push('is stored, and its author was never a member');
   if (stage === 'imported' && seen === undefined && !(isHere(pullRequest, organisation) && isMember(source))) {
-    differences.push('came in by the import, and is no member’s here');
+    differences.push("was imported, and is not a member's here");
   }
   if (row.repositoryGithubId !== source.repository.id) differences.push('is stored in another repository');
   if (!model.repositoryNames.get(source.repository.id)?.has(row.repository)) {
@@ -183,7 +183,7 @@ function comparePresent(
     differences.push(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${JSON.stringify(breakdown)}`);
   }
   if (row.rulesetVersion > organisation.rulesetVersion) {
-    differences.push(`was scored under ruleset ${row.rulesetVersion}, which is not there yet`);
+    differences.push(`was scored under ruleset ${row.rulesetVersion}, which does not exist yet`);
   }
 
   const seenVersion = Math.max(oldest, matching.find(index => index >= oldest) ?? 0);
@@ -258,7 +258,7 @@ function compareRepositories(
     .filter(({ githubId, name }) => !repositoryNames.get(githubId)?.has(name))
     .map(({ name }) => `there never was a repository ${name}`);
   for (const { id, fullName } of organisation.github.repositories) {
-    // A comparison adds none that has no pull request which it reads.
+    // A comparison only adds repositories with pull requests that it reads.
     const repository = stored.repositories.find(({ githubId }) => githubId === id);
     const isKnown = stage !== 'settled' || isAskedFor(organisation, `repository ${id}`);
     if (isKnown && repository !== undefined && repository.name !== fullName) {

@@ -1,14 +1,14 @@
 import { migrateDatabase } from '../src/database/migrate.ts';
 import { type AddedDatabase, addDatabase, startEmbeddedServer } from '../test/support/database-server.ts';
 
-/** A PostgreSQL for as long as a soak takes. */
+/** A PostgreSQL server for the time of a soak. */
 export interface SoakServer {
-  /** A database of its own, with the current schema and nothing in it. */
+  /** A new, empty database with the current schema. */
   createDatabase(): Promise<AddedDatabase>;
   close(): Promise<void>;
 }
 
-/** The one of TEST_DATABASE_URL, else an embedded one in a folder that is removed. */
+/** The server of TEST_DATABASE_URL, else an embedded one in a temporary folder. */
 export async function startServer(): Promise<SoakServer> {
   const given = process.env.TEST_DATABASE_URL;
   const { url, stop } = given ? { url: given, stop: async () => undefined } : await startEmbeddedServer('soak');

@@ -8,20 +8,20 @@ import type { Model, ModelPullRequest } from './model.ts';
 import { type GithubStep, type Person, people } from './steps.ts';
 import { isLagging, isShown } from './versions.ts';
 
-/** What GitHub told of, and which pull request it was about. */
+/** What GitHub announced, and the pull request that it was about. */
 export interface Told {
   event: WebhookEvent;
   pullRequest: ModelPullRequest | undefined;
 }
 
-/** The repository of those that come many at once; nothing happens to it. */
+/** The repository of pull requests that are opened in bulk; nothing else happens to it. */
 const steadyName = 'steady';
 
 export const isSteady = ({ repository }: PullRequest) => repository.name === steadyName;
 
 /**
- * GitHub as one history sees it: three organisations of different sizes and a stranger, four accounts that change, and a
- * clock of its own.
+ * GitHub as one history sees it: three organisations of different sizes and a stranger, four accounts that change, and
+ * its own clock.
  */
 export interface GithubSide {
   /** Most steps are about the middle one. */
@@ -29,15 +29,15 @@ export interface GithubSide {
   readonly small: Organisation;
   readonly large: Organisation;
   readonly repositories: readonly Repository[];
-  /** Carries the step out. Undefined if it can't happen as things are. */
+  /** Carries the step out. Undefined if it is not possible now. */
   take(step: GithubStep, model: Model): Told | undefined;
-  /** From now on GraphQL shows the pull request as it is, or all of its repository, for so many seconds. */
+  /** For that many seconds, GraphQL keeps showing the pull request, or its whole repository, as it is now. */
   lag(source: PullRequest, whole: boolean, seconds: number): void;
-  /** GraphQL shows everything as it is. */
+  /** Ends all lags. */
   catchUp(): void;
-  /** Opens some at once, of which no webhook tells. */
+  /** Opens many at once, without webhooks. */
   flood(size: number, model: Model): ModelPullRequest[];
-  /** Opens one of the small organisation. */
+  /** Opens one in the small organisation. */
   openSmall(model: Model): Told;
   now(): number;
   tick(seconds: number): void;
@@ -57,7 +57,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
   } satisfies Record<Person, Account>;
   small.join(accounts.ada);
   large.join(accounts.ada);
-  // What is its own is nobody's whom the service knows, whatever its login is.
+  // The service tracks nothing of the stranger, whatever its login is.
   const stranger = github.organisation(`stranger-${name}`);
   stranger.join(accounts.ada);
   const outsider = stranger.member(`eve-${name}`);
@@ -72,7 +72,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     large.repository('mono'),
   ];
   const repositories = [...changing];
-  /** Of those of which many come at once. */
+  /** The author of pull requests that are opened in bulk. */
   const steady = github.account(`gil-${name}`);
   let turn = 0;
   let lags: { end(): void; until: number }[] = [];
@@ -82,7 +82,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     return there[place % there.length];
   };
 
-  /** Made on first use, in an organisation of which the author is a member from then on. */
+  /** Created on first use; the author joins the organisation. */
   function steadyRepository(organisation: Organisation): Repository {
     organisation.join(steady);
     const repository = organisation.repository(steadyName);
@@ -145,7 +145,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     }
   }
 
-  /** Labels and milestones, of which no pull request's time tells. */
+  /** Labels and milestones, which change no pull request's time. */
   function changeTags(kind: GithubStep['kind'], { repository, labels: [label], milestone }: PullRequest) {
     const name = `renamed ${turn}`;
     switch (kind) {
@@ -165,7 +165,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
   function changePerson(step: Extract<GithubStep, { person: Person }>): WebhookEvent | undefined {
     const { kind, person } = step;
     const account = accounts[person];
-    // Bots are members of nothing.
+    // Bots can't be members.
     if (account.deleted || (account.type === 'Bot' && kind !== 'rename account')) return undefined;
     const organisation = 'organisation' in step ? owners[step.organisation % 3] : undefined;
     switch (kind) {
@@ -174,7 +174,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
       case 'leave':
         return organisation?.leave(account);
       case 'rename account':
-        // GitHub tells nobody.
+        // GitHub sends no webhook.
         account.login = `${person}${turn}-${name}`;
         if (account.name !== null) account.name = `${people.indexOf(person)} ${turn}`;
         return undefined;
@@ -253,10 +253,10 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
         model.record([], repositories);
         return ofTags ? { event: ofTags, pullRequest: undefined } : undefined;
       }
-      // By its second alone a webhook's floor tells what GraphQL shows from what it does not show yet.
+      // A webhook's floor has no more than the second to tell new states from old ones.
       if (isLagging(source)) tick(1);
       const event = change(step, source);
-      // A pending review is seen by nobody else, and changes nothing; a deleted comment may leave the time as it is.
+      // A pending review changes nothing that others see; a deleted comment may leave the time as it is.
       const isUndated =
         event === false || step.kind === 'delete comment' || ('verdict' in step && step.verdict === 'PENDING');
       model.record(isUndated ? [] : [pullRequest], repositories);

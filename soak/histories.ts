@@ -3,15 +3,14 @@ import { startServer } from './database.ts';
 import { describeCounterexample, playHistories } from './lanes.ts';
 import type { Tally } from './tally.ts';
 
-/** Milliseconds between two lines that tell how far it is. */
-const between = 10_000;
+const progressIntervalMs = 10_000;
 
 /**
- * Plays random histories against the service and a model: `--runs N`, `--seed S`. One that ends otherwise than the
- * model says is made as short as it can be and printed.
+ * Plays random histories against the service and a model. One that ends differently from the model is shortened as far
+ * as possible and printed.
  *
  * @param operands `--runs N --seed N`
- * @returns whether all were played and ended as the model says
+ * @returns whether all were played and ended like the model
  */
 export async function soakHistories(operands: readonly string[]): Promise<boolean> {
   const { values } = parseArgs({
@@ -29,17 +28,17 @@ export async function soakHistories(operands: readonly string[]): Promise<boolea
 
   const interrupt = new AbortController();
   const onInterrupt = () => {
-    print('\nStopping after the histories under way; Ctrl-C again ends at once.');
+    print('\nStopping after the current histories; press Ctrl-C again to stop at once.');
     interrupt.abort();
   };
   process.once('SIGINT', onInterrupt);
 
   const begin = performance.now();
-  let told = begin;
+  let printedAt = begin;
   const onProgress = ({ histories, pullRequests }: Tally) => {
     const now = performance.now();
-    if (now - told < between) return;
-    told = now;
+    if (now - printedAt < progressIntervalMs) return;
+    printedAt = now;
     print(`  ${histories} of ${runs} histories, ${pullRequests} pull requests, ${Math.round((now - begin) / 1000)} s`);
   };
 
@@ -53,9 +52,7 @@ export async function soakHistories(operands: readonly string[]): Promise<boolea
       signal: interrupt.signal,
       onProgress,
       onFailure: ({ differences }, histories) =>
-        print(
-          `\nHistory ${histories} ends otherwise than the model says; it is made shorter.\n${differences.join('\n')}`,
-        ),
+        print(`\nHistory ${histories} ends differently from the model; shortening it.\n${differences.join('\n')}`),
     });
     print(`\n${report(tally, (performance.now() - begin) / 1000)}`);
     print(

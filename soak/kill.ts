@@ -14,13 +14,13 @@ import { type KilledReplica, type KilledServer, startKilledServer, superviseRepl
 import { login, startTraffic, type Traffic } from './traffic.ts';
 
 const secret = 'a secret of the soak';
-/** Milliseconds that the stand-in takes to answer, about as GitHub does. */
-const githubDelay = 150;
+/** How long the stand-in takes to answer, about like GitHub. */
+const githubDelayMs = 150;
 
-/** Seconds after PostgreSQL's return within which a webhook should be acknowledged. */
-const returnTarget = 2;
-/** Seconds after a replica's end within which what it had leased must be resumed. */
-const resumptionTarget = 10;
+/** Max time from PostgreSQL's return to the first acknowledged webhook. */
+const returnTargetSeconds = 2;
+/** Max time from a replica's end until its leased work is resumed. */
+const resumptionTargetSeconds = 10;
 
 const victims = ['replica 1', 'replica 2', 'both replicas', 'PostgreSQL', 'a PostgreSQL process'] as const;
 type Victim = (typeof victims)[number];
@@ -33,12 +33,12 @@ interface Scene {
 }
 
 /**
- * Two replicas of the service and PostgreSQL, killed at random by SIGKILL while webhooks come in: nothing that was
- * acknowledged may be lost. Reconciliation is off, which would heal a loss.
+ * Kills two replicas of the service and PostgreSQL at random with SIGKILL while webhooks arrive: nothing acknowledged
+ * may be lost. Comparison with GitHub is off, because it would heal a loss.
  *
  * @param operands `--kills N --rate N --seed N`
- * @returns whether webhooks were acknowledged, leased work was resumed in time, the loops became level and nothing was
- * lost
+ * @returns whether webhooks were acknowledged, leased work was resumed in time, the loops finished all work and nothing
+ * was lost
  */
 export async function soakKills(operands: readonly string[]): Promise<boolean> {
   const { values } = parseArgs({
@@ -56,7 +56,7 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
   const home = createHome('kill');
   const server = await startKilledServer(home);
   const github = await startGithub();
-  // As many points as GraphQL can count, also after an hour.
+  // As many points as GraphQL can represent, also after an hour.
   if (github.limit !== null) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
   github.fault({ kind: 'delay', milliseconds: githubDelay }, { times: Number.POSITIVE_INFINITY });
   // Ends the replicas too.
@@ -90,7 +90,7 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
     const losses = await findLosses(server.url, traffic);
     const ends = replicas.flatMap(replica => replica.ends);
     report(killed, { seconds, level, losses, ends, traffic, replicas });
-    const inTime = killed.resumptions.every(milliseconds => milliseconds <= resumptionTarget * 1000);
+    const inTime = killed.resumptions.every(milliseconds => milliseconds <= resumptionTargetSeconds * 1000);
     clean = traffic.acknowledged.size > 0 && inTime && level !== undefined && losses.length === 0 && ends.length === 0;
     return clean;
   } finally {
@@ -114,11 +114,11 @@ async function prepare(url: string, githubId: number): Promise<void> {
 
 interface Killed {
   counts: Map<Victim, number>;
-  /** Milliseconds from PostgreSQL's return to the first acknowledgement, each time that a replica lived through it. */
+  /** Milliseconds from each return of PostgreSQL that a replica survived to the first acknowledgement. */
   firstSuccesses: number[];
   /**
-   * Milliseconds from a replica's end until the last of what it had leased was taken up again, but for those while no
-   * replica was there to do it.
+   * Milliseconds from a replica's end until all of its leased work was resumed, without the time in which no replica
+   * was running.
    */
   resumptions: number[];
 }
@@ -129,7 +129,7 @@ async function killAtRandom(scene: Scene, kills: number): Promise<Killed> {
   const recoveries: Promise<void>[] = [];
   const failures: unknown[] = [];
   for (let done = 0; done < kills && failures.length === 0; done += 1) {
-    // Now and then the next kill hits the recovery from the last.
+    // Sometimes the next kill hits the recovery from the last.
     await delay(300 + random() * 4_500);
     const possible = server.isUp ? victims : victims.slice(0, 3);
     const victim = possible[Math.floor(random() * possible.length)] ?? 'replica 1';
@@ -167,7 +167,7 @@ async function kill(scene: Scene, victim: Victim, killed: Killed): Promise<void>
   if (resumed !== undefined) killed.resumptions.push(resumed);
 }
 
-/** How long after PostgreSQL's return a webhook was first acknowledged, where a replica was there all the while. */
+/** Measures the time from PostgreSQL's return to the first acknowledgement, if a replica ran throughout. */
 async function timeReturn({ traffic, replicas, server }: Scene, killed: Killed, returning: Promise<void>) {
   await returning;
   const returned = performance.now();
@@ -181,7 +181,7 @@ async function timeReturn({ traffic, replicas, server }: Scene, killed: Killed, 
 
 interface Outcome {
   seconds: number;
-  /** Milliseconds; undefined where it did not become level. */
+  /** Milliseconds until all work was done; undefined if that took too long. */
   level: number | undefined;
   losses: readonly string[];
   ends: readonly string[];
@@ -196,10 +196,10 @@ function report({ counts, firstSuccesses, resumptions }: Killed, outcome: Outcom
       .sort(([, a], [, b]) => b - a)
       .map(([what, count]) => `\n    ${count} × ${what}`)
       .join('');
-  const longest = (values: readonly number[], target: number) => {
+  const slowest = (values: readonly number[], target: number) => {
     if (values.length === 0) return 'never measured';
-    const most = Math.max(...values) / 1000;
-    return `${most.toFixed(2)} s (target ${target} s: ${most <= target ? 'reached' : 'MISSED'}; ${values.length} measured)`;
+    const max = Math.max(...values) / 1000;
+    return `${max.toFixed(2)} s (target ${target} s: ${max <= target ? 'reached' : 'MISSED'}; ${values.length} measured)`;
   };
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   tell(
@@ -208,10 +208,12 @@ function report({ counts, firstSuccesses, resumptions }: Killed, outcome: Outcom
       `webhooks sent: ${traffic.sent}, redelivered: ${traffic.redelivered}, held back: ${traffic.heldBack}`,
       `acknowledged: ${traffic.acknowledged.size}`,
       `not acknowledged:${list(traffic.refused)}`,
-      `first success after PostgreSQL's return, at the longest: ${longest(firstSuccesses, returnTarget)}`,
-      `leased work of a killed replica resumed, at the longest: ${longest(resumptions, resumptionTarget)}`,
-      `starts that failed for want of PostgreSQL: ${replicas.reduce((sum, { failedStarts }) => sum + failedStarts, 0)}`,
-      level === undefined ? 'The loops did not become level.' : `level after ${(level / 1000).toFixed(1)} s`,
+      `slowest first success after PostgreSQL's return: ${slowest(firstSuccesses, returnTargetSeconds)}`,
+      `slowest resumption of a killed replica's work: ${slowest(resumptions, resumptionTargetSeconds)}`,
+      `starts that failed without PostgreSQL: ${replicas.reduce((sum, { failedStarts }) => sum + failedStarts, 0)}`,
+      level === undefined
+        ? 'The loops did not finish their work.'
+        : `all work done after ${(level / 1000).toFixed(1)} s`,
       ...ends,
       `lost: ${losses.length}`,
       ...losses.slice(0, 50).map(loss => `  ${loss}`),
@@ -221,7 +223,7 @@ function report({ counts, firstSuccesses, resumptions }: Killed, outcome: Outcom
 
 const tell = (text: string) => void process.stdout.write(`${text}\n`);
 
-/** Numbers from 0 up to 1 that follow from the seed (mulberry32). */
+/** Numbers from 0 up to 1, determined by the seed (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

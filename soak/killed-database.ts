@@ -3,12 +3,12 @@ import pg from 'pg';
 import type { RuleDefinition } from '../src/scoring/ruleset.ts';
 import type { Subject, Traffic } from './traffic.ts';
 
-/** Milliseconds within which everything must be level after the last kill. */
-const patience = 120_000;
-/** Milliseconds after which it counts as never that leased work was resumed. */
-const leasePatience = 30_000;
+/** Max time to finish all work after the last kill. */
+const levelTimeoutMs = 120_000;
+/** Leased work that is not resumed by then counts as never resumed. */
+const leaseTimeoutMs = 30_000;
 
-/** {@link findLosses} reckons the same in SQL. */
+/** {@link findLosses} computes the same in SQL. */
 export const scoringRules: readonly RuleDefinition[] = [
   {
     name: 'Size',
@@ -31,19 +31,19 @@ async function withClient<Result>(url: string, work: (client: pg.Client) => Prom
     await client.connect();
     return await work(client);
   } finally {
-    // Not waited for: where the connection breaks meanwhile, it may never end.
+    // Not awaited: if the connection breaks meanwhile, it may never end.
     client.end().catch(() => undefined);
   }
 }
 
 /**
- * Looks at what is leased at this moment, and how long it takes until none of it is left as it was: done, asked for
- * anew, or claimed again.
+ * Looks at what is leased at this moment, and measures how long it takes until all of it is done, requested again or
+ * claimed again.
  *
- * @param circumstances.counts false once PostgreSQL was killed, which makes its own delays
- * @param circumstances.isServed false while no replica is there to claim anything
- * @returns milliseconds until the last was claimed again or done, but for those that were not served; undefined where
- * nothing was leased, or it doesn't count
+ * @param circumstances.counts false once PostgreSQL was killed, which causes other delays
+ * @param circumstances.isServed false while no replica is running
+ * @returns milliseconds until the last was claimed again or done, without the time in which no replica was running;
+ * undefined if nothing was leased, or it doesn't count
  */
 export async function watchLeases(
   url: string,
@@ -63,7 +63,7 @@ export async function watchLeases(
       );
       if (leases.length === 0) return undefined;
       let waiting = leases;
-      while (waiting.length > 0 && performance.now() - begin < leasePatience) {
+      while (waiting.length > 0 && performance.now() - begin < leaseTimeoutMs) {
         const looked = performance.now();
         await delay(100);
         if (!counts()) return undefined;
@@ -82,16 +82,16 @@ export async function watchLeases(
       return performance.now() - begin - unserved;
     });
   } catch {
-    // PostgreSQL was killed while it was asked.
+    // PostgreSQL was killed during the query.
     return undefined;
   }
 }
 
-/** Milliseconds until nothing waits any more; undefined if that takes too long. */
+/** Milliseconds until no work is left; undefined if that takes too long. */
 export async function timeUntilLevel(url: string): Promise<number | undefined> {
   const begin = performance.now();
   return withClient(url, async client => {
-    while (performance.now() - begin < patience) {
+    while (performance.now() - begin < levelTimeoutMs) {
       const { rows } = await client.query<{ waiting: number }>(
         `select (select count(*) from sync_requests)::int
           + (select count(*) from webhook_deliveries where state = 'pending')::int as waiting`,
@@ -103,7 +103,7 @@ export async function timeUntilLevel(url: string): Promise<number | undefined> {
   });
 }
 
-/** What is stored otherwise than the acknowledged deliveries make it be, a line each. */
+/** How what is stored differs from the acknowledged deliveries, one line each. */
 export async function findLosses(url: string, { acknowledged, subjects }: Traffic): Promise<string[]> {
   return withClient(url, async client => {
     const losses: string[] = [];
@@ -127,7 +127,7 @@ export async function findLosses(url: string, { acknowledged, subjects }: Traffi
       if (pullRequest === undefined) continue;
       const row = stored.get(pullRequest.id);
       if (row === undefined) {
-        losses.push(`${nameOf(subject)} is not there, and version ${subject.acknowledged} was acknowledged`);
+        losses.push(`${nameOf(subject)} is missing, and version ${subject.acknowledged} was acknowledged`);
         continue;
       }
       const own = row.additions;
@@ -136,7 +136,7 @@ export async function findLosses(url: string, { acknowledged, subjects }: Traffi
           `${nameOf(subject)} is stored at version ${own}; ${subject.acknowledged} was acknowledged, GitHub is at ${version}`,
         );
       }
-      if (row.title !== `Change ${own}`) losses.push(`${nameOf(subject)} is of two moments: ${row.title}, ${own}`);
+      if (row.title !== `Change ${own}`) losses.push(`${nameOf(subject)} mixes two versions: ${row.title}, ${own}`);
       if (!row.right) losses.push(`${nameOf(subject)} has a wrong score`);
     }
 

@@ -7,10 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 
-/** Milliseconds between looking whether something has come back. */
-const lookAgain = 10;
-/** Milliseconds after which it is given up that it comes back. */
-const patience = 60_000;
+const pollIntervalMs = 10;
+const startTimeoutMs = 60_000;
 
 export interface KilledServer {
   readonly url: string;
@@ -18,9 +16,9 @@ export interface KilledServer {
   readonly isUp: boolean;
   /** Raised by each kill. */
   readonly lives: number;
-  /** Ends every process of the server by SIGKILL, and starts it again after so many milliseconds. */
+  /** Kills every process of the server with SIGKILL, and starts it again after `pause` milliseconds. */
   killAll(pause: number): Promise<void>;
-  /** Ends one of the server's processes by SIGKILL: the server drops every session and recovers by itself. */
+  /** Kills one of the server's processes with SIGKILL: the server drops every session and recovers. */
   killOne(choose: (ids: readonly number[]) => number | undefined): Promise<void>;
   stop(): Promise<void>;
 }
@@ -57,7 +55,7 @@ export async function startKilledServer(home: string): Promise<KilledServer> {
     async killOne(choose) {
       isUp = false;
       lives += 1;
-      // Dropped with all others, which is when the kill has taken effect.
+      // It is dropped with all others, when the kill has taken effect.
       const witness = await untilConnected(url);
       const dropped = new Promise(resolve => witness.once('end', resolve));
       const chosen = choose(processesOf(dataDirectory).others);
@@ -88,13 +86,13 @@ async function untilConnected(url: string): Promise<pg.Client> {
       return client;
     } catch (error) {
       leave(client);
-      if (performance.now() - begin > patience) throw error;
-      await delay(lookAgain);
+      if (performance.now() - begin > startTimeoutMs) throw error;
+      await delay(pollIntervalMs);
     }
   }
 }
 
-/** Not waited for: where the connection breaks meanwhile, it may never end. */
+/** Not awaited: if the connection breaks meanwhile, it may never end. */
 function leave(client: pg.Client): void {
   client.end().catch(() => undefined);
 }
@@ -103,21 +101,21 @@ function kill(id: number): void {
   try {
     process.kill(id, 'SIGKILL');
   } catch {
-    // It ended by itself between looking and killing.
+    // It ended before the kill.
   }
 }
 
 export interface KilledReplica {
   readonly port: number;
-  /** Counts the processes that answered: the same number later means the same process. 0 while none does. */
+  /** Number of the process that answers; a restarted one has a higher number. 0 while none answers. */
   readonly life: number;
-  /** Ended by SIGKILL, and started again after so many milliseconds. */
+  /** Kills it with SIGKILL, and starts it again after `pause` milliseconds. */
   kill(pause: number): void;
-  /** What it should not have done: ended by itself after it was ready. */
+  /** Unexpected ends after it was ready. */
   readonly ends: string[];
-  /** How often it could not start, as while PostgreSQL was away. */
+  /** How often it could not start, for example without PostgreSQL. */
   readonly failedStarts: number;
-  /** @throws where it does not start for a minute */
+  /** @throws if it does not start within a minute */
   ready(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -144,7 +142,7 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
     pause = 200;
     own.stderr.pipe(log, { end: false });
     createInterface(own.stdout).once('line', () => {
-      // What it said may be read only after its end.
+      // Its output may arrive only after its end.
       if (killed || own.exitCode !== null || own.signalCode !== null) return;
       lives += 1;
       life = lives;
@@ -152,7 +150,7 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
     own.once('exit', (code, signal) => {
       if (!killed && !stopped) {
         if (life === 0) failedStarts += 1;
-        else ends.push(`the replica on port ${port} ended by itself (${signal ?? code})`);
+        else ends.push(`the replica on port ${port} ended unexpectedly (${signal ?? code})`);
       }
       life = 0;
       if (!stopped) setTimeout(run, pause);
@@ -177,8 +175,8 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
       return failedStarts;
     },
     async ready() {
-      for (const begin = performance.now(); life === 0; await delay(lookAgain)) {
-        if (performance.now() - begin > patience) throw new Error(`the replica on port ${port} does not start`);
+      for (const begin = performance.now(); life === 0; await delay(pollIntervalMs)) {
+        if (performance.now() - begin > startTimeoutMs) throw new Error(`the replica on port ${port} does not start`);
       }
     },
     async stop() {

@@ -8,19 +8,19 @@ import { count, createTally, type Tally } from './tally.ts';
 export interface HistoriesOptions {
   runs: number;
   seed: number;
-  /** Databases: migrated, without organisations; one for every few hundred histories. */
+  /** Creates a migrated database without organisations; called once every few hundred histories. */
   createDatabase(): Promise<{ url: string; drop(): Promise<void> }>;
-  /** Ends after the histories under way. */
+  /** Ends after the current histories. */
   signal?: AbortSignal;
   onProgress?: (tally: Tally) => void;
-  /** Told of the first history that fails, before it is made shorter, and how many were played until then. */
+  /** Called with the first history that fails, before it is shortened, and the number played until then. */
   onFailure?: (found: Counterexample, histories: number) => void;
 }
 
 export interface Counterexample {
-  /** Gives the same histories again. */
+  /** Plays the same histories again. */
   seed: number;
-  /** The history, step by step, as short as it could be made. */
+  /** The shortened history, step by step. */
   steps: string;
   differences: readonly string[];
 }
@@ -33,16 +33,15 @@ export interface HistoriesResult {
 /** Histories at once: more would only wait for each other. */
 const lanes = 16;
 
-/** Histories of one arena: GitHub keeps all that ever was, and grows. */
+/** Histories per arena: the stand-in for GitHub keeps everything, and grows. */
 const lotSize = 600;
 
-/** Milliseconds that a failing history is made shorter for. */
-const shrinkingTime = 45_000;
+const shrinkingTimeoutMs = 45_000;
 
-/** What happens at once differs from try to try: a shorter history must succeed this often to be taken for harmless. */
+/** Concurrent steps differ from try to try: a shorter history must succeed this often to count as harmless. */
 const shrinkingTries = 4;
 
-/** Plays random histories, many at once, until one ends otherwise than the model says. */
+/** Plays random histories, many at once, until one ends differently from the model. */
 export async function playHistories(options: HistoriesOptions): Promise<HistoriesResult> {
   const { runs, createDatabase, signal, onProgress, onFailure } = options;
   const tally = createTally();
@@ -86,11 +85,11 @@ export async function playHistories(options: HistoriesOptions): Promise<Historie
           if (failed !== undefined && performance.now() > failed.shrinkUntil) return;
           const differences = await playOne(its, one);
           if (differences.length === 0) continue;
-          // Another lane's is being made shorter.
+          // Another lane's history is being shortened.
           if (failed !== undefined && failed.seed !== laneSeed) return;
           const shortest = { seed, steps: describeHistory(one), differences };
           if (failed === undefined) onFailure?.(shortest, tally.histories);
-          failed = { shrinkUntil: performance.now() + shrinkingTime, ...failed, seed: laneSeed, shortest };
+          failed = { shrinkUntil: performance.now() + shrinkingTimeoutMs, ...failed, seed: laneSeed, shortest };
           throw new Error('the end differs from the model');
         }
         onProgress?.(tally);
@@ -112,13 +111,13 @@ export async function playHistories(options: HistoriesOptions): Promise<Historie
 const defectsOf = (arena: Arena) => arena.takeDefects().map(text => `a replica logged: ${text}`);
 
 interface Failure {
-  /** Of the lane that found it. */
+  /** The seed of the lane that found it. */
   seed: number;
   shrinkUntil: number;
   shortest: Counterexample;
 }
 
-/** The difference and how to see it again, for people. */
+/** Explains the difference and how to reproduce it. */
 export const describeCounterexample = ({ seed, steps, differences }: Counterexample): string =>
   `seed ${seed}, the shortest history found that ends otherwise than the model says:\n${steps}\n${differences
     .map(difference => `- ${difference}`)

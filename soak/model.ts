@@ -1,6 +1,6 @@
 /**
- * What the service must hold, worked out from what happened on GitHub and what was asked of the service, without
- * looking at how the service does it. Where its guarantees leave room, the model knows how much.
+ * What the service must hold, derived from what happened on GitHub and what the service was asked, independently of how
+ * the service does it. If its guarantees leave room, the model knows how much.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { WebhookEvent } from '../test/support/github/events.ts';
@@ -11,26 +11,26 @@ import type { Account } from '../test/support/github/world.ts';
 import type { Ruleset } from './rules.ts';
 import { type Columns, columnsOf, isLagging, isMember, isShown } from './versions.ts';
 
-/** One state that GitHub showed for a while, and whose repository it was then. */
+/** A state that GitHub showed for a while, and the owner of its repository then. */
 export interface Version {
   owner: GithubOrganisation;
   columns: Columns;
 }
 
-/** One pull request as one of our organisations may hold it. */
+/** What one of our organisations may hold of a pull request. */
 export interface Standing {
-  /** What was last seen stored: its id, and the oldest version that it can have been. */
+  /** What was last seen stored: its id, and the oldest version that it can be. */
   seen?: { id: string; version: number } | undefined;
   /** A webhook about this version was acknowledged while the pull request was the organisation's, and stored or a member's. */
   acknowledged?: number | undefined;
   /**
-   * It changed while it was the organisation's, or a webhook about it was acknowledged, and it has been there since: a
-   * comparison has it fetched, whoever its author is, and it is remembered in case they become a member.
+   * It changed while it was the organisation's, or a webhook about it was acknowledged, and it has existed since: a
+   * comparison fetches it, whoever its author is, and it is remembered in case they become a member.
    */
   known: boolean;
   /**
-   * The latest deletion here: `updated_at` of the stored copy was no less than `from`, GitHub's was `until`; a fetch
-   * with a lower ticket began before it.
+   * The latest deletion here: `updated_at` of the stored copy was at least `from`, GitHub's was `until`; a fetch with a
+   * lower ticket began before it.
    */
   deleted?: { from: number; until: number; ticket: number } | undefined;
   /** Ids that were deleted. */
@@ -43,11 +43,11 @@ export interface ModelPullRequest {
   /** Every state that GitHub showed, oldest first. */
   readonly versions: Version[];
   readonly standings: Map<ModelOrganisation, Standing>;
-  /** A comparison passes it by: what GitHub forbids is not asked for again. */
+  /** A comparison skips it: what GitHub forbids is not requested again. */
   isForbidden: boolean;
 }
 
-/** What only a comparison tells: whether somebody is a member, a repository's name, the organisation's login. */
+/** What only a comparison shows: whether somebody is a member, a repository's name, the organisation's login. */
 export type Subject = `member ${number}` | `repository ${number}` | 'login';
 
 export interface ModelOrganisation {
@@ -56,9 +56,9 @@ export interface ModelOrganisation {
   readonly id: string;
   readonly token: string;
   webhooksEnabled: boolean;
-  /** How each of them is on GitHub, and since which moment of the model's. */
+  /** The state of each on GitHub, and since which moment of the model. */
   readonly subjects: Map<Subject, { state: unknown; since: number }>;
-  /** When an acknowledged webhook last asked for a comparison, and for one that has the members. */
+  /** When an acknowledged webhook last asked for a comparison, and for one that includes the members. */
   comparisonAskedAt: number;
   membersAskedAt: number;
   ruleset: Ruleset;
@@ -77,13 +77,13 @@ export interface Model {
   /** Every `owner/name` that a repository has had, by its GitHub id. */
   readonly repositoryNames: Map<number, Set<string>>;
   add(pullRequest: PullRequest): ModelPullRequest;
-  /** After anything happened on GitHub. @param changed the pull requests whose `updated_at` it set, be it to the same */
+  /** Call it after any change on GitHub. @param changed pull requests whose `updated_at` it set, even to the same time */
   record(changed: readonly ModelPullRequest[], repositories: readonly Repository[]): void;
-  /** It is known no longer, but by a webhook, until GitHub shows it again. */
+  /** Until GitHub shows it again, only a webhook makes it known. */
   forbid(pullRequest: ModelPullRequest): void;
-  /** From now on GitHub fails now and then: what a webhook asks for may come only with the next comparison. */
+  /** GitHub fails at times from now on: what a webhook asks for may come only with the next comparison. */
   distrust(): void;
-  /** A webhook was acknowledged to the organisation. @param pullRequest which it is about, if about one */
+  /** A webhook of the organisation was acknowledged. @param pullRequest the one that it is about, if any */
   acknowledge(organisation: ModelOrganisation, event: WebhookEvent, pullRequest: ModelPullRequest | undefined): void;
 }
 
@@ -102,7 +102,7 @@ export const organisationOf = (github: GithubOrganisation, id: string, token: st
   acknowledged: new Set(),
 });
 
-/** It has not changed on GitHub since an acknowledged webhook asked for a comparison. */
+/** Whether it is unchanged on GitHub since an acknowledged webhook asked for a comparison. */
 export function isAskedFor(organisation: ModelOrganisation, subject: Subject): boolean {
   const { subjects, comparisonAskedAt, membersAskedAt, webhooksEnabled } = organisation;
   const askedAt = subject.startsWith('member') ? membersAskedAt : comparisonAskedAt;
@@ -145,7 +145,7 @@ export function createModel(organisations: ModelOrganisation[]): Model {
       const standing = standingOf(pullRequest, organisation);
       const here = isHere(pullRequest, organisation);
       standing.known = here && ((hasChanged && !pullRequest.isForbidden) || standing.known);
-      // What is stored is kept up to date also when its author has left.
+      // A stored pull request is kept up to date even if its author has left.
       if (!here || !(isMember(source) || standing.seen !== undefined)) standing.acknowledged = undefined;
     }
   }

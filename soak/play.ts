@@ -18,7 +18,7 @@ import type { GithubStep, History, ServiceStep, Step, TroubleStep } from './step
 import { count, type Tally } from './tally.ts';
 import { createTroubles } from './troubles.ts';
 
-/** Organisations and logins are a history's own, so that many can be played at once. */
+/** Each history has its own organisations and logins, so that many can be played at once. */
 let played = 0;
 
 /** @returns how what is stored differs from the model; nothing if all is well */
@@ -38,7 +38,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   const webhooks: Webhook[] = [];
   const kept: Webhook[] = [];
   const background = new Set<Promise<void>>();
-  /** An import that was broken off goes on where it was: what it had passed is read by the one after. */
+  /** An interrupted import continues where it was: only the next one reads what it had passed. */
   const interrupted = new Set<ModelOrganisation>();
   const troubles = createTroubles(github, model, organisations, side.repositories);
   const probes = createProbes({ arena, model, side, service, client, troubles, tally, differences });
@@ -64,7 +64,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     if (fate === 'kept') kept.push(webhook);
     if (fate === 'sent') await service.deliver(webhook, via);
     if (fate === 'doubled') {
-      // Which of them is the first, nobody knows.
+      // Nobody knows which of them is first.
       webhook.tries += 1;
       await Promise.all([service.deliver(webhook, via), service.deliver(webhook, via + 1)]);
     }
@@ -76,7 +76,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     return done;
   };
 
-  /** One after the other: where one is due, another is only made sooner. */
+  /** One after the other: if a comparison is due, another request only makes it sooner. */
   let reconciling = Promise.resolve();
   /** @param begin makes it due */
   const reconcile = async (organisation: ModelOrganisation, via: number, begin: () => Promise<void>) => {
@@ -85,7 +85,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   };
   const compareNow = (organisation: ModelOrganisation, via: number) =>
     reconcile(organisation, via, () => settling.makeDue(organisation));
-  /** Has what was missed looked for at once. */
+  /** Looks for missed changes at once. */
   const enableWebhooks = (organisation: ModelOrganisation, via: number) =>
     reconcile(organisation, via, () => service.setWebhooks(organisation, true, via));
 
@@ -97,7 +97,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     }
   }
 
-  /** What is poisoned stays so. */
+  /** Poisoned pull requests stay poisoned. */
   async function rest(): Promise<void> {
     side.catchUp();
     troubles.settle();
@@ -205,7 +205,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   const pullRequestAt = (place: number) => model.pullRequests[place % model.pullRequests.length];
   const ownerOf = (pullRequest: ModelPullRequest) => organisations.find(each => isHere(pullRequest, each)) ?? own;
 
-  /** As soon as GitHub is well again, the operator has what was parked tried again. */
+  /** Once GitHub works again, the operator retries what was parked. */
   async function heal(via: number): Promise<void> {
     troubles.heal();
     for (const organisation of organisations) await service.retry(organisation, via);
@@ -218,7 +218,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     if (told !== undefined) await tell(told, step);
   }
 
-  /** Everything that is still to come comes, GitHub settles, and what nobody told of is looked for. */
+  /** Delivers everything outstanding, settles GitHub, and looks for what no webhook announced. */
   async function end(): Promise<void> {
     troubles.end();
     side.catchUp();
@@ -257,8 +257,8 @@ async function addTenant({ database: { executor } }: Arena, github: GithubOrgani
   const user =
     organisation &&
     (await addUser(executor, { organisationId: organisation.id, name: 'Ada', email: 'ada@example.com', photoUrl: '' }));
-  if (organisation === undefined || user === undefined) throw new Error(`${login} is there already`);
-  // It is compared when the history says so.
+  if (organisation === undefined || user === undefined) throw new Error(`${login} already exists`);
+  // Compared only when the history says so.
   await executor
     .update(organisations)
     .set({ reconcileDueAt: sql`now() + interval '10 days'` })

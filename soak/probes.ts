@@ -11,15 +11,15 @@ import type { ServiceStep } from './steps.ts';
 import { count, type Tally } from './tally.ts';
 import type { Troubles } from './troubles.ts';
 
-/** What must not cost more requests than so many. What costs too many is written to `differences`. */
+/** Work that has a max number of requests. What costs more is added to `differences`. */
 export interface Probes {
-  /** Everything is at rest. */
+  /** Call it while everything is at rest. */
   flood(
     large: ModelOrganisation,
     small: ModelOrganisation,
     step: ServiceStep & { kind: 'flood'; via: number },
   ): Promise<void>;
-  /** So many PUT syncs of the first pull request, and one of the second, at once. */
+  /** Runs `times` PUT syncs of the first pull request, and one of the second, at once. */
   refreshTogether(
     first: ModelPullRequest,
     organisation: ModelOrganisation,
@@ -32,17 +32,17 @@ export interface Probes {
 /** Pull requests in one request to GitHub. */
 const perRequest = 50;
 
-/** Requests more than that for finding the one on which GitHub fails. */
+/** Extra requests to find the one on which GitHub fails. */
 const maxNarrowing = 8;
 
 /** Requests of the large organisation that may go out before the one that the small organisation waits for. */
 const maxBefore = 3;
 
-/** Requests for one pull request, however many ask for it at once: the one on its way, and the next. */
+/** Requests for one pull request, however many ask for it at once: the current one and the next. */
 const maxTogether = 2;
 
-/** Milliseconds after which it is given up that a flood is fetched. */
-const maxPatience = 30_000;
+/** Max time to fetch a flood. */
+const floodTimeoutMs = 30_000;
 
 export function createProbes(parts: {
   arena: Arena;
@@ -63,7 +63,7 @@ export function createProbes(parts: {
     return ({ variables: { ids } }: GithubStandInRequest) => Array.isArray(ids) && ids.some(id => nodeIds.has(id));
   };
 
-  /** As webhooks that were acknowledged a moment ago would have it, at a fraction of their cost. */
+  /** Has the effect of webhooks acknowledged a moment ago, at a fraction of their cost. */
   async function request({ id }: ModelOrganisation, sources: readonly PullRequest[]): Promise<void> {
     await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket)
@@ -75,10 +75,10 @@ export function createProbes(parts: {
   }
 
   /**
-   * Until all of them are fetched, but for the poisoned.
+   * Waits until all of them are fetched, except for poisoned ones.
    *
-   * @returns false if something came in between that explains more requests: another history used up the points that all
-   * share, or a replica was killed
+   * @returns false if something happened that explains more requests: another history used up the shared points, or a
+   * replica was killed
    */
   async function untilFetched({ id }: ModelOrganisation, sources: readonly PullRequest[]): Promise<boolean> {
     const spared = [...troubles.poisoned].map(({ source }) => source.id);
@@ -94,7 +94,7 @@ export function createProbes(parts: {
       const [state = { waiting: 0, refused: 0, last: null }] = rows;
       isCalm &&= state.refused === 0 && arena.kills === before;
       if (state.waiting === 0 || !isCalm) return isCalm;
-      if (performance.now() - begin > maxPatience) {
+      if (performance.now() - begin > floodTimeoutMs) {
         differences.push(`${state.waiting} of ${sources.length} pull requests are not fetched: ${state.last}`);
         return false;
       }
@@ -129,7 +129,7 @@ export function createProbes(parts: {
         differences.push(`the small organisation waited for ${others} requests of the large one's (${poison})`);
       }
 
-      // What was found to fail no longer costs the others anything.
+      // Once it is known to fail, it costs the others nothing.
       if (victim === undefined) return;
       const again = sources.filter(source => source !== victim.source).slice(0, perRequest);
       const second = github.requests.length;
@@ -137,7 +137,7 @@ export function createProbes(parts: {
       if (!(await untilFetched(large, again))) return;
       const costAgain = github.requests.slice(second).filter(naming(again)).length;
       if (costAgain > 2)
-        differences.push(`${again.length} pull requests beside a failing one cost ${costAgain} requests`);
+        differences.push(`${again.length} pull requests besides a failing one cost ${costAgain} requests`);
     },
 
     async refreshTogether(first, organisation, second, times, via) {
@@ -145,7 +145,7 @@ export function createProbes(parts: {
       const all = [...Array.from({ length: times }, () => first), ...(second === undefined ? [] : [second])];
       await Promise.all(all.map(pullRequest => client.refresh(pullRequest, organisation, via, false)));
       const cost = github.requests.slice(begin).filter(naming([first.source])).length;
-      // A fetch for a webhook may be among them, and one alone, if GitHub fails on the second.
+      // This may include a fetch for a webhook, and a single one if GitHub fails on the second.
       if (cost > maxTogether + 2) differences.push(`${times} PUT syncs at once of ${first.name} cost ${cost} requests`);
     },
   };

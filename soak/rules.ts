@@ -4,7 +4,7 @@ import type { BreakdownEntry, RuleAction, RuleDefinition } from '../src/scoring/
 /** A stored pull request with its repository's name. */
 export type ScoredFacts = StoredPullRequest & { repository: string };
 
-/** The effect as anybody reads the rule; undefined where its condition does not hold. */
+/** The effect of a rule, written independently; undefined if its condition is false. */
 type Effect = (facts: ScoredFacts) => number | undefined;
 
 const rule = (name: string, action: RuleAction, expression: string, value: string, effect: Effect) => ({
@@ -15,7 +15,7 @@ const rule = (name: string, action: RuleAction, expression: string, value: strin
   effect,
 });
 
-/** Rules that between them read every kind of fact, each with what it means in plain terms. */
+/** Rules that together read every kind of fact, each with its effect in TypeScript. */
 export const rulePool = [
   rule('Merged', 'ADD', 'merged', '10', f => (f.state === 'merged' ? 10 : undefined)),
   rule('Open', 'SUBTRACT', 'state == "open" || draft', '1', f => (f.state === 'open' || f.draft ? 1 : undefined)),
@@ -80,7 +80,7 @@ export const definitionsOf = (ruleset: Ruleset): RuleDefinition[] =>
     logic: [{ expression, effect: { action, value } }],
   }));
 
-/** What the rules come to, worked out without the service's language. */
+/** What the rules give, computed without the service's rule language. */
 export function scoreOf(ruleset: Ruleset, facts: ScoredFacts): { score: number; breakdown: BreakdownEntry[] } {
   const breakdown = pooled(ruleset).flatMap(({ name, action, expression, effect, enabled }) => {
     const points = enabled ? (effect(facts) ?? 0) : 0;

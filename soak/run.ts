@@ -1,8 +1,8 @@
-/** What takes long: `npm run soak` plays random histories, `npm run soak -- kill` kills processes. */
+/** Long tests: `npm run soak` plays random histories, `npm run soak -- kill` kills processes. */
 import { soakHistories } from './histories.ts';
 import { soakKills } from './kill.ts';
 
-/** Each takes the operands that follow and tells whether all is well. @throws RangeError or TypeError on wrong ones */
+/** Each takes the remaining operands and returns whether all is well. @throws RangeError or TypeError on wrong ones */
 const soaks: Record<string, (operands: readonly string[]) => Promise<boolean>> = {
   histories: soakHistories,
   kill: soakKills,
@@ -12,7 +12,8 @@ const operands = process.argv.slice(2);
 const name = operands[0]?.startsWith('-') === false ? operands.shift() : 'histories';
 const soak = soaks[name ?? ''];
 try {
-  if (soak === undefined) throw new RangeError(`There is no soak ${name}; there are ${Object.keys(soaks).join(', ')}`);
+  if (soak === undefined)
+    throw new RangeError(`There is no soak ${name}; choose from ${Object.keys(soaks).join(', ')}`);
   process.exitCode = (await soak(operands)) ? 0 : 1;
 } catch (error) {
   const isUsage =

@@ -17,7 +17,7 @@ import { count, type Tally } from './tally.ts';
 export interface Webhook {
   guid: string;
   event: WebhookEvent;
-  /** Whose webhook it is; undefined where they are not tracked. */
+  /** Undefined if the organisation is not tracked. */
   organisation: ModelOrganisation | undefined;
   pullRequest: ModelPullRequest | undefined;
   tries: number;
@@ -29,22 +29,22 @@ export function webhookOf({ event, pullRequest }: Told, organisations: readonly 
   return { guid: randomUUID(), event, organisation, pullRequest, tries: 0 };
 }
 
-/** What operators and GitHub do to the service. What it may not answer is written to `differences`. */
+/** What operators and GitHub do to the service. Wrong answers are added to `differences`. */
 export interface ServiceSide {
   deliver(webhook: Webhook, via: number): Promise<void>;
   applyRules(organisation: ModelOrganisation, ruleset: Ruleset, via: number): Promise<void>;
   setWebhooks(organisation: ModelOrganisation, enabled: boolean, via: number): Promise<void>;
-  /** Once; false where GitHub or the replica failed on the way. @param since of GitHub's seconds; undefined is all */
+  /** Tries once; false if GitHub or the replica failed. @param since in GitHub's seconds; undefined: everything */
   importAll(organisation: ModelOrganisation, via: number, since?: number): Promise<boolean>;
-  /** Once; false where GitHub or the replica failed on the way. */
+  /** Tries once; false if GitHub or the replica failed. */
   syncMembers(organisation: ModelOrganisation, via: number): Promise<boolean>;
-  /** Sees an import through, twice if an earlier one was interrupted: that one goes on, and passes by what it has read. */
+  /** Completes an import, then another if the first continued an interrupted one, which skips what it has read. */
   importWhole(organisation: ModelOrganisation, wasInterrupted: boolean): Promise<void>;
-  /** What has failed for good is tried again. */
+  /** Retries what was parked. */
   retry(organisation: ModelOrganisation, via: number): Promise<void>;
 }
 
-/** Those that the service acts on; comments on pull requests that it does not know are not among them. */
+/** Events that the service acts on; it ignores comments on unknown pull requests. */
 const interesting =
   /^(pull_request(_review|_review_comment|_review_thread)? \w+|issue_comment (created|deleted)|(label|milestone) (edited|deleted)|organization (member_added|member_removed|renamed)|repository (renamed|transferred))$/;
 
@@ -57,7 +57,7 @@ export function createServiceSide(parts: {
 }): ServiceSide {
   const { arena, model, settling, tally, differences } = parts;
 
-  /** Tries on, as an operator would, where a replica was killed at it. @throws what no outage explains */
+  /** Retries, as an operator would, if a replica was killed. @throws what no outage explains */
   async function insist<Result>(via: number, work: (replica: Replica) => Promise<Result>): Promise<Result> {
     for (let tried = 0; ; tried += 1) {
       try {
@@ -77,7 +77,7 @@ export function createServiceSide(parts: {
       webhook.tries += 1;
       const { status, body } = await arena.deliver(via, event, guid);
       count(tally, `deliveries answered ${status}`);
-      // A replica that was killed at it, which is as good as no answer.
+      // From a replica that was killed: as good as no answer.
       if (status === 503) return;
       const isStored =
         organisation !== undefined &&
@@ -122,7 +122,7 @@ export function createServiceSide(parts: {
         await importPullRequests(deps, await getOrganisation(deps.database.executor, organisation.id), {
           since,
           signal: interrupt.signal,
-          // An operator who won't wait for GitHub stops it, and goes on with it later.
+          // An operator who won't wait for GitHub stops it and continues later.
           onProgress: ({ waitingSeconds }) => waitingSeconds !== undefined && interrupt.abort(),
         });
       }),

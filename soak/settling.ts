@@ -6,42 +6,42 @@ import { reconcileOrganisation } from '../src/sync/reconcile.ts';
 import type { Arena, Replica } from './arena.ts';
 import type { ModelOrganisation, ModelPullRequest } from './model.ts';
 
-/** What becomes of everything in time, without waiting for it. What does not come is written to `differences`. */
+/** Brings everything to rest, without waiting for real time. What does not come to rest is added to `differences`. */
 export interface Settling {
-  /** Tries on until it succeeds, while waits run out. @param what for messages */
+  /** Retries until it succeeds, and lets waits run out. @param what for messages */
   persist(organisation: ModelOrganisation, what: string, once: () => Promise<boolean>): Promise<void>;
-  /** Sees a comparison of the organisation through, which is due. */
+  /** Completes the organisation's due comparison. */
   reconcile(organisation: ModelOrganisation, via: number): Promise<void>;
   makeDue(organisation: ModelOrganisation): Promise<void>;
-  /** Days go by, with comparisons that list the members and have all that is stored fetched again. */
+  /** Lets days go by, with comparisons that list the members and fetch all that is stored again. */
   compareWhole(organisation: ModelOrganisation): Promise<void>;
   /**
-   * Until no pull request waits to be fetched or scored, and no organisation to be compared. Leases and waits run out,
-   * as if time went by.
+   * Waits until no pull request has to be fetched or scored, and no organisation compared. Leases and waits run out, as
+   * if time went by.
    *
-   * @param poisoned pull requests that may wait for good
+   * @param poisoned pull requests that may wait forever
    */
   settle(organisations: readonly ModelOrganisation[], poisoned: ReadonlySet<ModelPullRequest>): Promise<void>;
-  /** So much time goes by: for requests that wait. */
+  /** Lets time go by for requests that wait. */
   pass(organisations: readonly ModelOrganisation[], seconds: number): Promise<void>;
 }
 
-/** Milliseconds without progress after which leases of replicas that may be dead are let run out. */
-const patience = 100;
+/** After this time without progress, leases of replicas that may be dead run out. */
+const stuckAfterMs = 100;
 
-/** Seconds that are left of a lease which a living replica would have renewed. */
-const staleLease = 4;
+/** A lease with less time left belongs to a dead replica: a living one would have renewed it. */
+const staleLeaseSeconds = 4;
 
-/** Milliseconds after which it is given up that anything settles. */
-const maxPatience = 90_000;
+/** Max time to settle. */
+const settleTimeoutMs = 90_000;
 
-/** Rounds after which comparisons that keep making each other due are taken to do so for good. */
+/** After this many rounds, comparisons that make each other due count as endless. */
 const maxRounds = 50;
 
-/** Seconds after which an organisation that was compared is due again at the earliest; one that waits for GitHub is due sooner. */
-const nextComparison = 7_200;
+/** A compared organisation is due again no sooner than this; one that waits for GitHub is due sooner. */
+const minComparisonSeconds = 7_200;
 
-/** What faults of GitHub's come to. */
+/** The errors that GitHub's faults cause. */
 const githubFailures: readonly ErrorCode[] = [
   'github_failed',
   'github_timeout',
@@ -49,7 +49,7 @@ const githubFailures: readonly ErrorCode[] = [
   'github_credentials',
 ];
 
-/** Once. @returns false if GitHub or the replica failed @throws what neither explains */
+/** Tries once. @returns false if GitHub or the replica failed @throws what neither explains */
 export async function attempt(
   arena: Arena,
   via: number,
@@ -70,15 +70,15 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
 
   async function persist({ id, github }: ModelOrganisation, what: string, once: () => Promise<boolean>): Promise<void> {
     for (const begin = performance.now(); !(await once()); await passTime([id], true)) {
-      if (performance.now() - begin > maxPatience) {
-        differences.push(`${github.login}: ${what} fails for good`);
+      if (performance.now() - begin > settleTimeoutMs) {
+        differences.push(`${github.login}: ${what} keeps failing`);
         return;
       }
       await delay(10);
     }
   }
 
-  /** GitHub may be asked again: the hour is over. */
+  /** Starts GitHub's next hour, with all points. */
   function beginHour(): SQL {
     const { limit } = arena.github;
     if (limit) limit.remaining = limit.limit;
@@ -86,15 +86,15 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
   }
 
   /**
-   * What these organisations wait for is due now, and the loops hear of it. What is parked stays so.
+   * Makes due what these organisations wait for, and wakes the loops. What is parked stays parked.
    *
-   * @param leases those of replicas that may be dead run out, too
+   * @param leases whether leases of replicas that may be dead run out, too
    */
   const passTime = (ids: readonly string[], leases: boolean) =>
     arena.database.transaction(each =>
       each.execute(sql`
         with limits as (${beginHour()}),
-          -- Each by its own wait: in the order that they come in, none waits shorter than it has to.
+          -- Each by its own wait, so that none waits less than it must, whatever their order.
           requests as (update sync_requests set due_at = now(), requested_at = requested_at - (due_at - now()),
               behind_since = behind_since - (due_at - now())
             where organisation_id = any(${sql.param(ids)}::uuid[]) and due_at > now()),
@@ -113,7 +113,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
     );
   }
 
-  /** Pull requests that the sweep has still to ask for, an hour after the last time. */
+  /** Counts pull requests that the sweep has yet to request, as if its last run was an hour ago. */
   async function unswept(id: string): Promise<number> {
     const { rows } = await executor.execute<{ count: number }>(sql`
       with hour as (update organisations set swept_at = now() - interval '1 hour' where id = ${id})
@@ -141,7 +141,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
         left = await unswept(id);
         if (left === 0) return;
       }
-      differences.push(`${organisation.github.login}: the sweep does not go on`);
+      differences.push(`${organisation.github.login}: the sweep does not continue`);
     },
 
     async pass(organisations, seconds) {
@@ -164,26 +164,26 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
           sql`select extract(epoch from reconcile_due_at - now())::float8 as seconds from organisations where id = ${id}`,
         );
         const seconds = rows[0]?.seconds ?? 0;
-        // Next in its turn: it has been compared.
-        if (seconds > nextComparison) return;
-        if (performance.now() - begin > maxPatience) {
+        // Its next turn is far off: it has been compared.
+        if (seconds > minComparisonSeconds) return;
+        if (performance.now() - begin > settleTimeoutMs) {
           differences.push(`${github.login} is not compared with GitHub: due in ${seconds} s`);
           return;
         }
-        // Longer than a lease: it waits. Else another is at it, or was killed at it.
-        if (seconds > 11 || (seconds > 0 && seconds < staleLease)) await makeDue(organisation);
+        // Longer than a lease: it waits. Otherwise another replica is at work, or was killed.
+        if (seconds > 11 || (seconds > 0 && seconds < staleLeaseSeconds)) await makeDue(organisation);
         else if (seconds > 0) await delay(8);
       }
     },
 
     async settle(organisations, poisoned) {
       const ids = organisations.map(({ id }) => id);
-      // A comparison makes work where it finds a renaming, and another organisation due where it takes its login away.
+      // A comparison that finds a renaming makes work; one that takes a login away makes its owner due.
       for (let round = 0; round < maxRounds; round += 1) {
         if (!(await rest(ids, poisoned)) || differences.length > 0) return;
         const { rows } = await executor.execute<{ id: string }>(sql`
           select id from organisations where id = any(${sql.param(ids)}::uuid[]) and webhooks_enabled
-            and reconcile_due_at < now() + make_interval(secs => ${nextComparison})`);
+            and reconcile_due_at < now() + make_interval(secs => ${minComparisonSeconds})`);
         if (rows.length === 0) return;
         const due = organisations.filter(({ id }) => rows.some(row => row.id === id));
         await Promise.all(due.map(organisation => settling.reconcile(organisation, 0)));
@@ -192,7 +192,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
     },
   };
 
-  /** Until no pull request waits to be fetched or scored, but for the poisoned; false if that does not come. */
+  /** Waits until no pull request has to be fetched or scored, except for poisoned ones; false if that never happens. */
   async function rest(ids: readonly string[], poisoned: ReadonlySet<ModelPullRequest>): Promise<boolean> {
     const spared = [...poisoned].map(({ source }) => source.id);
     const begin = performance.now();
@@ -207,13 +207,13 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
       const [state] = rows;
       if (state === undefined || (state.requests === 0 && state.ranges === 0)) return true;
       const now = performance.now();
-      if (now - begin > maxPatience) {
+      if (now - begin > settleTimeoutMs) {
         differences.push(`nothing settles: ${JSON.stringify(state)}`);
         return false;
       }
       if (JSON.stringify(state) !== before) progressed = now;
       before = JSON.stringify(state);
-      const isStuck = now - progressed > patience;
+      const isStuck = now - progressed > stuckAfterMs;
       if (state.waiting > 0 || isStuck) await passTime(ids, isStuck);
       if (isStuck) progressed = now;
       await delay(12);

@@ -7,17 +7,17 @@ export type Fate = 'sent' | 'doubled' | 'kept' | 'lost';
 export const people = ['ada', 'bert', 'carl', 'robot'] as const;
 export type Person = (typeof people)[number];
 
-/** A place in what there is when the step is taken, counted round and round: a shorter history stays a valid one. */
+/** An index into what exists when the step is taken, modulo its length: shortened histories stay valid. */
 type Place = number;
 
-/** What happens on GitHub, and is told by webhooks. */
+/** What happens on GitHub and is announced by webhooks. */
 export type GithubStep =
   | { kind: 'open'; repository: Place; author: Person; draft: boolean; fromFork: boolean }
   | { kind: 'push' | 'merge' | 'close' | 'reopen' | 'draft' | 'ready' | 'link issues'; pullRequest: Place }
   | { kind: 'comment' | 'delete comment'; pullRequest: Place }
   | { kind: 'edit'; pullRequest: Place; part: 'title' | 'body' | 'base'; text: string }
   | { kind: 'label' | 'unlabel' | 'milestone'; pullRequest: Place; text: string }
-  /** The pull request's first label, or its milestone, in its whole repository. */
+  /** Affects the pull request's first label, or its milestone, in the whole repository. */
   | { kind: 'rename label' | 'delete label' | 'rename milestone' | 'delete milestone'; pullRequest: Place }
   | {
       kind: 'review';
@@ -29,7 +29,7 @@ export type GithubStep =
   | { kind: 'remove'; pullRequest: Place }
   | { kind: 'rename repository' | 'remove repository'; repository: Place }
   | { kind: 'transfer'; repository: Place; to: Place }
-  /** To the one login that is free, which becomes another's later: so they swap them, and a stranger takes them over. */
+  /** To the one free login: later renamings swap logins, and a stranger takes them over. */
   | { kind: 'rename organisation'; organisation: Place }
   | { kind: 'join' | 'leave'; person: Person; organisation: Place }
   | { kind: 'rename account' | 'delete account'; person: Person };
@@ -38,29 +38,29 @@ export type GithubStep =
 export const poisons = ['502', 'too much', 'forbidden'] as const;
 export type Poison = (typeof poisons)[number];
 
-/** What GitHub does badly: until it settles (`lag`, `break repository`, `use points up`), is healed (`poison`), or for some requests. */
+/** How GitHub fails: until it settles (`lag`, `break repository`, `use points up`), is healed (`poison`), or for some requests. */
 export type TroubleStep =
-  /** GraphQL shows the pull request, or all of its repository, as they are, so many seconds of GitHub's later. */
+  /** GraphQL shows the pull request, or its whole repository, that many seconds of GitHub's late. */
   | { kind: 'lag'; pullRequest: Place; whole: boolean; seconds: number }
   | { kind: 'poison'; pullRequest: Place; poison: Poison }
   | { kind: 'heal' }
-  /** GitHub gives none of its pages. */
+  /** GitHub fails on all pages of the repository. */
   | { kind: 'break repository'; pullRequest: Place }
-  /** Some are left, or none. */
+  /** Leaves this many points. */
   | { kind: 'use points up'; remaining: number }
   | { kind: 'fault'; fault: FaultName; times: number };
 
 /** What happens to the service and around it. */
 export type ServiceStep =
-  /** Time goes by, on GitHub and here; between two of these, everything on GitHub is of one second. */
+  /** Time goes by, on GitHub and here; between two of these, everything on GitHub happens in one second. */
   | { kind: 'tick'; seconds: number }
   /** A webhook that was kept is sent, in any order. */
   | { kind: 'deliver'; webhook: Place }
-  /** Any webhook, sent, kept or lost, is sent again under its GUID, with its payload of then. */
+  /** Any webhook, sent, kept or lost, is sent again with its GUID and its original payload. */
   | { kind: 'redeliver'; webhook: Place }
   | { kind: 'delete'; pullRequest: Place; amidFetch: boolean }
   | { kind: 'refresh'; pullRequest: Place; awaited: boolean }
-  /** Many PUT syncs of the pull request, and one of the next, at once. */
+  /** Many PUT syncs of the pull request, and one of the next, all at once. */
   | { kind: 'refresh together'; pullRequest: Place; times: number }
   | { kind: 'apply rules'; rules: Ruleset }
   | { kind: 'webhooks'; enabled: boolean }
@@ -68,7 +68,7 @@ export type ServiceStep =
   | { kind: 'kill'; after: number }
   /** Many pull requests of the large organisation at once, and one of the small one right after them. */
   | { kind: 'flood'; size: number; poison: Poison | undefined }
-  /** Until GitHub shows what is, and nothing waits; what is stored then is looked at. */
+  /** Waits until GitHub shows the present and no work is left, then checks what is stored. */
   | { kind: 'settle' };
 
 export type Step = (GithubStep & { fate: Fate; via: number }) | ((ServiceStep | TroubleStep) & { via: number });
@@ -88,7 +88,7 @@ export const faultNames = [
 export type FaultName = (typeof faultNames)[number];
 
 export interface History {
-  /** By how many seconds GitHub's clock is ahead of ours. */
+  /** Seconds by which GitHub's clock is ahead of ours. */
   clockAhead: number;
   /** In force from the start. */
   rules: Ruleset;
@@ -98,14 +98,14 @@ export interface History {
 const place = fc.nat(11);
 const via = fc.nat(2);
 const person = fc.constantFrom(...people);
-/** Members write most of what there is. */
+/** Members write most pull requests. */
 const author = fc.constantFrom<Person>('ada', 'ada', 'ada', 'bert', 'bert', 'carl', 'robot');
 const awaited = fc.boolean();
 const texts = fc.constantFrom('fix', 'Feature', '', 'nul \0 and lone \ud800', '𝒻ix 👩‍👩‍👧 \u202E', 'bug');
 const labels = fc.constantFrom('bug', 'fix', 'Feature', '');
 const kind = <Kind extends string>(...kinds: Kind[]) => fc.constantFrom(...kinds);
 
-/** Much happens to one of them: only so do fetches and changes of the same meet. */
+/** Much happens to one of them, so that fetches and changes of the same pull request meet. */
 const favourite = fc.oneof(fc.constant(0), place);
 const ofPullRequest = { pullRequest: favourite };
 
@@ -172,7 +172,7 @@ const githubStep = fc.oneof(
   },
 );
 
-/** Rare, since little can happen after it. */
+/** Rare, because little can happen after it. */
 const finalGithubStep = fc.oneof(
   fc.record({ kind: kind('remove repository'), repository: place }),
   fc.record({ kind: kind('delete account'), person }),
@@ -219,7 +219,7 @@ const troubleStep = fc.oneof(
       kind: kind('lag'),
       ...ofPullRequest,
       whole: fc.boolean(),
-      // Less than what the service waits for before it believes an older state.
+      // Less than the service waits before it believes an older state.
       seconds: fc.integer({ min: 1, max: 20 }),
       via,
     }),
@@ -250,7 +250,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 12, arbitrary: troubleStep },
 ) as fc.Arbitrary<Step>;
 
-/** In few histories, since they take long: some show what one that is poisoned costs, the largest who has to wait. */
+/** In few histories, because they take long: some show the cost of a poisoned pull request, the largest who waits. */
 const floods = fc.oneof(
   { weight: 24, arbitrary: fc.constant([]) },
   {

@@ -1,7 +1,7 @@
 /** What was done, for the report at the end. */
 export interface Tally {
   histories: number;
-  /** Times that something was held against the model, and how many stored pull requests in all. */
+  /** Number of comparisons with the model, and of stored pull requests in them. */
   comparisons: number;
   pullRequests: number;
   readonly counts: Map<string, number>;

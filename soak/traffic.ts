@@ -9,25 +9,25 @@ import type { Account } from '../test/support/github/world.ts';
 export const login = 'acme';
 const firstPullRequests = 1_000;
 /** More would only wait for connections. */
-const mostUnderWay = 500;
+const maxUnderWay = 500;
 
-/** What one webhook told. */
+/** What one webhook announced. */
 interface Change {
   event: WebhookEvent;
-  /** What it is about, and the version that GitHub had of it at that moment. */
+  /** What it is about, and its version on GitHub at that moment. */
   subject: Subject;
   version: number;
 }
 
 /**
- * Each change of a pull request raises its version, which stands in its title and is its number of added lines: what
- * is stored tells how new it is, and whether it is of one moment. A member has only version 1.
+ * Each change of a pull request raises its version, which is in its title and is its number of added lines: so the
+ * stored copy shows how new it is, and whether it mixes versions. A member has only version 1.
  */
 export interface Subject {
   pullRequest: PullRequest | undefined;
   member: Account | undefined;
   version: number;
-  /** The highest that an acknowledged delivery told; 0 before the first. */
+  /** The highest version in an acknowledged delivery; 0 before the first. */
   acknowledged: number;
 }
 
@@ -36,14 +36,14 @@ export interface Traffic {
   /** By GUID. */
   readonly acknowledged: ReadonlyMap<string, Subject>;
   readonly sent: number;
-  /** Of those that were not acknowledged: how many by status or reason. */
+  /** Deliveries that were not acknowledged, counted by status or reason. */
   readonly refused: ReadonlyMap<string, number>;
   readonly redelivered: number;
-  /** Left out since too many were under way. */
+  /** Not sent, because too many were under way. */
   readonly heldBack: number;
   /** Resolves at the next acknowledgement, with its moment by `performance.now()`. */
   nextAcknowledgement(): Promise<number>;
-  /** Ends the sending, and resolves when all are answered. */
+  /** Stops sending, and resolves when all deliveries are answered. */
   stop(): Promise<void>;
 }
 
@@ -93,7 +93,7 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
       if (event !== undefined) return { event, subject, version: 1 };
     }
     if (kind < 0.02) pullRequests.push(addPullRequest());
-    // The latest change most often, so that many updates fold into one request.
+    // The latest ones change most often, so that many updates fold into one request.
     const subject = pick(pullRequests, 1 - random() ** 3);
     const { pullRequest } = subject;
     subject.version += 1;
@@ -126,7 +126,7 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
       const reason = delivery.status === 0 ? 'no answer' : `${delivery.status} ${delivery.answer}`;
       refused.set(reason, (refused.get(reason) ?? 0) + 1);
     }
-    // GitHub repeats nothing by itself: people do so, with some of those that failed, and at times with one that did not.
+    // GitHub never redelivers on its own: people do, some of what failed, and at times what did not.
     const again = isAcknowledged(delivery) ? 0.02 : 0.25;
     if (isAgain || random() > again || stopped) return;
     waiting += 1;
@@ -142,7 +142,7 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
   const timer = setInterval(() => {
     const until = Math.floor(((performance.now() - begin) / 1000) * rate);
     for (; due < until; due += 1) {
-      if (underWay.size - waiting >= mostUnderWay) {
+      if (underWay.size - waiting >= maxUnderWay) {
         heldBack += 1;
         continue;
       }

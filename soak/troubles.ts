@@ -16,21 +16,21 @@ import type { FaultName, Poison } from './steps.ts';
 
 type Condition = (request: GithubStandInRequest) => boolean;
 
-/** What GitHub does badly in one history. */
+/** How GitHub fails in one history. */
 export interface Troubles {
   /** Pull requests on which GitHub fails until they are healed. */
   readonly poisoned: ReadonlySet<ModelPullRequest>;
   poison(pullRequest: ModelPullRequest, poison: Poison): void;
-  /** GitHub fails on no pull request any more. */
+  /** GitHub no longer fails on any pull request. */
   heal(): void;
-  /** GitHub gives no pages of the pull request's repository. */
+  /** GitHub fails on all pages of the pull request's repository. */
   breakRepository(pullRequest: ModelPullRequest): void;
-  /** For so many requests. */
+  /** Fails the next `times` requests. */
   fail(name: FaultName, times: number): void;
   usePointsUp(remaining: number): void;
-  /** A new hour's points; repositories have pages again. */
+  /** Starts an hour with all points, and repairs repositories. */
   settle(): void;
-  /** All is over, late answers too. */
+  /** Ends all troubles, late answers included. */
   end(): void;
 }
 
@@ -45,19 +45,19 @@ export function createTroubles(
     organisations.some(({ github: { nodeId } }) => nodeId === id) ||
     repositories.some(({ nodeId }) => nodeId === repository) ||
     (Array.isArray(ids) && pullRequests.some(({ source }) => ids.includes(source.nodeId)));
-  /** What a flood costs is counted. */
+  /** Excluded from faults, because a flood's cost is counted. */
   const isOfFlood: Condition = ({ variables: { ids } }) =>
     Array.isArray(ids) && pullRequests.some(({ source }) => isSteady(source) && ids.includes(source.nodeId));
   const poisoned = new Map<ModelPullRequest, { isHit: Condition; end(): void }>();
   let broken: (() => void)[] = [];
   const others: (() => void)[] = [];
-  const forGood = Number.POSITIVE_INFINITY;
+  const always = Number.POSITIVE_INFINITY;
   const isPoisoned: Condition = request => [...poisoned.values()].some(({ isHit }) => isHit(request));
 
-  // Answers that are overtaken: of every three, one comes late, and tells of what was.
+  // Overtaken answers: some come late, and show an older state.
   for (const milliseconds of [10, 40, 120]) {
     const when: Condition = request => Math.random() < 0.13 && isOwn(request) && !isPoisoned(request);
-    others.push(github.fault({ kind: 'late', milliseconds }, { times: forGood, when }));
+    others.push(github.fault({ kind: 'late', milliseconds }, { times: always, when }));
   }
 
   const troubles: Troubles = {
@@ -69,7 +69,7 @@ export function createTroubles(
       const { source } = pullRequest;
       if (poison === 'forbidden') model.forbid(pullRequest);
       const isHit: Condition = request => naming(source)(request) || pagesWith(source)(request);
-      const end = github.fault(poisonOf(poison, source.nodeId), { times: forGood, when: isHit });
+      const end = github.fault(poisonOf(poison, source.nodeId), { times: always, when: isHit });
       poisoned.set(pullRequest, { isHit, end });
     },
     heal() {
@@ -81,7 +81,7 @@ export function createTroubles(
     },
     breakRepository({ source }) {
       model.distrust();
-      broken.push(github.fault(htmlError(502), { times: forGood, when: ofRepository(source.repository) }));
+      broken.push(github.fault(htmlError(502), { times: always, when: ofRepository(source.repository) }));
     },
     fail(name, times) {
       model.distrust();

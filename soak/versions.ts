@@ -2,7 +2,7 @@ import type { StoredPullRequest } from '../src/database/pull-requests.ts';
 import type { PullRequest, Review } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
 
-/** The columns that come from GitHub and follow nothing else: the address has the repository's stored name. */
+/** The columns that come only from GitHub; the address depends on the repository's stored name. */
 export type Columns = Omit<
   StoredPullRequest,
   | 'organisationId'
@@ -17,7 +17,7 @@ export type Columns = Omit<
   | 'fetchedAt'
 >;
 
-/** What PostgreSQL can't hold is replaced; all else is kept as it came. */
+/** Replaces what PostgreSQL can't hold. */
 const kept = (text: string) => text.replace(/[\0\ud800-\udfff]/gu, '\uFFFD');
 
 const exists = (account: Account | null): account is Account => account !== null && !account.deleted;
@@ -27,14 +27,14 @@ export const isMember = ({ author, repository }: PullRequest) =>
 
 export const isShown = ({ repository, nodeId }: PullRequest) => repository.organisation.world.nodes.has(nodeId);
 
-/** GraphQL shows something else than what is, or may from the next change on. */
+/** Whether GraphQL shows an older state, or may after the next change. */
 export const isLagging = (source: PullRequest) => source.shown() !== source || source.repository.lagMilliseconds > 0;
 
-/** The pull request as GitHub shows it at this moment, by the specification's and the rules' words for it. */
+/** The pull request as GitHub shows it at this moment, in the terms of the specification and the rules. */
 export function columnsOf(pullRequest: PullRequest): Columns {
   const { author, state, draft } = pullRequest;
   const submitted = pullRequest.reviews.filter(review => review.state !== 'PENDING');
-  // Nobody's are others': an account that is gone shows as nobody.
+  // A deleted account shows as nobody, and counts as somebody else.
   const byOthers = submitted.filter(review => !exists(author) || review.author !== author);
   const verdicts = new Map<Account | null, Review['state']>();
   for (const review of submitted) if (review.state !== 'COMMENTED') verdicts.set(review.author, review.state);
