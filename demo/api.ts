@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What the demo reads of the interface's resources. */
+/** The fields that the demo reads. */
 export interface PullRequest {
   id: string;
   url: string;
@@ -24,7 +24,7 @@ export type Api = ReturnType<typeof createApi>;
 export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
   const base = `${baseUrl}/2025-04`;
 
-  /** Waits where somebody else uses up the token's requests meanwhile. */
+  /** Waits out the rate limit, as the user shares the token. */
   async function get<Reply>(url: string): Promise<Reply> {
     for (;;) {
       const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal });
@@ -39,7 +39,7 @@ export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
   return {
     base,
     members: async () => (await get<{ data: Member[] }>(`${base}/members`)).data,
-    /** The most recent first. */
+    /** Most recent first. */
     async allPullRequests(): Promise<PullRequest[]> {
       const all: PullRequest[] = [];
       for (let next: string | null = `${base}/pull-requests?per_page=100`; next !== null; ) {
@@ -49,7 +49,7 @@ export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
       }
       return all;
     },
-    /** One of a member's hundred most recent, by its page on GitHub. */
+    /** Finds one of a member's hundred most recent by its address on GitHub. */
     async findPullRequest(member: Member, url: string): Promise<PullRequest | undefined> {
       const { data } = await get<Page<PullRequest>>(`${member.links.pull_requests}?per_page=100`);
       return data.find(pullRequest => pullRequest.url === url);
@@ -57,7 +57,7 @@ export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
   };
 }
 
-/** Each endpoint with what it shows, in an order to try them in; the one that deletes comes last. */
+/** A command for each endpoint, in an order to try them; DELETE comes last. */
 export function curlLines(
   base: string,
   token: string,
@@ -70,7 +70,7 @@ export function curlLines(
   return [
     curl('who holds the token', 'account'),
     curl('the users of the organisation', 'users'),
-    curl('its rules, as they are in force', 'rules'),
+    curl('its current rules', 'rules'),
     curl('its members', 'members'),
     curl('one member', `members/${ids.member}`),
     curl("that member's pull requests, with scores and breakdowns", `members/${ids.member}/pull-requests`),

@@ -1,6 +1,6 @@
 /**
- * The whole of pullscore with nothing configured: a stand-in for GitHub on loopback, the real service with a database
- * of its own, the real commands, and changes that come in by signed webhooks. Leaves nothing behind.
+ * All of pullscore without configuration: a stand-in for GitHub on loopback, the real service with its own database, the
+ * real commands, and changes that arrive as signed webhooks. Leaves nothing behind.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,21 +8,20 @@ import { parseArgs } from 'node:util';
 import { startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { type Api, createApi, curlLines, type Member, type PullRequest } from './api.ts';
-import { createLife, printEvent } from './live.ts';
+import { createLiveEvents, printEvent } from './live.ts';
 import { choosePort, createEnvironment, DemoError, requireBuild, runCommand, startService } from './pullscore.ts';
-import { buildScenery } from './scenery.ts';
+import { buildSampleData } from './sample-data.ts';
 import { paint, print, printCommand, printNote, printSection, printTable } from './screen.ts';
 
 const usage = `npm run demo -- [--events N] [--every SECONDS]
 
-  --events N         end after N live events; otherwise Ctrl-C ends it
-  --every SECONDS    from one live event to the next; 2 by default
+  --events N         stop after N live events; by default Ctrl-C stops it
+  --every SECONDS    time between live events; 2 by default
 `;
 
 interface Options {
   events: number;
-  /** Milliseconds. */
-  every: number;
+  intervalMs: number;
 }
 
 class WrongUsage extends DemoError {}
@@ -33,9 +32,9 @@ function readOptions(): Options {
     process.stdout.write(usage);
     process.exit(0);
   }
-  if (!/^([1-9]\d{0,8}|Infinity)$/.test(events)) throw new WrongUsage('--events must be a whole number from 1.');
+  if (!/^([1-9]\d{0,8}|Infinity)$/.test(events)) throw new WrongUsage('--events must be a positive whole number.');
   if (!/^\d{1,4}(\.\d+)?$/.test(every)) throw new WrongUsage('--every must be a number of seconds, such as 0.5.');
-  return { events: Number(events), every: Number(every) * 1000 };
+  return { events: Number(events), intervalMs: Number(every) * 1000 };
 }
 
 function parse() {
@@ -48,21 +47,21 @@ function parse() {
   }
 }
 
-/** What ends the demo's parts, the last one started first. */
-const endings: (() => unknown)[] = [];
+/** Stops what the demo has started; run in reverse order. */
+const cleanups: (() => unknown)[] = [];
 const stopping = new AbortController();
 const { signal } = stopping;
 
-async function tell({ events, every }: Options): Promise<void> {
+async function runDemo({ events, intervalMs }: Options): Promise<void> {
   process.stdout.write(
-    `\n${paint('bold', 'pullscore demo')}  everything runs on this machine, apart from anything of yours; Ctrl-C ends it\n`,
+    `\n${paint('bold', 'pullscore demo')}  runs on this machine only and touches nothing of yours; Ctrl-C stops it\n`,
   );
 
   printSection('A stand-in for GitHub');
   const github = await startGithub();
-  endings.push(() => github.close());
-  const scenery = buildScenery(github);
-  const { organisation, members } = scenery;
+  cleanups.push(() => github.close());
+  const sample = buildSampleData(github);
+  const { organisation, members } = sample;
   const total = organisation.repositories.reduce((sum, { pullRequests }) => sum + pullRequests.length, 0);
   print(`${github.apiUrl} holds the organisation ${organisation.login}:`);
   print(`${members.length} members, ${organisation.repositories.length} repositories, ${total} pull requests`);
@@ -80,8 +79,8 @@ async function tell({ events, every }: Options): Promise<void> {
     LOG_LEVEL: 'warn',
   }) as Parameters<typeof startService>[0];
   printCommand(['npx', 'pullscore', 'serve']);
-  const service = await startService(environment, signal, stop => endings.push(stop));
-  print(`${service.url} is ready, with a PostgreSQL of its own in ${home}`);
+  const service = await startService(environment, signal, stop => cleanups.push(stop));
+  print(`${service.url} is ready, with its own PostgreSQL in ${home}`);
 
   const run = async (...operands: string[]) => {
     printCommand(['npx', 'pullscore', ...operands]);
@@ -91,7 +90,7 @@ async function tell({ events, every }: Options): Promise<void> {
   };
   const organisationIs = ['--organisation', organisation.login];
   const email = `clara@${organisation.login}.example`;
-  printSection('Set up as an operator does it');
+  printSection('Set-up with the commands of an operator');
   await run('organisation', 'add', organisation.login);
   await run('user', 'add', ...organisationIs, '--name', 'Clara Beaumont', '--email', email);
   const token = await run('token', 'create', '--user', email, '--scopes', 'read,sync,delete');
@@ -113,16 +112,16 @@ async function tell({ events, every }: Options): Promise<void> {
   print(`Docs   ${service.url}/docs`);
   printCurlLines(api, token, pullRequests, ranking[0]?.member.id ?? '');
   print();
-  print(paint('dim', '# the commands work here too, for example'));
+  print(paint('dim', '# the commands work, too, for example'));
   print(`PULLSCORE_HOME=${home} npx pullscore rules export --organisation ${organisation.login}`);
 
   printSection(
-    `Live: each change comes as a signed webhook${events === Number.POSITIVE_INFINITY ? ' (Ctrl-C ends)' : ''}`,
+    `Live: each change arrives as a signed webhook${events === Number.POSITIVE_INFINITY ? ' (Ctrl-C stops)' : ''}`,
   );
   github.webhookTo(`${service.url}/webhooks/github`, secret, organisation);
-  const next = createLife(scenery, api, known);
+  const next = createLiveEvents(sample, api, known);
   for (let count = 1; count <= events; count += 1) {
-    const pause = delay(count < events ? every : 0, undefined, { signal });
+    const pause = delay(count < events ? intervalMs : 0, undefined, { signal });
     pause.catch(() => undefined);
     printEvent(await Promise.race([next(signal), service.failed]));
     await Promise.race([pause, service.failed]);
@@ -148,7 +147,7 @@ function printCurlLines(api: Api, token: string, pullRequests: readonly PullRequ
   const ids = {
     member,
     sync: pullRequests.find(({ state }) => state === 'open')?.id ?? '',
-    // The oldest, long done with: nothing that happens live brings it back.
+    // The oldest: no live event brings it back.
     remove: pullRequests.at(-1)?.id ?? '',
   };
   for (const { shows, line } of curlLines(api.base, token, ids)) {
@@ -159,9 +158,9 @@ function printCurlLines(api: Api, token: string, pullRequests: readonly PullRequ
 }
 
 async function end(): Promise<void> {
-  for (const ending of endings.reverse()) {
+  for (const cleanUp of cleanups.reverse()) {
     try {
-      await ending();
+      await cleanUp();
     } catch (error) {
       process.stderr.write(`demo: ${error instanceof Error ? error.message : error}\n`);
       process.exitCode = 1;
@@ -171,13 +170,13 @@ async function end(): Promise<void> {
 
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
 signal.addEventListener('abort', () => printNote('Stopping.'));
-// What it was piped into has ended.
+// The program that it was piped into has ended.
 process.stdout.on('error', () => stopping.abort());
 
 try {
   const options = readOptions();
   requireBuild();
-  await tell(options);
+  await runDemo(options);
 } catch (error) {
   if (!signal.aborted) {
     const message = error instanceof DemoError ? error.message : error instanceof Error ? error.stack : String(error);
@@ -186,4 +185,4 @@ try {
   }
 }
 await end();
-if (endings.length > 0) printNote('The service and its database have ended, and what they kept is removed.');
+if (cleanups.length > 0) printNote('The service and its database have stopped, and their data is removed.');

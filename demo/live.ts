@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { PullRequest as GithubPullRequest } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
 import type { Api, Member, PullRequest } from './api.ts';
-import { describeChange, explanation, reviewBy, type Scenery } from './scenery.ts';
+import { describeChange, explanation, reviewBy, type SampleData } from './sample-data.ts';
 import { column, paint, print, widthBeside } from './screen.ts';
-import { comingTitles } from './titles.ts';
+import { liveTitles } from './titles.ts';
 
-/** What can happen to a pull request. Each step changes something that the API shows: so it is known when it landed. */
+/** What can happen to a pull request. The API shows each step, so the demo sees when it has arrived. */
 type Step = 'opened' | 'pushed' | 'described' | 'ready' | 'approved' | 'merged' | 'closed';
 
-/** A pull request's way from here on; undefined until it is opened. */
+/** The remaining steps of a pull request, which is undefined until it is opened. */
 interface Work {
   pullRequest: GithubPullRequest | undefined;
   steps: Step[];
@@ -23,19 +23,23 @@ const courses: readonly (readonly Step[])[] = [
   ['opened', 'pushed', 'pushed', 'closed'],
 ];
 const inProgress = 3;
-/** Milliseconds after which a change is not waited for any longer. */
-const patience = 10_000;
+/** Max time to wait until the API shows a change. */
+const showTimeoutMs = 10_000;
 
 export interface LiveEvent {
   step: Step;
   pullRequest: GithubPullRequest;
   before: PullRequest | undefined;
-  /** Undefined where no change has shown. */
+  /** Undefined if the API did not show the change. */
   after: PullRequest | undefined;
 }
 
-/** Lets one thing after another happen on GitHub, and waits each time until the service's API shows what it brought. */
-export function createLife({ organisation, members, chance }: Scenery, api: Api, knownMembers: readonly Member[]) {
+/** Makes one change after another on GitHub, and waits each time until the service's API shows it. */
+export function createLiveEvents(
+  { organisation, members, random }: SampleData,
+  api: Api,
+  knownMembers: readonly Member[],
+) {
   const waiting = organisation.repositories
     .flatMap(({ pullRequests }) => pullRequests)
     .filter(({ state, reviews }) => state === 'OPEN' && reviews.length === 0);
@@ -51,10 +55,10 @@ export function createLife({ organisation, members, chance }: Scenery, api: Api,
   }
 
   function open(): GithubPullRequest {
-    const [repository = '', title = ''] = comingTitles[started % comingTitles.length] ?? [];
+    const [repository = '', title = ''] = liveTitles[started % liveTitles.length] ?? [];
     started += 1;
     const author = members[(started * 3) % members.length] as Account;
-    const { body: _, ...options } = describeChange(title, chance);
+    const { body: _, ...options } = describeChange(title, random);
     return organisation.repository(repository).openPullRequest({ ...options, author, comments: 0, commits: 1 });
   }
 
@@ -63,13 +67,13 @@ export function createLife({ organisation, members, chance }: Scenery, api: Api,
     const { pullRequest } = work;
     const file = pullRequest.files[0]?.path ?? 'src/index.ts';
     if (step === 'pushed') {
-      const lines = { additions: chance.between(3, 40), deletions: chance.between(0, 15) };
+      const lines = { additions: random.between(3, 40), deletions: random.between(0, 15) };
       const test = { path: file.replace(/^src\/([\w-]+)\/.*$/, 'test/$1.test.ts'), additions: 12, deletions: 0 };
       pullRequest.push({ files: [{ path: file, ...lines }, test] });
     }
     if (step === 'described') pullRequest.edit({ body: explanation });
     if (step === 'ready') pullRequest.markReady();
-    if (step === 'approved') reviewBy(pullRequest, members, chance, 'APPROVED');
+    if (step === 'approved') reviewBy(pullRequest, members, random, 'APPROVED');
     if (step === 'merged') pullRequest.merge();
     if (step === 'closed') pullRequest.close();
     return pullRequest;
@@ -87,7 +91,7 @@ export function createLife({ organisation, members, chance }: Scenery, api: Api,
     const pullRequest = take(work, step);
     if (work.steps.length > 0) queue.push(work);
 
-    for (const deadline = Date.now() + patience; Date.now() < deadline; await delay(30, undefined, { signal })) {
+    for (const deadline = Date.now() + showTimeoutMs; Date.now() < deadline; await delay(30, undefined, { signal })) {
       const after = await shown(pullRequest);
       if (JSON.stringify(after) !== JSON.stringify(before)) return { step, pullRequest, before, after };
     }
@@ -105,7 +109,7 @@ export function printEvent({ step, pullRequest, before, after }: LiveEvent): voi
   const what = room < 16 ? '' : `${column(`"${title}"`, Math.min(room, 48))}  `;
   const start = `${name}  ${column(`${repository.fullName}#${number}`, 18)}  ${what}score`;
   if (after === undefined) {
-    print(`${start}  no change has shown within ${patience / 1000} s: are webhooks enabled?`);
+    print(`${start}  no change within ${showTimeoutMs / 1000} s: are webhooks enabled?`);
     return;
   }
   const from = before === undefined ? 'new' : String(before.score);

@@ -8,16 +8,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 
-/** A failure that the reader can do something about. */
+/** A failure that the user can fix. */
 export class DemoError extends Error {}
 
 const checkout = fileURLToPath(new URL('..', import.meta.url));
 const program = join(checkout, 'dist', 'main.js');
 
 /**
- * Ends a process of ours as soon as the demo is gone, however that ended: the kernel closes the channel to it. The
- * service then also removes what it kept. A command under way may hold the database up for a moment longer, which still
- * writes then: removing is tried again.
+ * Ends a process when the demo is gone, even killed: the kernel then closes the channel to it. The service also removes
+ * its data, and retries, because a running command may keep the database writing for a moment.
  */
 const tether = (removes: string | undefined) => `
   import { realpathSync, rmSync } from 'node:fs';
@@ -32,18 +31,18 @@ const tether = (removes: string | undefined) => `
   });
   process.channel?.unref();`;
 
-/** Milliseconds in which the service and its database stop in any case. */
-const stopPatience = 12_000;
+/** Longer than the service and its database need to stop. */
+const stopTimeoutMs = 12_000;
 
 export type Environment = Record<string, string>;
 
-/** Nothing of the user's own but what programs need to run: no DATABASE_URL, GITHUB_TOKEN or PORT gets through. */
+/** Inherits only what programs need to run: no DATABASE_URL, GITHUB_TOKEN or PORT of the user. */
 export function createEnvironment(settings: Environment): Environment {
   const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ', 'LD_LIBRARY_PATH'].flatMap(name => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  // As npm sets it, so that commands suggest `npx pullscore`: here the program is on nobody's PATH.
+  // As npm sets it, so that commands suggest `npx pullscore`: the program is not on the PATH.
   return { ...Object.fromEntries(inherited), npm_execpath: 'npm', ...settings };
 }
 
@@ -52,7 +51,7 @@ export function requireBuild(): void {
   if (!existsSync(program)) throw new DemoError('pullscore is not built (dist/main.js is missing): run npm ci first.');
 }
 
-/** In sessions of their own: Ctrl-C reaches the demo alone, which then stops them in order. */
+/** Starts it in its own session: Ctrl-C reaches only the demo, which then stops everything in order. */
 function start(environment: Environment, operands: readonly string[], stderr: 'pipe' | number, removes?: string) {
   const tethered = ['--import', `data:text/javascript,${encodeURIComponent(tether(removes))}`];
   return spawn(process.execPath, [...tethered, program, ...operands], {
@@ -63,7 +62,7 @@ function start(environment: Environment, operands: readonly string[], stderr: 'p
   });
 }
 
-/** Runs a command to its end and answers what it printed. @throws DemoError with its message */
+/** Runs a command. @returns what it printed @throws DemoError with its error message */
 export async function runCommand(
   environment: Environment,
   operands: readonly string[],
@@ -90,7 +89,7 @@ export async function runCommand(
   );
 }
 
-/** Of a log that may have very long lines. */
+/** The end of a log, whose lines may be very long. */
 const lastWords = (text: string): string =>
   text
     .trim()
@@ -101,14 +100,15 @@ const lastWords = (text: string): string =>
 
 export interface Service {
   url: string;
-  /** Rejects when the service ends without having been stopped. */
+  /** Rejects if the service ends unexpectedly. */
   failed: Promise<never>;
 }
 
 /**
  * Starts `pullscore serve` and waits until it is ready.
  *
- * @param onStart gets what stops it, also while it starts: resolves when it and its database are gone
+ * @param onStart gets a function that stops the service, also while it starts, and resolves when it and its database are
+ * gone
  */
 export async function startService(
   environment: Environment & { PULLSCORE_HOME: string },
@@ -144,14 +144,14 @@ async function stop(child: ChildProcess, home: string): Promise<void> {
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   const gone = isRunning() ? once(child, 'exit') : undefined;
   if (isRunning()) child.kill('SIGINT');
-  await Promise.race([gone, delay(stopPatience, undefined, { ref: false })]);
+  await Promise.race([gone, delay(stopTimeoutMs, undefined, { ref: false })]);
   if (isRunning()) child.kill('SIGKILL');
   await gone;
   // The service waits for its database. If it was killed, the database still runs: joining it and leaving it ends it.
   if (child.signalCode === 'SIGKILL') await (await joinEmbeddedDatabase({ home })).leave();
 }
 
-/** The usual port where it is free, else any. */
+/** The usual port if it is free, else any. */
 export async function choosePort(): Promise<string> {
   const server = createServer();
   try {

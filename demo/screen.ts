@@ -21,13 +21,13 @@ export function printSection(title: string): void {
 
 export const printNote = (text: string): boolean => stdout.write(`\n${text}\n`);
 
-/** A command as one would type it. */
+/** Prints a command as a user would type it. */
 export function printCommand(parts: readonly string[]): void {
   const typed = parts.map(part => (/^[\w@./:=,-]+$/.test(part) ? part : `"${part}"`)).join(' ');
   print(`${paint('dim', '$')} ${paint('cyan', typed)}`);
 }
 
-/** Rows under headings; columns of numbers stand to the right. */
+/** Prints rows under headings; numbers are aligned to the right. */
 export function printTable(headings: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map(row => String(row[column]).length)),
@@ -43,9 +43,9 @@ export function printTable(headings: readonly string[], rows: readonly (readonly
   for (const row of rows) print(format(row));
 }
 
-/** Exactly as wide as told, with an ellipsis where something is cut off. */
+/** Exactly `width` characters, with an ellipsis if something is cut off. */
 export const column = (text: string, width: number): string =>
   text.length > width ? `${text.slice(0, width - 1)}…` : text.padEnd(width);
 
-/** How many characters a line has beside `taken` of them. */
+/** Characters left on a line besides `taken`. */
 export const widthBeside = (taken: number): number => (stdout.columns ?? 120) - margin.length - taken;

@@ -1,4 +1,4 @@
-/** What the made-up organisation has worked on, the oldest first, by repository. */
+/** Past work of the fictional organisation, by repository, oldest first. */
 export const pastTitles: Record<string, readonly string[]> = {
   website: [
     'feat(search): suggest products while typing',
@@ -19,7 +19,7 @@ export const pastTitles: Record<string, readonly string[]> = {
     'fix(menu): close on Escape',
     'refactor(api-client): typed errors instead of strings',
     'feat(product): compare up to four products',
-    'fix(login): tell when caps lock is on',
+    'fix(login): warn when caps lock is on',
     'chore(lint): switch to Biome',
     'fix(cart): round totals once, at the end',
     'feat(a11y): skip link and landmarks',
@@ -128,8 +128,8 @@ export const pastTitles: Record<string, readonly string[]> = {
   ],
 };
 
-/** What comes in while one watches: repository and title. */
-export const comingTitles: readonly (readonly [repository: string, title: string])[] = [
+/** Pull requests opened live: repository and title. */
+export const liveTitles: readonly (readonly [repository: string, title: string])[] = [
   ['website', 'fix(login): say which field is wrong'],
   ['api', 'feat(orders): search by customer number'],
   ['mobile-app', 'fix(scan): read damaged codes'],

@@ -75,7 +75,7 @@ function tracesOf({ child, output }: Demo) {
   const started = [...listed.matchAll(/(\d+)\s+(\d+)/g)].flatMap(([, id, parent]) =>
     Number(parent) === child.pid ? [Number(id)] : [],
   );
-  const [, url = '', folder = ''] = /(http:\S+) is ready, with a PostgreSQL of its own in (\S+)/.exec(output()) ?? [];
+  const [, url = '', folder = ''] = /(http:\S+) is ready, with its own PostgreSQL in (\S+)/.exec(output()) ?? [];
   expect(started).not.toEqual([]);
   expect(existsSync(folder)).toBe(true);
   return { started, url, folder, database: realpathSync(join(folder, 'postgresql')) };

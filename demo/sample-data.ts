@@ -18,11 +18,11 @@ const people = [
   ['tnowak', 'Tomasz Nowak'],
 ] as const;
 
-/** Updates that no member wrote: the import leaves them out. */
+/** Updates by a bot, which is not a member: the import leaves them out. */
 const updates = ['undici from 6.21.1 to 6.21.2', 'vite from 6.0.7 to 6.0.11', 'pg from 8.13.1 to 8.13.3'];
 
 /** The same numbers on every machine (Mulberry32). */
-function createChance(seed: number) {
+function createRandom(seed: number) {
   let state = seed;
   const next = () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -31,14 +31,14 @@ function createChance(seed: number) {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
   return {
-    between: (least: number, most: number) => least + Math.floor(next() * (most - least + 1)),
+    between: (min: number, max: number) => min + Math.floor(next() * (max - min + 1)),
     happens: (probability: number) => next() < probability,
     pick: <Item>(items: readonly Item[]): Item => items[Math.floor(next() * items.length)] as Item,
   };
 }
-export type Chance = ReturnType<typeof createChance>;
+export type Random = ReturnType<typeof createRandom>;
 
-/** Lines that a change of its kind has, at least and at most. */
+/** Min and max changed lines for each kind of change. */
 const sizes: Record<string, readonly [number, number]> = {
   feat: [60, 620],
   fix: [4, 140],
@@ -49,24 +49,24 @@ const sizes: Record<string, readonly [number, number]> = {
 };
 const labels: Record<string, string> = { feat: 'enhancement', fix: 'bug', docs: 'documentation' };
 
-/** What follows from a title such as `fix(cart): round totals once`. */
-export function describeChange(title: string, chance: Chance): PullRequestOptions & { title: string } {
+/** Invents the details of a change from a title such as `fix(cart): round totals once`. */
+export function describeChange(title: string, random: Random): PullRequestOptions & { title: string } {
   const [, kind = 'feat', scope = 'app'] = /^(\w+)\(([\w-]+)\): /.exec(title) ?? [];
-  const [least, most] = sizes[kind] ?? [20, 300];
-  const lines = chance.between(least, most);
+  const [min, max] = sizes[kind] ?? [20, 300];
+  const lines = random.between(min, max);
   const label = labels[kind];
-  const urgent = kind === 'fix' && chance.happens(0.3);
+  const urgent = kind === 'fix' && random.happens(0.3);
   return {
     title,
-    body: chance.happens(0.6) ? explanation : '',
+    body: random.happens(0.6) ? explanation : '',
     head: title
       .toLowerCase()
       .replace(/[^a-z]+/g, '-')
       .slice(0, 40),
-    files: filesOf(kind, scope, lines, chance),
-    commits: chance.between(1, kind === 'feat' || kind === 'refactor' ? 9 : 3),
-    comments: chance.between(0, 4),
-    linkedIssues: kind === 'fix' && chance.happens(0.6) ? 1 : 0,
+    files: filesOf(kind, scope, lines, random),
+    commits: random.between(1, kind === 'feat' || kind === 'refactor' ? 9 : 3),
+    comments: random.between(0, 4),
+    linkedIssues: kind === 'fix' && random.happens(0.6) ? 1 : 0,
     labels: [...(label === undefined ? [] : [label]), ...(urgent ? ['priority: high'] : [])],
   };
 }
@@ -75,7 +75,7 @@ export const explanation =
   'What changes, and why: support has had several questions about this in the last weeks. ' +
   'The old behaviour stays behind the flag until the next release; the steps to try it are in the issue.';
 
-function filesOf(kind: string, scope: string, lines: number, chance: Chance): ChangedFile[] {
+function filesOf(kind: string, scope: string, lines: number, random: Random): ChangedFile[] {
   const split = (path: string, share: number): ChangedFile => {
     const additions = Math.ceil(lines * share * (kind === 'refactor' ? 0.55 : 0.8));
     return { path, additions, deletions: Math.max(0, Math.round(lines * share) - additions) };
@@ -83,21 +83,21 @@ function filesOf(kind: string, scope: string, lines: number, chance: Chance): Ch
   if (kind === 'docs') return [split(`docs/${scope}.md`, 1)];
   if (kind === 'test') return [split(`test/${scope}.test.ts`, 1)];
   if (kind === 'chore') return [split('package.json', 0.2), split('package-lock.json', 0.8)];
-  if (!chance.happens(0.6)) return [split(`src/${scope}/index.ts`, 0.7), split(`src/${scope}/model.ts`, 0.3)];
+  if (!random.happens(0.6)) return [split(`src/${scope}/index.ts`, 0.7), split(`src/${scope}/model.ts`, 0.3)];
   return [split(`src/${scope}/index.ts`, 0.6), split(`test/${scope}.test.ts`, 0.4)];
 }
 
-export interface Scenery {
+export interface SampleData {
   organisation: Organisation;
   members: readonly Account[];
-  /** For what comes next. */
-  chance: Chance;
+  /** For live events. */
+  random: Random;
 }
 
-/** An organisation with five months of work, put in as GitHub would hold it; no webhook is sent yet. */
-export function buildScenery(github: GithubStandIn): Scenery {
+/** Builds an organisation with five months of history, without webhooks. */
+export function buildSampleData(github: GithubStandIn): SampleData {
   const { clock } = github;
-  const chance = createChance(2025_04);
+  const random = createRandom(2025_04);
   const now = clock.now();
   clock.set(now - 400 * day);
   const organisation = github.organisation('acme', { name: 'Acme Corporation' });
@@ -106,19 +106,19 @@ export function buildScenery(github: GithubStandIn): Scenery {
 
   const works = Object.entries(pastTitles).flatMap(([repository, titles]) =>
     titles.map((title, index) => {
-      // The newest is hours old; evenly spread, with some disorder.
-      const age = (titles.length - index) * 3.7 * day - chance.between(0, 3 * day);
+      // Evenly spread with some disorder; the newest is hours old.
+      const age = (titles.length - index) * 3.7 * day - random.between(0, 3 * day);
       return {
         repository,
         title,
-        author: chance.pick(members),
+        author: random.pick(members),
         at: now - Math.floor(age),
         newest: titles.length - index,
       };
     }),
   );
   const byBot = updates.map((update, index) => ({
-    repository: chance.pick(Object.keys(pastTitles)),
+    repository: random.pick(Object.keys(pastTitles)),
     title: `chore(deps): bump ${update}`,
     author: bot,
     at: now - (20 + 31 * index) * day,
@@ -129,32 +129,37 @@ export function buildScenery(github: GithubStandIn): Scenery {
     const draft = newest === 2;
     const pullRequest = organisation
       .repository(repository)
-      .openPullRequest({ ...describeChange(title, chance), author, draft });
-    if (newest > 4) liveOn(pullRequest, members, chance, github);
-    else if (newest === 3) reviewBy(pullRequest, members, chance, 'CHANGES_REQUESTED');
+      .openPullRequest({ ...describeChange(title, random), author, draft });
+    if (newest > 4) reviewAndClose(pullRequest, members, random, github);
+    else if (newest === 3) reviewBy(pullRequest, members, random, 'CHANGES_REQUESTED');
   }
   clock.run();
-  return { organisation, members, chance };
+  return { organisation, members, random };
 }
 
-/** Its reviews and its end. */
-function liveOn(pullRequest: PullRequest, members: readonly Account[], chance: Chance, { clock }: GithubStandIn): void {
-  const wait = (least: number, most: number) => clock.advance(chance.between(least, most));
+/** Gives a pull request its reviews and its end. */
+function reviewAndClose(
+  pullRequest: PullRequest,
+  members: readonly Account[],
+  random: Random,
+  { clock }: GithubStandIn,
+): void {
+  const wait = (min: number, max: number) => clock.advance(random.between(min, max));
   wait(hour / 2, 20 * hour);
-  if (chance.happens(0.06)) {
+  if (random.happens(0.06)) {
     pullRequest.close();
     return;
   }
-  if (chance.happens(0.2)) {
-    const reviewer = reviewBy(pullRequest, members, chance, 'CHANGES_REQUESTED');
+  if (random.happens(0.2)) {
+    const reviewer = reviewBy(pullRequest, members, random, 'CHANGES_REQUESTED');
     wait(hour, 9 * hour);
-    pullRequest.push({ additions: chance.between(1, 30), deletions: chance.between(0, 12) });
+    pullRequest.push({ additions: random.between(1, 30), deletions: random.between(0, 12) });
     wait(hour / 4, 3 * hour);
     pullRequest.review(reviewer, 'APPROVED');
-  } else if (chance.happens(0.85)) {
-    reviewBy(pullRequest, members, chance, 'APPROVED');
+  } else if (random.happens(0.85)) {
+    reviewBy(pullRequest, members, random, 'APPROVED');
   }
-  if (chance.happens(0.3)) reviewBy(pullRequest, members, chance, 'APPROVED');
+  if (random.happens(0.3)) reviewBy(pullRequest, members, random, 'APPROVED');
   wait(60, 5 * hour);
   pullRequest.merge();
 }
@@ -162,11 +167,11 @@ function liveOn(pullRequest: PullRequest, members: readonly Account[], chance: C
 export function reviewBy(
   pullRequest: PullRequest,
   members: readonly Account[],
-  chance: Chance,
+  random: Random,
   verdict: 'APPROVED' | 'CHANGES_REQUESTED',
 ): Account {
   const before = new Set(pullRequest.reviews.map(({ author }) => author));
-  const reviewer = chance.pick(members.filter(member => member !== pullRequest.author && !before.has(member)));
+  const reviewer = random.pick(members.filter(member => member !== pullRequest.author && !before.has(member)));
   pullRequest.review(reviewer, verdict);
   return reviewer;
 }
