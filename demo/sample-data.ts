@@ -2,6 +2,7 @@ import type { Organisation } from '../test/support/github/organisation.ts';
 import type { ChangedFile, PullRequest, PullRequestOptions } from '../test/support/github/pull-request.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
 import type { Account } from '../test/support/github/world.ts';
+import { createRandom } from '../test/support/random.ts';
 import { pastTitles } from './titles.ts';
 
 const day = 86_400;
@@ -21,22 +22,16 @@ const people = [
 /** Updates by a bot, which is not a member: the import leaves them out. */
 const updates = ['undici from 6.21.1 to 6.21.2', 'vite from 6.0.7 to 6.0.11', 'pg from 8.13.1 to 8.13.3'];
 
-/** The same numbers on every machine (Mulberry32). */
-function createRandom(seed: number) {
-  let state = seed;
-  const next = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+/** Picks the same data on every machine. */
+function createPicker(seed: number) {
+  const next = createRandom(seed);
   return {
     between: (min: number, max: number) => min + Math.floor(next() * (max - min + 1)),
     happens: (probability: number) => next() < probability,
     pick: <Item>(items: readonly Item[]): Item => items[Math.floor(next() * items.length)] as Item,
   };
 }
-export type Random = ReturnType<typeof createRandom>;
+export type Random = ReturnType<typeof createPicker>;
 
 /** Min and max changed lines for each kind of change. */
 const sizes: Record<string, readonly [number, number]> = {
@@ -97,7 +92,7 @@ export interface SampleData {
 /** Builds an organisation with five months of history, without webhooks. */
 export function buildSampleData(github: GithubStandIn): SampleData {
   const { clock } = github;
-  const random = createRandom(2025_04);
+  const random = createPicker(2025_04);
   const now = clock.now();
   clock.set(now - 400 * day);
   const organisation = github.organisation('acme', { name: 'Acme Corporation' });

@@ -9,7 +9,7 @@ import { type GithubStep, type Person, people } from './steps.ts';
 import { isLagging, isShown } from './versions.ts';
 
 /** What GitHub announced, and the pull request that it was about. */
-export interface Told {
+export interface Announcement {
   event: WebhookEvent;
   pullRequest: ModelPullRequest | undefined;
 }
@@ -30,7 +30,7 @@ export interface GithubSide {
   readonly large: Organisation;
   readonly repositories: readonly Repository[];
   /** Carries the step out. Undefined if it is not possible now. */
-  take(step: GithubStep, model: Model): Told | undefined;
+  take(step: GithubStep, model: Model): Announcement | undefined;
   /** For that many seconds, GraphQL keeps showing the pull request, or its whole repository, as it is now. */
   lag(source: PullRequest, whole: boolean, seconds: number): void;
   /** Ends all lags. */
@@ -38,7 +38,7 @@ export interface GithubSide {
   /** Opens many at once, without webhooks. */
   flood(size: number, model: Model): ModelPullRequest[];
   /** Opens one in the small organisation. */
-  openSmall(model: Model): Told;
+  openSmall(model: Model): Announcement;
   now(): number;
   tick(seconds: number): void;
 }

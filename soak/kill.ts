@@ -51,7 +51,7 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
   if (![kills, rate, seed].every(value => Number.isInteger(value) && value >= 0)) {
     throw new RangeError('--kills, --rate and --seed take whole numbers');
   }
-  tell(`${kills} kills at ${rate} webhooks a second, seed ${seed}`);
+  print(`${kills} kills at ${rate} webhooks a second, seed ${seed}`);
   const random = createRandom(seed);
   const home = createHome('kill');
   const server = await startKilledServer(home);
@@ -137,7 +137,7 @@ async function killAtRandom(scene: Scene, kills: number): Promise<Killed> {
     recoveries.push(kill(scene, victim, killed).catch(error => void failures.push(error)));
     if ((done + 1) % 10 === 0) {
       const { sent, acknowledged } = scene.traffic;
-      tell(`  ${done + 1} kills, ${sent} webhooks sent, ${acknowledged.size} acknowledged`);
+      print(`  ${done + 1} kills, ${sent} webhooks sent, ${acknowledged.size} acknowledged`);
     }
   }
   await Promise.all(recoveries);
@@ -202,7 +202,7 @@ function report({ counts, firstSuccesses, resumptions }: Killed, outcome: Outcom
     return `${max.toFixed(2)} s (target ${target} s: ${max <= target ? 'reached' : 'MISSED'}; ${values.length} measured)`;
   };
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  tell(
+  print(
     [
       `\n${total} kills in ${Math.round(seconds)} s:${list(counts)}`,
       `webhooks sent: ${traffic.sent}, redelivered: ${traffic.redelivered}, held back: ${traffic.heldBack}`,
@@ -221,18 +221,7 @@ function report({ counts, firstSuccesses, resumptions }: Killed, outcome: Outcom
   );
 }
 
-const tell = (text: string) => void process.stdout.write(`${text}\n`);
-
-/** Numbers from 0 up to 1, determined by the seed (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+const print = (text: string) => void process.stdout.write(`${text}\n`);
 
 async function freePort(): Promise<number> {
   const server = createServer();

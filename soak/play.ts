@@ -9,7 +9,7 @@ import type { Organisation as GithubOrganisation } from '../test/support/github/
 import type { Arena } from './arena.ts';
 import { createClientSide } from './client-side.ts';
 import { compare, type Stage } from './compare.ts';
-import { createGithubSide, type Told } from './github-side.ts';
+import { type Announcement, createGithubSide } from './github-side.ts';
 import { createModel, isHere, type ModelOrganisation, type ModelPullRequest, organisationOf } from './model.ts';
 import { createProbes } from './probes.ts';
 import { createServiceSide, type Webhook, webhookOf } from './service-side.ts';
@@ -57,8 +57,8 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     while (background.size > 0) await Promise.all(background);
   };
 
-  async function tell(told: Told, { fate, via }: { fate: string; via: number }): Promise<void> {
-    const webhook = webhookOf(told, organisations);
+  async function announce(announcement: Announcement, { fate, via }: { fate: string; via: number }): Promise<void> {
+    const webhook = webhookOf(announcement, organisations);
     webhooks.push(webhook);
     count(tally, `webhooks ${fate}`);
     if (fate === 'kept') kept.push(webhook);
@@ -214,8 +214,8 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   async function take(step: Step): Promise<void> {
     count(tally, `step ${step.kind}`);
     if (!('fate' in step)) return serve(step);
-    const told = side.take(step as GithubStep, model);
-    if (told !== undefined) await tell(told, step);
+    const announcement = side.take(step as GithubStep, model);
+    if (announcement !== undefined) await announce(announcement, step);
   }
 
   /** Delivers everything outstanding, settles GitHub, and looks for what no webhook announced. */

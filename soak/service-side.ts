@@ -8,7 +8,7 @@ import { importPullRequests } from '../src/sync/import.ts';
 import { syncMembers } from '../src/sync/members.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { Arena, Replica } from './arena.ts';
-import type { Told } from './github-side.ts';
+import type { Announcement } from './github-side.ts';
 import { type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import { definitionsOf, type Ruleset } from './rules.ts';
 import { attempt, type Settling } from './settling.ts';
@@ -23,7 +23,7 @@ export interface Webhook {
   tries: number;
 }
 
-export function webhookOf({ event, pullRequest }: Told, organisations: readonly ModelOrganisation[]): Webhook {
+export function webhookOf({ event, pullRequest }: Announcement, organisations: readonly ModelOrganisation[]): Webhook {
   const { organization } = event.payload as { organization?: { id: number } };
   const organisation = organisations.find(({ github }) => github.id === organization?.id);
   return { guid: randomUUID(), event, organisation, pullRequest, tries: 0 };

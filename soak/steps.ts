@@ -240,12 +240,12 @@ const troubleStep = fc.oneof(
   },
 );
 
-const told = <Given extends object>(given: fc.Arbitrary<Given>) =>
+const withFate = <Given extends object>(given: fc.Arbitrary<Given>) =>
   fc.tuple(given, fate, via).map(([its, fateOf, replica]) => ({ ...its, fate: fateOf, via: replica }));
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 55, arbitrary: told(githubStep) },
-  { weight: 1, arbitrary: told(finalGithubStep) },
+  { weight: 55, arbitrary: withFate(githubStep) },
+  { weight: 1, arbitrary: withFate(finalGithubStep) },
   { weight: 32, arbitrary: serviceStep },
   { weight: 12, arbitrary: troubleStep },
 ) as fc.Arbitrary<Step>;
@@ -273,7 +273,7 @@ export const history: fc.Arbitrary<History> = fc.record({
   rules,
   steps: fc
     .tuple(
-      fc.array(told(opening) as fc.Arbitrary<Step>, { minLength: 1, maxLength: 3 }),
+      fc.array(withFate(opening) as fc.Arbitrary<Step>, { minLength: 1, maxLength: 3 }),
       fc.array(step, { maxLength: 40, size: 'max' }),
       floods,
       fc.array(step, { maxLength: 10 }),

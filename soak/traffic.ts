@@ -99,10 +99,10 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
     subject.version += 1;
     pullRequest.title = `Change ${subject.version}`;
     pullRequest.additions = subject.version;
-    return { event: tell(pullRequest), subject, version: subject.version };
+    return { event: announce(pullRequest), subject, version: subject.version };
   }
 
-  function tell(pullRequest: PullRequest): WebhookEvent {
+  function announce(pullRequest: PullRequest): WebhookEvent {
     if (pullRequest.opened === undefined) return pullRequest.open();
     if (pullRequest.state === 'CLOSED') return pullRequest.reopen();
     const review = pullRequest.reviews.length < 5 ? pullRequest.review(reviewer) : undefined;

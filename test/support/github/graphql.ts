@@ -22,7 +22,7 @@ export interface GraphqlAnswer {
   headers?: Record<string, string>;
 }
 
-/** GitHub's form of an error: `type` beside `message`, and no `extensions`. */
+/** GitHub's form of an error: `type` next to `message`, and no `extensions`. */
 function formatError({ message, path, extensions, locations }: GraphQLError) {
   const type = typeof extensions.type === 'string' && extensions.type !== '' ? { type: extensions.type } : {};
   return { ...type, ...(path && { path }), ...(locations && { locations }), message };
