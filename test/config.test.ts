@@ -64,12 +64,12 @@ test('everything can be configured', () => {
   });
 });
 
-test('an empty or blank variable is an unset one, and blanks around a value do not count', () => {
+test('an empty or blank variable counts as unset, and white space around a value is ignored', () => {
   const config = loadConfig({ DATABASE_URL: '', PORT: '  ', GITHUB_TOKEN: '', WORKER: '', HOST: ' localhost ' });
   expect(config).toEqual({ ...loadConfig({}), host: 'localhost' });
 });
 
-test('what ends in slashes, lists nothing, or says what is so anyway, changes nothing', () => {
+test('trailing slashes, empty lists and explicit defaults change nothing', () => {
   const config = loadConfig({
     GITHUB_API_URL: 'https://api.github.com//',
     TRUST_PROXY: ' , ',
@@ -88,7 +88,7 @@ test('a token is enough', () => {
   });
 });
 
-test('problems stand one after the other, each once, each naming its variable', () => {
+test('the message lists each problem once, with its variable', () => {
   expect(problemsOf({ PORT: 'x', PUBLIC_URL: '//x', RATE_LIMIT: 'true', LOG_LEVEL: 'true' })).toBe(
     'The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
       'PUBLIC_URL must be an http:// or https:// address; RATE_LIMIT must be a whole number from 0 to 1000000; ' +
@@ -100,14 +100,14 @@ test('problems stand one after the other, each once, each naming its variable', 
   expect(problemsOf({ GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' })).toContain('go together: set both or neither');
 });
 
-test('what is read cannot be changed', () => {
+test('the configuration cannot be changed', () => {
   const config = loadConfig({ GITHUB_WEBHOOK_SECRET: 'one,two', TRUST_PROXY: 'loopback' });
   for (const part of [config, config.github, config.webhookSecrets, config.trustProxy]) {
     expect(Object.isFrozen(part)).toBe(true);
   }
 });
 
-test('every problem is told at once, each by its variable', () => {
+test('every problem is reported at once, with its variable', () => {
   const message = problemsOf({
     DATABASE_URL: 'mysql://db',
     PORT: '70000',
@@ -181,7 +181,7 @@ describe('refused is', () => {
     ).toContain(name);
   });
 
-  test('a token beside an App', () => {
+  test('a token and an App together', () => {
     expect(problemsOf({ GITHUB_TOKEN: 't', GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' })).toContain(
       'GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one',
     );

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 const program = fileURLToPath(new URL('../demo/demo.ts', import.meta.url));
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
-/** A user's own settings, none of which the demo may take. */
+/** The user's own settings, which the demo must ignore. */
 const foreign = {
   DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing',
   PULLSCORE_HOME: '/nonexistent/home',
@@ -26,17 +26,17 @@ const foreign = {
 interface Demo {
   child: ChildProcess;
   output(): string;
-  /** Waits until the output matches; fails when the demo ends before. */
+  /** Waits until the output matches; fails if the demo ends first. */
   shows(pattern: RegExp): Promise<RegExpExecArray>;
   ended: Promise<[code: number | null, signal: string | null]>;
 }
 
-/** Milliseconds; a demo takes a tenth of that on a machine that does nothing else. */
-const patience = 60_000;
+/** A demo takes a tenth of that on an idle machine. */
+const timeoutMs = 60_000;
 
 const children = new Set<ChildProcess>();
 
-/** In a process group of its own, as a terminal starts it. */
+/** Starts it in its own process group, as a terminal does. */
 function startDemo(...options: string[]): Demo {
   const child = spawn(process.execPath, ['--import', tsx, program, ...options], {
     env: { ...process.env, ...foreign },
@@ -61,7 +61,7 @@ function startDemo(...options: string[]): Demo {
         if (match || child.exitCode !== null) return match;
         throw new Error(`the demo does not show ${pattern}:\n${output}`);
       };
-      return vi.waitFor(find, { timeout: patience, interval: 20 }).then(match => {
+      return vi.waitFor(find, { timeout: timeoutMs, interval: 20 }).then(match => {
         if (match === null) throw new Error(`the demo has ended without ${pattern}:\n${output}`);
         return match;
       });
@@ -69,7 +69,7 @@ function startDemo(...options: string[]): Demo {
   };
 }
 
-/** What the demo has started by now, and where it keeps things. */
+/** What the demo has started so far, and where it keeps its data. */
 function tracesOf({ child, output }: Demo) {
   const listed = execFileSync('ps', ['-axww', '-o', 'pid=,ppid='], { encoding: 'utf8' });
   const started = [...listed.matchAll(/(\d+)\s+(\d+)/g)].flatMap(([, id, parent]) =>
@@ -93,7 +93,7 @@ async function expectNothingRunning({ started, url, folder, database }: ReturnTy
   await expect(fetch(`${url}/healthz`)).rejects.toThrow();
 }
 
-/** Taken, so that demos that run at the same time don't compete for it. */
+/** Occupied, so that concurrent demos don't compete for it. */
 let usualPort: Server;
 
 beforeAll(async () => {
@@ -106,7 +106,7 @@ afterAll(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-describe.concurrent('the demo', { timeout: patience }, () => {
+describe.concurrent('the demo', { timeout: timeoutMs }, () => {
   it('shows a token, a curl line that works for each endpoint, and scores that follow webhooks', async () => {
     const demo = startDemo('--events', '5', '--every', '1');
     await demo.shows(/^ +opened .*$/m);

@@ -10,7 +10,7 @@ function logging(logLevel = 'info') {
   return { lines, log: createLog({ logLevel }, { write: line => lines.push(line) }) };
 }
 
-/** A database of the test's own, and what its connection logs. */
+/** A database for one test, and what its connection logs. */
 async function connected() {
   const { url, drop } = await createDatabase();
   const { lines, log } = logging();
@@ -52,7 +52,7 @@ test('an idle connection that is lost is logged without the connection, which ho
   expect(JSON.parse(lines[0] ?? '').err).not.toHaveProperty('client');
 });
 
-test('a connection that fails is logged in a line without a stack, as each request of an outage does it', async () => {
+test('a failed connection is logged in one line without a stack, because an outage repeats it with each request', async () => {
   const { lines, log } = logging();
   const database = connectDatabase('postgres://nobody@127.0.0.1:1/none', log);
   onTestFinished(() => database.close());
@@ -77,14 +77,14 @@ test('other errors are logged with their causes, and no authorization', () => {
   expect(JSON.parse(lines[0] ?? '').err).toMatchObject({ message: 'outer', cause: { message: 'inner' } });
 });
 
-test('what the level leaves out is not logged', () => {
+test('nothing below the level is logged', () => {
   const { lines, log } = logging('error');
   log.warn('a warning');
   log.error('an error');
   expect(lines.map(line => JSON.parse(line).msg)).toEqual(['an error']);
 });
 
-test('closing what a process has leaves no connection', async () => {
+test('closing the dependencies leaves no connection', async () => {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
   const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log);

@@ -3,7 +3,7 @@ import { TypeID } from 'typeid-js';
 import { expect, test } from 'vitest';
 import { formatId, newId, parseId } from '../src/ids.ts';
 
-test('an id is the TypeID of its UUID, there and back', () => {
+test('an id is the TypeID of its UUID, in both directions', () => {
   fc.assert(
     fc.property(fc.uuid(), uuid => {
       const id = formatId('pr', uuid);
