@@ -108,7 +108,7 @@ const parserErrors: Record<string, { status: number; message: string }> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
 };
 
-/** Covers what Node would answer without a body, or not at all. */
+/** Handles what Node would answer without a body, or not at all. */
 export function handleConnections({ server }: FastifyInstance): void {
   // Node removes its own listener from a socket that it hands over. Without another, a reset would end the process.
   server.on('connection', (socket: Socket) => socket.on('error', () => undefined));

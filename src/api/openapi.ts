@@ -39,7 +39,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
     routePrefix: '/docs',
     // With a path that a proxy adds: from /docs, relative links to the page's assets don't work.
     ...(publicUrl === undefined ? {} : { indexPrefix: new URL(publicUrl).pathname }),
-    // The plugin's own policy makes browsers load the page's assets by https, which there may be no proxy for.
+    // The plugin's own policy makes browsers load the page's assets over https, which fails without a TLS proxy.
     staticCSP: {
       'default-src': ["'self'"],
       'base-uri': ["'none'"],
