@@ -30,7 +30,9 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   // Here, not above: the other commands start in half the time without Fastify.
   const [deps, { buildApp }] = await Promise.all([createDeps(config, context.log), import('../app.ts')]);
   const app = await buildApp(deps);
+  let steps: NextStep[];
   try {
+    steps = await nextSteps(context, deps);
     // For the name "localhost" Fastify would start a second server, whose connections our listeners do not see.
     const { address: host } = await lookup(config.host);
     await app.listen({ host, port: config.port });
@@ -57,7 +59,6 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   const port = typeof address === 'object' && address !== null ? address.port : config.port;
   const host = config.host.includes(':') ? `[${config.host}]` : config.host;
   const url = config.publicUrl ?? `http://${['0.0.0.0', '[::]'].includes(host) ? 'localhost' : host}:${port}`;
-  const steps = await nextSteps(context, deps);
   context.stdout.write(
     options.json
       ? `${JSON.stringify({ url, next_steps: steps })}\n`

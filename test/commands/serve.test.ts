@@ -2,7 +2,8 @@ import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFailed, test } from 'vitest';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
-import { createDatabase, createTenant, startReplica, type Tenant, webhookSecret } from '../support/service.ts';
+import { startProxy } from '../support/proxy.ts';
+import { closing, createDatabase, createTenant, startReplica, type Tenant, webhookSecret } from '../support/service.ts';
 import { complaintOf, type Environment, requireBuild, run, runJson, startForTest } from './support.ts';
 
 let database: { url: string; drop(): Promise<void> };
@@ -200,6 +201,15 @@ describe('serve', () => {
     child.kill('SIGINT');
     const { code, stderr } = await ended;
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('unexpected error')]);
+  });
+
+  test('ends with 1 if the database fails before it is ready', async () => {
+    const proxy = closing(await startProxy(database.url));
+    proxy.loseReplyTo('"access_tokens"');
+    const { ended } = startForTest({ ...environment, DATABASE_URL: proxy.through(database.url) }, 'serve');
+    const { code, stdout, stderr } = await ended;
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain("The database can't be used");
   });
 
   test('says what is wrong with its address', async () => {
