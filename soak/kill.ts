@@ -160,7 +160,7 @@ async function kill(scene: Scene, victim: Victim, killed: Killed): Promise<void>
   for (const replica of chosen) replica?.kill(random() * 500);
   const { lives } = server;
   if (!server.isUp) return;
-  const resumed = await watchLeases(server.url, {
+  const resumed = await watchLease(server.url, {
     counts: () => server.isUp && server.lives === lives,
     isServed: () => replicas.some(({ life }) => life !== 0),
   });

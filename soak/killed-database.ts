@@ -37,15 +37,15 @@ async function withClient<Result>(url: string, work: (client: pg.Client) => Prom
 }
 
 /**
- * Looks at what is leased at this moment, and measures how long it takes until all of it is done, requested again or
- * claimed again.
+ * Measures how long it takes until the fetching that is leased at this moment goes on: the lease is renewed, taken over
+ * or ended.
  *
  * @param circumstances.counts false once PostgreSQL was killed, which causes other delays
  * @param circumstances.isServed false while no replica is running
- * @returns milliseconds until the last was claimed again or done, without the time in which no replica was running;
- * undefined if nothing was leased, or it doesn't count
+ * @returns milliseconds, without the time in which no replica was running; undefined if nothing was leased, or it doesn't
+ * count
  */
-export async function watchLeases(
+export async function watchLease(
   url: string,
   { counts, isServed }: { counts(): boolean; isServed(): boolean },
 ): Promise<number | undefined> {
@@ -53,31 +53,21 @@ export async function watchLeases(
   let unserved = 0;
   try {
     return await withClient(url, async client => {
-      interface Lease {
-        github_id: string;
-        ticket: string;
-        attempts: number;
-      }
-      const { rows: leases } = await client.query<Lease>(
-        `select github_id, ticket, attempts from sync_requests where due_at > now() and last_error is null`,
+      const { rows } = await client.query<{ until: string }>(
+        'select sync_leased_until::text as until from organisations where sync_leased_until > now()',
       );
-      if (leases.length === 0) return undefined;
-      let waiting = leases;
-      while (waiting.length > 0 && performance.now() - begin < leaseTimeoutMs) {
+      if (rows[0] === undefined) return undefined;
+      for (let isHeld = true; isHeld && performance.now() - begin < leaseTimeoutMs; ) {
         const looked = performance.now();
         await delay(100);
         if (!counts()) return undefined;
         if (!isServed()) unserved += performance.now() - looked;
-        const { rows } = await client.query<Lease>(
-          `select github_id, ticket, attempts from sync_requests
-            where github_id = any ($1::bigint[]) and due_at > now() and last_error is null`,
-          [waiting.map(lease => lease.github_id)],
+        const unchanged = await client.query(
+          `select from organisations where sync_leased_until = $1::timestamptz
+            and exists (select from sync_requests where due_at <= now())`,
+          [rows[0].until],
         );
-        const now = new Map(rows.map(row => [row.github_id, row]));
-        waiting = waiting.filter(lease => {
-          const row = now.get(lease.github_id);
-          return row !== undefined && row.ticket === lease.ticket && row.attempts === lease.attempts;
-        });
+        isHeld = unchanged.rows.length > 0;
       }
       return performance.now() - begin - unserved;
     });
