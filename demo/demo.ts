@@ -130,7 +130,7 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
 
 function openHome(): string {
   const home = createHome('demo');
-  endings.push(() => removeHome(home));
+  cleanups.push(() => removeHome(home));
   return home;
 }
 

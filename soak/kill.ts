@@ -9,7 +9,8 @@ import { addOrganisation } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
-import { findLosses, scoringRules, timeUntilLevel, watchLeases } from './killed-database.ts';
+import { createRandom } from '../test/support/random.ts';
+import { findLosses, scoringRules, timeUntilLevel, watchLease } from './killed-database.ts';
 import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
 import { login, startTraffic, type Traffic } from './traffic.ts';
 
@@ -58,8 +59,8 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
   const github = await startGithub();
   // As many points as GraphQL can represent, also after an hour.
   if (github.limit !== null) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
-  github.fault({ kind: 'delay', milliseconds: githubDelay }, { times: Number.POSITIVE_INFINITY });
-  // Ends the replicas too.
+  github.fault({ kind: 'delay', milliseconds: githubDelayMs }, { times: Number.POSITIVE_INFINITY });
+  // Ends the replicas, too.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => void server.stop().finally(() => process.exit(1)));
   }
@@ -98,7 +99,7 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
     await server.stop();
     await github.close();
     if (clean) removeHome(home);
-    else tell(`The database and the logs are kept in ${home}.`);
+    else print(`Database and logs are in ${home}.`);
   }
 }
 
