@@ -140,7 +140,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     const events = demo.output().match(/^ +\w+ +acme\/[\w-]+#\d+ +".* +score +(?:new|-?\d+) → +-?\d+ {2}\(.+\)$/gm);
     expect(events).toHaveLength(5);
     expect(events?.[4]).toMatch(/merged .* \(\+10 Merged.*\)$/);
-    expect(demo.output()).toContain('120 saved, 3 by people who are no members');
+    expect(demo.output()).toContain('120 saved, 3 by people who are not members');
     await expectNothingRunning(traces);
     expect(isRemoved(traces)).toBe(true);
   });
