@@ -104,5 +104,5 @@ async function cutRanges(url: string, organisationId: string): Promise<RescoreRa
       [organisationId],
     ),
   );
-  return rows.map(({ id }, index) => ({ fromId: id, untilId: rows[index + 1]?.id ?? null, urlsInDoubt: false }));
+  return rows.map(({ id }, index) => ({ fromId: id, untilId: rows[index + 1]?.id ?? null, urlsStale: false }));
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { retrySyncRequests } from '../src/database/backlog.ts';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
-import { retrySyncRequests } from '../src/database/sync-requests.ts';
 import { importPullRequests } from '../src/sync/import.ts';
 import { syncMembers } from '../src/sync/members.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';

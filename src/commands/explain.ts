@@ -4,7 +4,7 @@ import {
   type ExplainablePullRequest,
   findPullRequestAnywhere,
   findPullRequestsOfPage,
-  isScoreInDoubt,
+  isScoreStale,
   listScoreChanges,
   type ScoreChange,
 } from '../database/explanations.ts';
@@ -114,7 +114,7 @@ async function explainPullRequest(context: Context, executor: Executor, name: Na
   const inForce = organisation.rulesetVersion;
   // A score that a new ruleset does not change keeps its former version.
   const isOutdated =
-    pullRequest.rulesetVersion < inForce && (await isScoreInDoubt(executor, organisation.id, pullRequest.id));
+    pullRequest.rulesetVersion < inForce && (await isScoreStale(executor, organisation.id, pullRequest.id));
   const version = isOutdated ? pullRequest.rulesetVersion : inForce;
   return {
     found,

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { setWebhooksEnabled } from '../database/organisations.ts';
 import {
   countSyncRequests,
   type FailingRequest,
   listFailingRequests,
   retrySyncRequests,
   type SyncRequestCounts,
-} from '../database/sync-requests.ts';
+} from '../database/backlog.ts';
+import { setWebhooksEnabled } from '../database/organisations.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import { answering, type Context, requireOrganisation, seconds, showTime, table, withDeps } from './context.ts';
 import { brief } from './explanation-text.ts';

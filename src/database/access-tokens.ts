@@ -5,7 +5,7 @@ import { accessTokens, organisations, users } from './schema.ts';
 
 export type AccessToken = typeof accessTokens.$inferSelect;
 
-/** What a valid token allows, and whom. */
+/** Who holds a valid token, and what it allows. */
 export interface Caller {
   readonly tokenId: string;
   readonly organisationId: string;
@@ -53,7 +53,7 @@ export function listAccessTokens(executor: Executor) {
     .orderBy(accessTokens.createdAt, accessTokens.id);
 }
 
-/** False where no token has that id; revoking twice keeps the first moment. */
+/** @returns false if no token has the id. A second revocation keeps the first time. */
 export async function revokeAccessToken(executor: Executor, id: string): Promise<boolean> {
   const revoked = await executor
     .update(accessTokens)
@@ -63,7 +63,7 @@ export async function revokeAccessToken(executor: Executor, id: string): Promise
   return revoked.length > 0;
 }
 
-const valid = {
+const validTokens = {
   name: 'valid_access_tokens',
   text: `select token_hash, id, organisation_id, user_id, array_to_string(scopes, ' '),
       last_used_at is null or last_used_at < now() - interval '10 minutes'
@@ -71,9 +71,9 @@ const valid = {
     where token_hash = any($1) and revoked_at is null and (expires_at is null or expires_at > now())`,
 };
 
-/** Those of the hashes that belong to valid tokens. */
+/** Callers with valid tokens, by the token's hash. */
 export async function findCallers(database: Database, hashes: readonly string[]): Promise<Map<string, Caller>> {
-  const rows = await database.read<[string, string, string, string, string, string]>(valid, [hashes]);
+  const rows = await database.read<[string, string, string, string, string, string]>(validTokens, [hashes]);
   return new Map(
     rows.map(([hash, tokenId, organisationId, userId, scopes, useIsUnwritten]) => [
       hash,
@@ -97,7 +97,7 @@ export async function writeTokenUse(executor: Executor, caller: Caller): Promise
         eq(accessTokens.organisationId, caller.organisationId),
         eq(accessTokens.id, caller.tokenId),
         isNull(accessTokens.revokedAt),
-        // Of many requests that saw the old moment only the first one writes.
+        // Of many requests that saw the old time, only the first one writes.
         sql`(${accessTokens.lastUsedAt} is null or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`,
       ),
     );

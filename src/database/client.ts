@@ -4,38 +4,36 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
 
-/** What query functions take first: the database, or a transaction in it. */
+/** The first parameter of query functions: the database, or a transaction in it. */
 export type Executor = NodePgDatabase & { readonly $client: pg.Pool | pg.ClientBase };
 
-/** A statement is prepared once a connection, by its name. */
+/** Each connection prepares a statement once, by its name. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
 }
 
-/** Columns as PostgreSQL writes them in text, not parsed: most go into a reply as they are. */
+/** Columns in PostgreSQL's text format, not parsed: most go into a reply as they are. */
 export type TextRow = readonly (string | null)[];
 
 export interface Database {
   readonly url: string;
   readonly executor: Executor;
   /**
-   * One short read that serves a request. Reads share a pipelined connection: statements go out without waiting for
-   * the replies before them, which serves half as many requests again as a pool does; a slow one would hold up the
-   * rest.
+   * One short read that serves a request. Reads share a pipelined connection: statements are sent without waiting for
+   * earlier replies, which serves half again as many requests as a pool does. A slow read would hold up the others.
    */
   read<Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
   /**
-   * One statement that writes, durable when it resolves. It is run again as {@link Database.transaction} runs its work
-   * again, and must have the same effect when it is repeated.
+   * One statement that writes, durable when it resolves. It is repeated like the work of {@link Database.transaction},
+   * and must then have the same effect.
    */
   write<Row extends object>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
   /**
-   * Runs `work` in a transaction. It is run again, in a new one, where PostgreSQL asks for that (serialisation failure,
-   * deadlock, a row that appeared meanwhile) and where the connection was lost, even during the commit: `work` must
-   * have the same effect when it is repeated.
+   * Runs `work` in a transaction. It is repeated, in a new one, after a serialisation failure, a deadlock, a conflict
+   * with a new row, or a lost connection, even during the commit: `work` must have the same effect when it is repeated.
    *
-   * @param options.durable false: not awaited to be on the disk, so that a crash of the database may undo the last ones
+   * @param options.durable false: the commit does not wait for the disk, so a crash of the database may undo it
    */
   transaction<Result>(
     work: (executor: Executor) => Promise<Result>,
@@ -44,17 +42,14 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** How often a transaction, or a statement that writes, is tried in all. */
-const mostAttempts = 4;
+/** Tries in all of a transaction or a write. */
+const maxAttempts = 4;
 
-/**
- * Milliseconds of silence after which a connection is probed: else it takes hours to find that one is dead of which
- * nothing is asked.
- */
-export const keepAliveDelay = 10_000;
+/** Idle connections are probed after this: otherwise a dead one goes unnoticed for hours. */
+export const keepAliveDelayMs = 10_000;
 
-/** Milliseconds after which a hung server or a half-open connection is given up. */
-const queryTimeout = 5_000;
+/** After this, a hung server or a half-open connection is given up. */
+const queryTimeoutMs = 5_000;
 
 export function connectDatabase(url: string, log: Logger): Database {
   const options = {
@@ -62,45 +57,45 @@ export function connectDatabase(url: string, log: Logger): Database {
     application_name: 'pullscore',
     connectionTimeoutMillis: 2_000,
     keepAlive: true,
-    keepAliveInitialDelayMillis: keepAliveDelay,
-    query_timeout: queryTimeout,
-    statement_timeout: queryTimeout - 500,
+    keepAliveInitialDelayMillis: keepAliveDelayMs,
+    query_timeout: queryTimeoutMs,
+    statement_timeout: queryTimeoutMs - 500,
     idle_in_transaction_session_timeout: 10_000,
   };
   const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000 });
-  // Without a listener the loss of an idle connection would end the process.
+  // Without a listener, losing an idle connection would end the process.
   pool.on('error', error => log.warn({ err: error }, 'an idle database connection was lost'));
-  // The same holds while a transaction has it, when the pool does not listen: the transaction's statement tells.
+  // While a transaction uses a connection the pool does not listen: the transaction's own statement fails.
   pool.on('connect', client => client.on('error', () => undefined));
   const reader = createReader({ ...options, pipeline: true, options: '-c default_transaction_read_only=on' }, log);
 
   const attempt = async <Result>(begin: string, work: (executor: Executor) => Promise<Result>): Promise<Result> => {
     const client = await pool.connect();
-    let broken = true;
+    let isBroken = true;
     try {
       await client.query(begin);
       const result = await work(drizzle({ client }));
       await client.query('commit');
-      broken = false;
+      isBroken = false;
       return result;
     } catch (error) {
       if (!isConnectionFailure(error)) {
         await client.query('rollback');
-        broken = false;
+        isBroken = false;
       }
       throw error;
     } finally {
-      client.release(broken);
+      client.release(isBroken);
     }
   };
 
-  const repeatedly = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+  const withRetries = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     for (let tried = 1; ; tried += 1) {
       try {
         return await work();
       } catch (error) {
-        const again = isRepeatable(error) || (isConnectionFailure(error) && !isTimeout(error));
-        if (!again || tried === mostAttempts) throw error;
+        const canRepeat = isRepeatable(error) || (isConnectionFailure(error) && !isTimeout(error));
+        if (!canRepeat || tried === maxAttempts) throw error;
         log.debug({ err: error, tried }, 'a transaction is run again');
         await delay(tried * 20 + Math.random() * 20);
       }
@@ -112,12 +107,12 @@ export function connectDatabase(url: string, log: Logger): Database {
     executor: drizzle({ client: pool }),
     read: reader.read,
     async write<Row extends object>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-      const { rows } = await repeatedly(() => pool.query<Row>({ ...statement, values: [...values] }));
+      const { rows } = await withRetries(() => pool.query<Row>({ ...statement, values: [...values] }));
       return rows;
     },
     transaction(work, { durable = true } = {}) {
       const begin = durable ? 'begin' : 'begin; set local synchronous_commit to off';
-      return repeatedly(() => attempt(begin, work));
+      return withRetries(() => attempt(begin, work));
     },
     async close() {
       await Promise.all([reader.close(), pool.end()]);
@@ -127,15 +122,15 @@ export function connectDatabase(url: string, log: Logger): Database {
 
 const asText = { getTypeParser: () => (value: string) => value };
 
-/** The rows as they come over the wire. */
+/** Rows in PostgreSQL's text format. */
 export async function queryText<Row extends TextRow>(
   client: pg.Pool | pg.ClientBase,
   config: pg.QueryConfig,
 ): Promise<Row[]> {
   const result = await client.query({ ...config, rowMode: 'array', types: asText });
   const rows: unknown[] = result.rows;
-  // The driver's results keep one another alive until the next full collection: with the rows in them, nearly all that
-  // is read would be copied twice and outlive its use, which takes half as much time again as the reading.
+  // The driver's results keep one another alive until the next full garbage collection. With the rows in them, nearly
+  // all rows would be copied twice and outlive their use, which takes half the time of the reading again.
   result.rows = [];
   return rows as Row[];
 }
@@ -150,7 +145,7 @@ function createReader(options: pg.ClientConfig, log: Logger) {
       if (connection === connecting) connection = undefined;
     };
     client.on('error', error => {
-      log.warn({ err: error }, 'the reading database connection was lost');
+      log.warn({ err: error }, 'the database connection for reads was lost');
       drop();
     });
     client.on('end', drop);
@@ -169,7 +164,7 @@ function createReader(options: pg.ClientConfig, log: Logger) {
       try {
         return await query<Row>(statement, values);
       } catch (error) {
-        // A read has no effect, so a connection lost on the way costs one more try.
+        // A read has no effect: after a lost connection it is tried once more.
         if (!isConnectionFailure(error) || isTimeout(error)) throw error;
         return await query<Row>(statement, values);
       }

@@ -3,8 +3,7 @@ import type { Executor } from './client.ts';
 import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from './schema.ts';
 
 /*
- * What an explanation of a score reads. An operator names a pull request without its organisation, so these look
- * through all of them.
+ * Queries of `explain`. An operator names a pull request without its organisation, so they search all of them.
  */
 
 export type ExplainablePullRequest = Awaited<ReturnType<typeof selectPullRequests>>[number];
@@ -40,7 +39,7 @@ export async function findPullRequestAnywhere(
 }
 
 /**
- * Those whose page this is: in all organisations, and of a repository that took another's name also in one.
+ * Pull requests with this page. There may be several: in two organisations, or after a repository took another's name.
  *
  * @param repository `owner/name`, in any case
  * @param url in lower case
@@ -53,8 +52,8 @@ export async function findPullRequestsOfPage(
   const hasNumber = eq(pullRequests.number, number);
   const named = await selectPullRequests(executor, and(isNamed, hasNumber));
   if (named.length > 0) return named;
-  // The addresses of a repository that was renamed follow its name only after a while. One at a time: there is no index
-  // on addresses, and a statement over all repositories could take too long.
+  // After a repository is renamed, addresses follow with a delay. One repository at a time: there is no index on
+  // addresses, and one statement for all repositories could time out.
   const found: ExplainablePullRequest[] = [];
   for (const { organisationId, id } of await executor
     .select({ organisationId: repositories.organisationId, id: repositories.id })
@@ -66,8 +65,8 @@ export async function findPullRequestsOfPage(
   return found;
 }
 
-/** Whether the score has yet to be looked at since the rules changed; where not, it is what the rules in force give. */
-export async function isScoreInDoubt(
+/** Whether the score has yet to be recalculated under the rules in force. */
+export async function isScoreStale(
   executor: Executor,
   organisationId: string,
   pullRequestId: string,
@@ -82,7 +81,7 @@ export async function isScoreInDoubt(
   return ranges.length > 0;
 }
 
-/** Every change of a pull request's score, the earliest first. */
+/** Every change of a pull request's score, earliest first. */
 export function listScoreChanges(executor: Executor, organisationId: string, pullRequestId: string) {
   return executor
     .select({

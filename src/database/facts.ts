@@ -1,4 +1,4 @@
-/** Pull requests as rules see them, straight from the database: only the columns that the rules in question read. */
+/** Reads the facts of stored pull requests: only the columns that the given rules need. */
 import { getTableColumns } from 'drizzle-orm';
 import { type FactName, type Facts, factsOf, type PullRequestRecord } from '../scoring/facts.ts';
 import type { TextRow } from './client.ts';
@@ -6,7 +6,7 @@ import { pullRequests } from './schema.ts';
 
 type Column = keyof PullRequestRecord;
 
-/** What each fact is worked out from; the others are one column of the same name. */
+/** Columns from which a fact is calculated. Facts that are not here are one column of the same name. */
 const sources: { readonly [Name in FactName]?: readonly Column[] } = {
   size: ['additions', 'deletions'],
   updated_at: ['sourceUpdatedAt'],
@@ -16,8 +16,8 @@ const sources: { readonly [Name in FactName]?: readonly Column[] } = {
   merged: ['state'],
 };
 
-/** Of a pull request about which nothing is asked. */
-const nothing: PullRequestRecord = {
+/** Values of the columns that are not read. */
+const emptyRecord: PullRequestRecord = {
   repository: '',
   number: 0,
   title: '',
@@ -54,11 +54,11 @@ type Kind = 'boolean' | 'list' | 'number' | 'text' | 'time';
 
 const columnNames = new Map(Object.entries(getTableColumns(pullRequests)).map(([key, column]) => [key, column.name]));
 
-const isColumn = (name: string): name is Column => Object.hasOwn(nothing, name);
+const isColumn = (name: string): name is Column => Object.hasOwn(emptyRecord, name);
 
 function kindOf(column: Column): Kind {
   if (column.endsWith('At')) return 'time';
-  const empty = nothing[column];
+  const empty = emptyRecord[column];
   if (Array.isArray(empty)) return 'list';
   if (typeof empty === 'number') return 'number';
   return typeof empty === 'boolean' ? 'boolean' : 'text';
@@ -74,7 +74,7 @@ function columnsOf(name: FactName): readonly Column[] {
 function expressionOf(column: Column): string {
   if (column === 'repository') return 'repositories.name';
   const name = `pull_requests.${columnNames.get(column)}`;
-  // Of what PostgreSQL offers, the cheapest to write and to read: `extract` is numeric, and a text[] is parsed slowly.
+  // The cheapest ways to write and to read: `extract` gives a slow numeric, and a text[] is slow to parse.
   if (kindOf(column) === 'time') return `date_part('epoch', ${name})`;
   return kindOf(column) === 'list' ? `array_to_json(${name})` : name;
 }
@@ -86,24 +86,23 @@ function readValue(kind: Kind, text: string): unknown {
 }
 
 export interface FactsReader {
-  /** A select list of `pull_requests` and, joined to it, `repositories`; empty where no fact is asked for. */
+  /** A select list from `pull_requests` and the joined `repositories`; empty if no fact is wanted. */
   readonly columns: readonly string[];
-  /** Joins `repositories` where a column of it is read; else empty. */
+  /** Joins `repositories` if one of its columns is read; otherwise empty. */
   readonly join: string;
-  /** Whether rows may be long: texts and lists of tens of kilobytes. */
+  /** Whether a row may have tens of kilobytes. */
   readonly isLarge: boolean;
   /**
-   * @param row values as PostgreSQL writes them in text, not parsed
-   * @param first index of the first of `columns` in it
-   * @returns the facts that were asked for; the others mean nothing
+   * @param first index in the row of the first of `columns`
+   * @returns only the wanted facts are meaningful
    */
   read(row: TextRow, first: number): Facts;
 }
 
-/** Reads these facts of pull requests, and nothing else. */
+/** Reads only these facts. */
 export function createFactsReader(names: Iterable<FactName>): FactsReader {
   const columns = [...new Set([...names].flatMap(columnsOf))].sort();
-  const record: Record<Column, unknown> = { ...nothing };
+  const record: Record<Column, unknown> = { ...emptyRecord };
   const readers = columns.map((column, index) => ({ column, index, kind: kindOf(column) }));
   return {
     columns: columns.map(expressionOf),

@@ -1,9 +1,9 @@
 import pg from 'pg';
 
-/** Thrown within a transaction that must start again: another one has just written the same row, or it lacks a lock. */
+/** Thrown in a transaction that must start again because another one has just written the same row. */
 export class TransactionOvertaken extends Error {}
 
-/** How `pg` and `pg-pool` say that a connection failed; these errors have no code. */
+/** Messages of `pg` and `pg-pool` for a failed connection; these errors have no code. */
 const connectionTexts =
   /^(Connection terminated|Query read timeout|Client has encountered|timeout (exceeded|expired)|Cannot use a pool|Client was closed)/;
 
@@ -12,7 +12,7 @@ interface DriverError extends Error {
   syscall?: unknown;
 }
 
-/** The error that PostgreSQL or its driver threw, below drizzle's wrapping. */
+/** The error that PostgreSQL or its driver threw, without Drizzle's wrapping. */
 export function driverError(error: unknown): DriverError | undefined {
   let current = error;
   for (let depth = 0; current instanceof Error && depth < 5; depth += 1) {
@@ -20,7 +20,7 @@ export function driverError(error: unknown): DriverError | undefined {
     if (
       current instanceof TransactionOvertaken ||
       current instanceof pg.DatabaseError ||
-      // The pool's own say more than what caused them: that it was a timeout.
+      // The pool's own error says more than its cause: that it was a timeout.
       connectionTexts.test(current.message) ||
       cause === undefined
     ) {
@@ -31,7 +31,7 @@ export function driverError(error: unknown): DriverError | undefined {
   return undefined;
 }
 
-/** Serialisation failure, deadlock, unique violation by a row that appeared meanwhile. */
+/** A serialisation failure, a deadlock, or a unique violation by a row that has just appeared. */
 export function isRepeatable(error: unknown): boolean {
   const cause = driverError(error);
   return cause instanceof TransactionOvertaken || ['40001', '40P01', '23505'].includes(String(cause?.code));
@@ -45,23 +45,23 @@ export function isConnectionFailure(error: unknown): boolean {
   return (
     /^(08|57P0[1-4]$)/.test(code) ||
     /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/.test(code) ||
-    // Of a Unix socket; a file that is missing has the same codes.
+    // A Unix socket's; a missing file has the same codes.
     (/^(ENOENT|EACCES)$/.test(code) && cause.syscall === 'connect') ||
     connectionTexts.test(cause.message)
   );
 }
 
 /**
- * Whether the database, not the request, is at fault: unreachable, out of resources (class 53), read-only (25006),
- * broken or overwhelmed storage (class 58), refusing our credentials (class 28), unable to answer in time (57014,
- * 55P03), or still busy with conflicting work after every retry.
+ * Whether the database, not the request, is at fault: it is unreachable, out of resources (class 53), read-only
+ * (25006), has storage trouble (class 58), refuses our credentials (class 28), can't answer in time (57014, 55P03), or
+ * is still busy with conflicting work after every retry.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const code = String(driverError(error)?.code ?? '');
   return isConnectionFailure(error) || /^(53|58|28|25006$|57014$|55P03$|40001$|40P01$|3D000$|XX)/.test(code);
 }
 
-/** Whether an answer did not come in time: another try would double the wait. */
+/** Whether an answer came too late: another try would double the wait. */
 export function isTimeout(error: unknown): boolean {
   return /timeout/i.test(driverError(error)?.message ?? '');
 }

@@ -5,9 +5,8 @@ import { TransactionOvertaken } from './failures.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
 
 /*
- * What saving fetched pull requests needs, within the transaction that holds the organisation's ruleset version.
- * Stored rows are locked in the order of our ids, in which they are scored anew, too; new ones come in the order of
- * GitHub's: two savers, or a saver and a re-scoring, hardly ever wait for each other in a ring.
+ * Saves fetched pull requests, in a transaction that holds the organisation's lock. To avoid deadlocks, stored rows are
+ * locked in the order of our ids, as re-scoring does, and new rows are inserted in the order of GitHub's.
  */
 
 export type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id'>;
@@ -17,7 +16,7 @@ export interface KnownPullRequest {
   score: number;
 }
 
-/** Locks those of them that are stored. */
+/** Locks those that are stored. @returns by GitHub id */
 export async function lockPullRequests(
   executor: Executor,
   organisationId: string,
@@ -32,7 +31,7 @@ export async function lockPullRequests(
   return new Map(rows.map(({ githubId, ...known }) => [githubId, known]));
 }
 
-/** Those of them that were deleted here and have not come back, with the deletion's ticket. */
+/** Those that were deleted here and have not come back, by GitHub id, with the deletion's ticket. */
 export async function findTombstones(
   executor: Executor,
   organisationId: string,
@@ -68,7 +67,7 @@ export async function removeTombstones(
 
 const keptColumns = new Set(['organisationId', 'id', 'githubId']);
 
-/** Every column that a fetch decides, from the row that was to be inserted. */
+/** Every column that comes from a fetch, set to the row that was to be inserted. */
 const fetchedColumns: Record<string, SQL> = Object.fromEntries(
   Object.entries(getTableColumns(pullRequests))
     .filter(([property]) => !keptColumns.has(property))
@@ -76,10 +75,10 @@ const fetchedColumns: Record<string, SQL> = Object.fromEntries(
 );
 
 /**
- * Inserts or updates the pull requests, each whole or not at all: a row stays as it is where its
+ * Inserts or updates the pull requests, each whole or not at all: a row stays as it is if its
  * (`source_updated_at`, `fetch_ticket`) is ahead of the given pair. Records every change of a score.
  *
- * @param known what {@link lockPullRequests} found of them
+ * @param known the result of {@link lockPullRequests}
  * @returns the GitHub ids of those that were written
  */
 export async function savePullRequests(
@@ -105,14 +104,14 @@ export async function savePullRequests(
       githubId: pullRequests.githubId,
       score: pullRequests.score,
       rulesetVersion: pullRequests.rulesetVersion,
-      // Only a row that this statement inserted has no earlier version that it locked.
+      // xmax is 0 only in a row that this statement inserted: one that it updated was locked first.
       inserted: sql<boolean>`(pull_requests.xmax = 0)`,
     });
 
   const changes: (typeof scoreChanges.$inferInsert)[] = [];
   for (const row of saved) {
     const before = known.get(row.githubId);
-    // Another replica saw it first between our two statements: begin again and find it.
+    // Another replica inserted it between our two statements: start again and find it.
     if (before === undefined && !row.inserted) throw new TransactionOvertaken();
     if (before?.score === row.score) continue;
     changes.push({

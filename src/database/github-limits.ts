@@ -8,13 +8,13 @@ const blocked = {
     where credential = $1 and blocked_until > now()`,
 };
 
-/** Seconds until GitHub may be called again with the credential; 0 if it may be at once. */
+/** Seconds until GitHub may be called again with the credential; 0 means now. */
 export async function secondsBlocked(database: Database, credential: string): Promise<number> {
   const [row] = await database.read<[string]>(blocked, [credential]);
   return Number(row?.[0] ?? 0);
 }
 
-/** GitHub's points of an hour. */
+/** GitHub's points for an hour. */
 export interface Points {
   limit: number;
   remaining: number;
@@ -29,7 +29,7 @@ const points = {
     from github_limits where credential = $1 and reset_at > now()`,
 };
 
-/** What GitHub said last of the credential's points; undefined once they were reset, and if it has not said anything. */
+/** The credential's points as GitHub last reported them; undefined after their reset, or if there was no report. */
 export async function findPoints(
   database: Database,
   credential: string,
@@ -41,8 +41,8 @@ export async function findPoints(
 }
 
 /**
- * Keeps all replicas from calling for a while. If GitHub named no time, a minute, doubling up to an hour while it goes
- * on refusing.
+ * Keeps all replicas from calling GitHub for a while. If GitHub named no time: a minute, doubling up to an hour while
+ * it keeps refusing.
  *
  * @param seconds undefined if GitHub named no time
  */
@@ -64,30 +64,30 @@ export async function blockGithub(executor: Executor, credential: string, second
         blockedUntil: sql`greatest(${githubLimits.blockedUntil}, now() + make_interval(secs => ${wait}))`,
         ...(seconds === undefined && { refusals: sql`${githubLimits.refusals} + 1` }),
       },
-      // One refusal seen by many requests at once counts once.
+      // A refusal of many requests at once counts once.
       setWhere: seconds === undefined ? sql`${githubLimits.blockedUntil} <= now()` : sql`true`,
     });
 }
 
 /**
- * GitHub has answered: the next refusal is a first one again. Replies come in any order, so the fewest points of an hour
- * count, and those of a later hour replace them.
+ * GitHub has answered: the next refusal counts as the first again. Replies come in any order, so the lowest points of
+ * an hour count, and those of a later hour replace them.
  *
- * @param told undefined if GitHub said nothing of points, like a GitHub Enterprise Server without rate limits
+ * @param reported undefined on a GitHub Enterprise Server without rate limits
  */
-export async function saveReply(executor: Executor, credential: string, told: Points | undefined): Promise<void> {
-  if (told === undefined) {
+export async function saveReply(executor: Executor, credential: string, reported: Points | undefined): Promise<void> {
+  if (reported === undefined) {
     await executor
       .update(githubLimits)
       .set({ refusals: 0 })
       .where(sql`${githubLimits.credential} = ${credential} and ${githubLimits.refusals} > 0`);
     return;
   }
-  // GitHub counts by the hour. A reset that is further away, by a clock that is ahead, would hold the points too long.
+  // GitHub counts by the hour. If its clock is ahead, the reset would come too late.
   await executor.execute(sql`
     insert into github_limits as known (credential, points, remaining_points, reset_at)
-    values (${credential}, ${told.limit}, ${told.remaining},
-      least(to_timestamp(${told.resetAt}::double precision), now() + interval '1 hour'))
+    values (${credential}, ${reported.limit}, ${reported.remaining},
+      least(to_timestamp(${reported.resetAt}::double precision), now() + interval '1 hour'))
     on conflict (credential) do update set
       refusals = 0,
       points = excluded.points,

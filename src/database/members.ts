@@ -13,12 +13,12 @@ export interface MemberProfile {
   readonly photoUrl: string;
 }
 
-/** What an older fetch than the row's found does not count. */
+/** False if the row is from a newer fetch. */
 const isBehind = sql`${members.fetchTicket} <= excluded.fetch_ticket`;
 
 /**
- * Adds those that are new and updates the profiles of the rest, who are members again if they had left; those of whom
- * something later is known stay as they are.
+ * Adds new members and updates the profiles of known ones, who are members again if they had left. Rows from a newer
+ * fetch stay as they are.
  *
  * @param ticket drawn before GitHub was asked
  * @returns ids by GitHub id
@@ -31,7 +31,7 @@ export async function saveMembers(
 ): Promise<Map<number, string>> {
   if (profiles.length === 0) return new Map();
   const rows = [...new Map(profiles.map(profile => [profile.githubId, profile])).values()]
-    // One order everywhere, so that two savers never wait for each other.
+    // The same order everywhere: no deadlocks.
     .sort((a, b) => a.githubId - b.githubId)
     .map(profile => ({ organisationId, id: newId(), ...profile, fetchTicket: ticket }));
   const ids = new Map<number, string>();
@@ -59,7 +59,7 @@ export async function saveMembers(
   return ids;
 }
 
-/** Updates the profile of someone who is known, and a member or not as before. */
+/** Updates the profile of somebody who is known. Whether they are a member stays as it is. */
 export async function saveProfile(
   executor: Executor,
   organisationId: string,
@@ -74,7 +74,7 @@ export async function saveProfile(
     );
 }
 
-/** Those of them that are known, also if they have left, by GitHub id. */
+/** Those that are known, also if they have left, by GitHub id. */
 export async function findMembers(
   executor: Executor,
   organisationId: string,
@@ -89,10 +89,10 @@ export async function findMembers(
 }
 
 /**
- * Marks everyone but those given as having left, except where something later is known. Runs in a transaction.
+ * Marks everyone else as having left, unless something newer is known about them. Runs in a transaction.
  *
  * @param ticket drawn before GitHub was asked
- * @returns how many had not before
+ * @returns how many have left by this
  */
 export async function markOthersLeft(
   executor: Executor,
@@ -102,7 +102,7 @@ export async function markOthersLeft(
 ): Promise<number> {
   const others = await executor
     .update(members)
-    // Those who had left before, too: by the ticket, no older fetch finds them members.
+    // Also those who had left before: the ticket keeps an older fetch from making them members again.
     .set({ leftAt: sql`coalesce(${members.leftAt}, now())`, fetchTicket: ticket })
     .where(
       and(
@@ -115,7 +115,7 @@ export async function markOthersLeft(
   return others.filter(({ now }) => now).length;
 }
 
-/** The last in Unix seconds, as text. */
+/** `createdAt` in Unix seconds, as text. */
 export type MemberRow = [id: string, name: string, photoUrl: string, createdAt: string];
 
 const columns = 'id, name, photo_url, floor(extract(epoch from created_at))::bigint';
@@ -128,14 +128,14 @@ const all = {
 
 const ofId = { name: 'member_of_id', text: `select ${columns} from members where organisation_id = $1 and id = $2` };
 
-/** Probes one index entry an organisation; asked only where the caller's own has no such member. */
+/** Probes one index entry per organisation; runs only if the caller's own has no such member. */
 const anywhere = {
   name: 'member_anywhere',
   text: `select exists (select from organisations join members on organisation_id = organisations.id
     where members.id = $1)`,
 };
 
-/** Those that have not left, latest first. */
+/** Members who have not left, latest first. */
 export function readMembers(database: Database, organisationId: string): Promise<MemberRow[]> {
   return database.read(all, [organisationId]);
 }

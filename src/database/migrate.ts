@@ -6,17 +6,17 @@ import pg from 'pg';
 import { ServiceError } from '../errors.ts';
 import type { Database } from './client.ts';
 
-/** The same two levels up from the sources and from the build. */
+/** Two levels up, from the sources and from the build. */
 const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
 
-/** Any number will do, as long as every release uses the same: `pullscore` in letters' places, modulo 2^31. */
+/** Any number will do, as long as every release uses the same. */
 const advisoryLock = 1_886_743_660;
 
-/** A server that starts may take a moment; one that is not there must be told soon. */
-const connectTimeout = 3_000;
+/** A server that is starting may take a moment; a missing one must be reported soon. */
+const connectTimeoutMs = 3_000;
 
 /**
- * Brings the schema up to date, once, however many replicas start together: the others wait for the lock and find
+ * Brings the schema up to date. If several replicas start together, one migrates; the others wait for the lock and find
  * nothing left to do.
  *
  * @returns how many migrations were applied
@@ -45,7 +45,7 @@ export async function migrateDatabase(url: string): Promise<number> {
 
 /** @throws ServiceError `database_unavailable` that says why the server can't be used */
 export async function connectToServer(url: string, options: pg.ClientConfig): Promise<pg.Client> {
-  const client = new pg.Client({ connectionTimeoutMillis: connectTimeout, ...options, connectionString: url });
+  const client = new pg.Client({ connectionTimeoutMillis: connectTimeoutMs, ...options, connectionString: url });
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -71,7 +71,7 @@ export async function readServerFacts(client: pg.Client): Promise<ServerFacts> {
       exists (select from pg_collation where collname = 'und-x-icu') as icu`,
   );
   const [facts] = rows;
-  if (facts === undefined) throw new Error('the server tells nothing of itself');
+  if (facts === undefined) throw new Error('the server did not describe itself');
   return facts;
 }
 
@@ -99,7 +99,7 @@ function refusalOf(error: unknown, { host, port, database = '' }: pg.Client): Se
   if (error instanceof pg.DatabaseError) {
     return refusal(`The database ${database} at ${place} can't be used: ${message}.`, 'Check DATABASE_URL.');
   }
-  // One error for each address of a host comes without a text of its own.
+  // An error that joins those of several addresses has no text of its own.
   const reason = code ?? (message === 'timeout expired' ? 'no answer' : message);
   return refusal(
     `The database server at ${place} can't be reached: ${reason}.`,
@@ -118,7 +118,7 @@ async function appliedMigrations(client: pg.Client): Promise<number> {
   return counted.rows[0]?.count ?? 0;
 }
 
-/** Milliseconds by which drizzle orders migrations: of each one of this release. */
+/** Timestamps of this release's migrations, by which Drizzle orders them. */
 function releasedMigrations(): number[] {
   const journal = `${migrationsFolder}/meta/_journal.json`;
   if (!existsSync(journal)) throw new Error(`${journal} is missing: the installation is incomplete`);
@@ -126,7 +126,7 @@ function releasedMigrations(): number[] {
   return entries.map(entry => entry.when);
 }
 
-/** How many migrations of this release have not been applied. */
+/** How many of this release's migrations have not been applied. */
 export async function countPendingMigrations(client: pg.Client): Promise<number> {
   const released = releasedMigrations();
   if ((await appliedMigrations(client)) === 0) return released.length;
@@ -136,7 +136,7 @@ export async function countPendingMigrations(client: pg.Client): Promise<number>
   return released.filter(when => when > Number(rows[0]?.newest ?? 0)).length;
 }
 
-/** Whether every migration of this release has been applied; a newer release's are no obstacle. */
+/** Whether all of this release's migrations have been applied. Those of a newer release do no harm. */
 export async function isMigrated(database: Database): Promise<boolean> {
   const [present] = await database.read(
     { name: 'migrations_present', text: `select to_regclass('drizzle.__drizzle_migrations') is not null` },

@@ -7,12 +7,12 @@ import { organisations } from './schema.ts';
 
 export type Organisation = typeof organisations.$inferSelect;
 
-/** One that GitHub has told the ids of. */
+/** With GitHub's ids. */
 export type IdentifiedOrganisation = Organisation & { githubId: number; nodeId: string };
 
 const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${login})`;
 
-/** Undefined where an organisation of that login is there already. */
+/** @returns undefined if an organisation with the login exists already */
 export async function addOrganisation(
   executor: Executor,
   values: Pick<
@@ -36,13 +36,13 @@ export function listOrganisations(executor: Executor): Promise<Organisation[]> {
   return executor.select().from(organisations).orderBy(organisations.login);
 }
 
-/** GitHub's logins don't tell cases apart. */
+/** GitHub's logins are case-insensitive. */
 export async function findOrganisation(executor: Executor, login: string): Promise<Organisation | undefined> {
   const [organisation] = await executor.select().from(organisations).where(hasLogin(login));
   return organisation;
 }
 
-/** By GitHub's id where it is known, else by login, which can be given up and taken by others. */
+/** By GitHub's id if it is known, otherwise by login, which can be given up and taken by others. */
 export async function findGithubOrganisation(
   executor: Executor,
   { githubId, login }: { githubId: number; login: string },
@@ -57,13 +57,12 @@ export async function findGithubOrganisation(
 }
 
 /**
- * Writes what GitHub says of the organisation: its ids, once they are known, and its login, which takes it away from
- * another one here. Of what a later fetch is known, of this one or of the other, the login stays as it is. Runs in a
- * transaction.
+ * Saves the organisation's ids and its login, which is taken away from another organisation here that has it. If one of
+ * the two rows is from a newer fetch, the logins stay as they are. Runs in a transaction.
  *
  * @param ticket drawn before GitHub was asked
  * @returns whether its login has changed
- * @throws ServiceError `bad_request` where the ids are those of another organisation here
+ * @throws ServiceError `bad_request` if the ids belong to another organisation here
  */
 export async function saveGithubIdentity(
   executor: Executor,
@@ -88,7 +87,7 @@ export async function saveGithubIdentity(
   const isOutdated = concerned.some(({ fetchTicket }) => fetchTicket > ticket);
   const isRenamed = !isOutdated && own?.login !== login;
   if (isRenamed && others.length > 0) await releaseLogin(executor, ticket, { githubId, login });
-  // Also of the login that it has already: an earlier answer may be on its way, from when it had another for a while.
+  // The ticket moves even if the login is the same: an older answer with a former login may be on its way.
   await executor
     .update(organisations)
     .set({ githubId, nodeId, ...(isOutdated ? {} : { login, fetchTicket: ticket }) })
@@ -97,10 +96,10 @@ export async function saveGithubIdentity(
 }
 
 /**
- * Takes the login away from an organisation here that is another one than GitHub's: it must have been renamed. Until
- * the comparison that it is made due for tells its new login, it goes by one that GitHub gives to nobody.
+ * Takes the login away from an organisation here that no longer has it on GitHub: it must have been renamed. Until a
+ * comparison, due at once, finds its new login, it has one that GitHub gives to nobody.
  *
- * @param ticket drawn before GitHub was asked: what a later fetch found stays
+ * @param ticket drawn before GitHub was asked: a row from a newer fetch stays as it is
  */
 export async function releaseLogin(
   executor: Executor,
@@ -132,24 +131,24 @@ export async function getOrganisation(executor: Executor, id: string): Promise<O
 export async function setWebhooksEnabled(executor: Executor, id: string, enabled: boolean): Promise<void> {
   await executor
     .update(organisations)
-    // What was missed while they were disabled is looked for at once, whatever is being compared already.
+    // Look at once for what was missed while they were disabled, even if a comparison is under way.
     .set({ webhooksEnabled: enabled, ...(enabled ? { reconcileDueAt: sql`now()`, reconcileCursor: null } : {}) })
     .where(eq(organisations.id, id));
 }
 
 /**
- * Holds the organisation's ruleset version, and deletions, off until the transaction ends. Saves take it shared, so
- * that they don't wait for each other. It is an advisory lock, which is given in turn: of a row lock, savers that keep
- * coming would never leave a gap for the one that wants it alone.
+ * Locks an organisation until the transaction ends. Saving and scoring take the lock shared. Changing rules, renaming a
+ * repository and deleting take it exclusively: no save then mixes what was before with what comes after. It is an
+ * advisory lock because PostgreSQL grants those in order: savers that keep coming would starve an exclusive row lock.
  *
- * @returns the version in force
+ * @returns the ruleset version in force
  */
-export async function lockRulesetVersion(
+export async function lockOrganisation(
   executor: Executor,
   organisationId: string,
-  strength: 'share' | 'update',
+  mode: 'shared' | 'exclusive',
 ): Promise<number> {
-  const lock = sql.raw(strength === 'share' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock');
+  const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock');
   await executor.execute(sql`select ${lock}(hashtextextended(${organisationId}, 0))`);
   const [organisation] = await executor
     .select({ rulesetVersion: organisations.rulesetVersion })

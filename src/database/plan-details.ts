@@ -1,4 +1,4 @@
-/** What a plan shows of the few pull requests that it names, and of the members. */
+/** What a plan shows about the few pull requests that it names, and about members. */
 import { and, eq, inArray } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { members, pullRequests, repositories } from './schema.ts';

@@ -1,11 +1,11 @@
 import { and, eq, inArray } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
-import { lockRulesetVersion } from './organisations.ts';
+import { lockOrganisation } from './organisations.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
 
-/** The specification's fields as PostgreSQL writes them in text; `createdAt` is in Unix seconds. */
+/** The specification's fields in PostgreSQL's text format; `createdAt` in Unix seconds. */
 export type PullRequestRow = [
   id: string,
   createdAt: string,
@@ -24,15 +24,15 @@ export type PullRequestRow = [
   scoreBreakdown: string,
 ];
 
-// Not as JSON: `to_json` costs PostgreSQL two thirds more for a page, and saves this process nothing.
+// Not as JSON: with `to_json` a page takes PostgreSQL two thirds more time, and saves this process nothing.
 const columns = `id, extract(epoch from created_at)::bigint, member_id, github_id, number, url, state, title, body,
   additions, deletions, commits, changed_files, score, score_breakdown`;
 
 type Direction = 'next' | 'previous';
 
 /**
- * The limit stands in the text, not in a parameter: only so does PostgreSQL see that an index scan is cheap for every
- * value, and plans the statement once a connection instead of once a request.
+ * The limit is in the text, not in a parameter: only then does PostgreSQL see that an index scan is always cheap, and
+ * plans the statement once per connection instead of once per request.
  */
 const page = (list: 'organisation' | 'member', direction: Direction, limit: number) => ({
   name: `pull_requests_of_${list}_${direction}_${limit}`,
@@ -47,7 +47,7 @@ const ofId = {
   text: `select ${columns} from pull_requests where organisation_id = $1 and id = $2`,
 };
 
-/** Probes one index entry an organisation; asked only where the caller's own has no such pull request. */
+/** Probes one index entry per organisation; runs only if the caller's own has no such pull request. */
 const anywhere = {
   name: 'pull_request_anywhere',
   text: `select exists (select from organisations join pull_requests on organisation_id = organisations.id
@@ -57,7 +57,7 @@ const anywhere = {
 /** `createdAt` in Unix seconds, or the text `infinity`. */
 export type PullRequestPosition = { createdAt: number | 'infinity'; id: string };
 
-/** Comes before every pull request: one statement serves the first page and all others. */
+/** Comes before every pull request, so that the first page needs no statement of its own. */
 export const beforeAllPullRequests: PullRequestPosition = {
   createdAt: 'infinity',
   id: 'ffffffff-ffff-ffff-ffff-ffffffffffff',
@@ -87,10 +87,10 @@ export async function pullRequestExistsAnywhere(database: Database, id: string):
   return row?.[0] === 't';
 }
 
-/** What a pull request is known by, here and to GitHub. */
+/** A pull request's ids, here and on GitHub. */
 export type PullRequestReference = Pick<StoredPullRequest, 'id' | 'githubId' | 'nodeId'>;
 
-/** Of those that are stored, in any order. */
+/** References of those that are stored, in any order. */
 export function findPullRequestReferences(
   executor: Executor,
   organisationId: string,
@@ -104,11 +104,11 @@ export function findPullRequestReferences(
 }
 
 /**
- * Deletes the pull request and leaves a tombstone, which keeps away every fetch that began before and every one that
- * finds nothing newer. Runs in a transaction.
+ * Deletes the pull request and leaves a tombstone: no fetch that began before, or that finds nothing newer, brings it
+ * back. Runs in a transaction.
  *
- * @param ticket drawn for this deletion: by it a repeated transaction knows its own tombstone
- * @returns false where it does not exist
+ * @param ticket drawn for this deletion: a repeated transaction recognises its own tombstone by it
+ * @returns false if the pull request does not exist
  */
 export async function deletePullRequest(
   executor: Executor,
@@ -116,9 +116,8 @@ export async function deletePullRequest(
   id: string,
   ticket: number,
 ): Promise<boolean> {
-  // A save in progress holds this lock shared: it ends first, and what it saved is deleted; the next one sees the
-  // tombstone.
-  await lockRulesetVersion(executor, organisationId, 'update');
+  // A save under way holds this lock shared and ends first: its result is deleted. The next save sees the tombstone.
+  await lockOrganisation(executor, organisationId, 'exclusive');
   const [deleted] = await executor
     .delete(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.id, id)))
@@ -133,7 +132,7 @@ export async function deletePullRequest(
   await executor
     .delete(scoreChanges)
     .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, id)));
-  // There is none yet: the save that stored the pull request took it away.
+  // It can't exist yet: the save that stored the pull request removed it.
   await executor.insert(deletedPullRequests).values({ organisationId, ...deleted, ticket });
   return true;
 }

@@ -3,16 +3,16 @@ import type { Executor } from './client.ts';
 import { leaseSeconds } from './lease.ts';
 import { organisations, repositories } from './schema.ts';
 
-/** An organisation that the caller compares. */
+/** The caller's lease on an organisation that it compares with GitHub. */
 export interface Comparison {
   readonly organisationId: string;
-  /** Until then the other replicas leave it alone; as PostgreSQL writes it. */
+  /** In PostgreSQL's text format. Until then the other replicas leave the organisation alone. */
   leasedUntil: string;
 }
 
 /**
- * The organisation that is due for the longest time, leased to the caller. A comparison that starts after a moment at
- * which it was to be repeated is that repetition.
+ * Leases the organisation that has been due for longest to the caller. A comparison that starts after
+ * `reconcile_again_at` is the repetition that was asked for.
  */
 export async function claimReconciliation(executor: Executor): Promise<Comparison | undefined> {
   const { rows } = await executor.execute<{ id: string; due_at: string }>(sql`
@@ -29,10 +29,10 @@ export async function claimReconciliation(executor: Executor): Promise<Compariso
 }
 
 /**
- * Has the organisation compared at once, even if it is being compared already, and once more a minute later: until then
- * GitHub may answer from before the event.
+ * Requests a comparison at once, even if one is under way, and another a minute later: until then GitHub may answer
+ * from before the event.
  *
- * @param options `members`: what is wanted are the members, so it waits until these may be listed again
+ * @param options `members`: the request is about members, so it waits until these may be listed again
  */
 export async function requestComparison(
   executor: Executor,
@@ -43,7 +43,7 @@ export async function requestComparison(
   await executor
     .update(organisations)
     .set({
-      // What has been due for longer keeps its place before the others.
+      // If it has been due for longer, it keeps its place in the queue.
       reconcileDueAt: sql`least(${organisations.reconcileDueAt}, ${earliest})`,
       reconcileAgainAt: sql`greatest(${organisations.reconcileAgainAt}, now() + interval '1 minute', ${earliest})`,
     })
@@ -52,10 +52,10 @@ export async function requestComparison(
 }
 
 /**
- * Renews the lease, or gives it up until later. An organisation that was made due meanwhile stays so: the comparison
- * under way may have passed by what is to be found. So does one that another replica has taken over.
+ * Renews the lease, or ends it and makes the organisation due later. Nothing changes if a comparison was requested
+ * meanwhile, which the one under way may not cover, or if another replica has taken over.
  *
- * @param seconds until it is due; undefined renews the lease
+ * @param seconds until the organisation is due; the default renews the lease
  */
 export async function postponeReconciliation(
   executor: Executor,
@@ -66,9 +66,9 @@ export async function postponeReconciliation(
 }
 
 /**
- * Ends a comparison that is complete.
+ * Ends a complete comparison.
  *
- * @param seconds until it is due again, unless a webhook has asked for an earlier one
+ * @param seconds until the next one, unless a webhook has asked for an earlier one
  */
 export async function endReconciliation(executor: Executor, comparison: Comparison, seconds: number): Promise<void> {
   const regular = sql`now() + make_interval(secs => ${seconds}::double precision)`;
@@ -84,7 +84,7 @@ async function setDue(executor: Executor, comparison: Comparison, due: ReturnTyp
   comparison.leasedUntil = rows[0]?.due_at ?? leasedUntil;
 }
 
-/** @param cursor of the last repository that was compared; null if the next comparison begins with the first one */
+/** @param cursor of the last repository that was compared; null if the next comparison starts with the first one */
 export async function saveReconcileCursor(
   executor: Executor,
   organisationId: string,
@@ -93,7 +93,7 @@ export async function saveReconcileCursor(
   await executor.update(organisations).set({ reconcileCursor: cursor }).where(eq(organisations.id, organisationId));
 }
 
-/** Seconds that each hundred members, one request, keep the next list waiting: it takes a small share of the points. */
+/** Each hundred members, one request, delay the next list by this: lists take a small share of the points. */
 const secondsPerHundredMembers = 6;
 
 /** Whether the members may be listed again. */
@@ -106,8 +106,8 @@ export async function areMembersDue(executor: Executor, organisationId: string):
 }
 
 /**
- * The members were listed. The larger the list, the longer it is until the next one, and until the comparison that is to
- * include it.
+ * Records that the members were listed. The larger the list, the later the next one, and the comparison that includes
+ * it.
  */
 export async function saveMembersListed(executor: Executor, organisationId: string, members: number): Promise<void> {
   const seconds = Math.floor(members / 100) * secondsPerHundredMembers;
@@ -122,17 +122,17 @@ export async function saveMembersListed(executor: Executor, organisationId: stri
     .where(eq(organisations.id, organisationId));
 }
 
-/** How far the comparison of a repository is. Moments are GitHub's, in Unix seconds. */
+/** How far the comparison of a repository is. Times are GitHub's, in Unix seconds. */
 export interface RepositoryProgress {
-  /** What changed before is here; null before the first comparison. */
+  /** All changes before this are stored; null before the first comparison. */
   reconciledAt: number | null;
-  /** GitHub's cursor of the last page that was saved, while its comparison is interrupted. */
+  /** While the comparison is interrupted: GitHub's cursor of the last page that was saved. */
   reconcileCursor: string | null;
-  /** What `reconciledAt` becomes at the end of that. */
+  /** While the comparison is interrupted: what `reconciledAt` becomes at its end. */
   reconcileUntil: number | null;
 }
 
-/** Of the known ones of the repositories, by GitHub id. */
+/** Progress of those repositories that are known, by GitHub id. */
 export async function findReconciled(
   executor: Executor,
   organisationId: string,

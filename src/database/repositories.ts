@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
-import { lockRulesetVersion } from './organisations.ts';
+import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { repositories } from './schema.ts';
 
@@ -13,19 +13,19 @@ export interface RepositoryValues {
   name: string;
 }
 
-/** As one parameter: a statement takes 65,535 at most, and an organisation may have more repositories. */
+/** One array parameter: a statement takes at most 65,535 parameters, and an organisation may have more repositories. */
 const isOneOf = (githubIds: readonly number[]) =>
   sql`${repositories.githubId} = any(${sql.param([...githubIds])}::bigint[])`;
 
 export interface StoredRepository {
   id: string;
-  /** `owner/name` as it is stored: a later fetch may have found another than the given one. */
+  /** `owner/name` as it is stored, possibly by a newer fetch. */
   name: string;
 }
 
 type Row = typeof repositories.$inferSelect;
 
-/** Those of them that are stored, by GitHub id. */
+/** Those that are stored, by GitHub id. */
 export async function findRepositories(
   executor: Executor,
   organisationId: string,
@@ -39,11 +39,11 @@ export async function findRepositories(
   return new Map(rows.map(row => [row.githubId, row]));
 }
 
-/** Whether GitHub's answer gives a stored repository another name or node id than one that is as new. */
+/** Whether GitHub's answer changes the name or node id of a stored repository. A row from a newer fetch stays. */
 const isRenamed = (stored: Row, ticket: number, { name, nodeId }: RepositoryValues): boolean =>
   stored.fetchTicket <= ticket && (stored.name !== name || stored.nodeId !== nodeId);
 
-/** Whether {@link saveRepositories} would rename one, which takes the lock on the ruleset version alone. */
+/** Whether {@link saveRepositories} would rename one, which takes the organisation's exclusive lock. */
 export const renamesAny = (
   stored: ReadonlyMap<number, Row>,
   ticket: number,
@@ -55,12 +55,12 @@ export const renamesAny = (
   });
 
 /**
- * Adds the repositories that are new and renames those that have another name; rules can depend on it. If a later fetch
- * of a repository was saved, it stays as it is. Runs in a transaction.
+ * Adds new repositories and renames known ones, whose pull requests are then scored again: rules can depend on names. A
+ * repository from a newer fetch stays as it is. Runs in a transaction.
  *
  * @param ticket drawn before GitHub was asked
- * @param held the lock on the ruleset version that the caller holds, and what is stored under it. Shared, it does not
- * allow a renaming: a pull request could be scored by the former name meanwhile.
+ * @param held what {@link findRepositories} found under the organisation's lock, if the caller holds that. If one is
+ * renamed, the lock must be exclusive: otherwise a pull request could be scored by the former name at the same time.
  * @returns by GitHub id
  */
 export async function saveRepositories(
@@ -84,7 +84,7 @@ export async function saveRepositories(
   });
   if (changed.length === 0) return found;
   if (held === undefined && changed.some(({ githubId }) => stored.has(githubId))) {
-    await lockRulesetVersion(executor, organisationId, 'update');
+    await lockOrganisation(executor, organisationId, 'exclusive');
   }
   const rows = changed.map(({ githubId, nodeId, name }) => ({
     organisationId,
@@ -95,7 +95,7 @@ export async function saveRepositories(
     fetchTicket: ticket,
   }));
   const saved: { id: string; githubId: number; name: string; inserted: boolean }[] = [];
-  // A statement takes 65,535 parameters at most.
+  // A statement takes at most 65,535 parameters.
   for (let start = 0; start < rows.length; start += 1_000) {
     saved.push(
       ...(await executor
@@ -110,22 +110,22 @@ export async function saveRepositories(
           id: repositories.id,
           githubId: repositories.githubId,
           name: repositories.name,
-          // Only a row that this statement inserted has no earlier version that it locked.
+          // xmax is 0 only in a row that this statement inserted: one that it updated was locked first.
           inserted: sql<boolean>`(repositories.xmax = 0)`,
         })),
     );
   }
   const expected = saved.filter(({ githubId, inserted }) => inserted !== found.has(githubId));
-  // Another replica saw one first, or renamed it, between our two statements: begin again and find it.
+  // Another replica added or renamed one between our two statements: start again and find it.
   if (expected.length < changed.length) throw new TransactionOvertaken();
-  if (saved.some(({ inserted }) => !inserted)) await requestRescoring(executor, organisationId, { urlsInDoubt: true });
+  if (saved.some(({ inserted }) => !inserted)) await requestRescoring(executor, organisationId, { urlsStale: true });
   for (const { githubId, id, name } of saved) found.set(githubId, { id, name });
   return found;
 }
 
 /**
- * Moves the tickets of those whose names GitHub has just told as they are stored: an answer to an earlier question, from
- * when they had other names for a while, may still be on its way.
+ * Renews the tickets of repositories whose stored names GitHub has just confirmed: an older answer with another name
+ * may still be on its way.
  *
  * @param ticket drawn before GitHub was asked
  */
@@ -147,22 +147,22 @@ export async function confirmNames(
 export interface ImportPlace {
   /** The repository's id. */
   id: string;
-  /** GitHub's cursor of the last page that came in; null before the first. */
+  /** GitHub's cursor of the last page that was saved; null before the first. */
   after: string | null;
-  /** It was finished by the import that was interrupted, which the caller goes on with. */
+  /** The interrupted import, which the caller continues, has finished it. */
   finished: boolean;
-  /** By an import that was interrupted. */
+  /** The interrupted import has started or finished it. */
   begun: boolean;
 }
 
-/** Stands for the place before the first page. */
+/** The cursor before the first page. */
 const atTheStart = '';
 
 /**
- * Where an import of the repositories begins, or goes on where one was interrupted: `import_cursor` is set from an
- * import's beginning to its end, and `imported_at` is its beginning.
+ * Where an import of the repositories starts, or continues if one was interrupted: `import_cursor` is set while an
+ * import is under way, and `imported_at` is when it started.
  *
- * @returns by GitHub id, of those that are stored
+ * @returns places of those that are stored, by GitHub id
  */
 export async function findImportPlaces(
   executor: Executor,
@@ -188,7 +188,7 @@ export async function findImportPlaces(
   );
 }
 
-/** Begins an import of the repositories, or goes on with an interrupted one. Runs in a transaction. */
+/** Starts an import of the repositories, or continues an interrupted one. Runs in a transaction. */
 export async function beginImport(
   executor: Executor,
   organisationId: string,
@@ -207,7 +207,7 @@ export async function beginImport(
   return places;
 }
 
-/** @param cursor null where the import of the repository is complete */
+/** @param cursor null if the import of the repository is complete */
 export async function saveImportCursor(
   executor: Executor,
   organisationId: string,

@@ -2,12 +2,12 @@ import { and, eq, sql } from 'drizzle-orm';
 import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
-import { lockRulesetVersion } from './organisations.ts';
+import { lockOrganisation } from './organisations.ts';
 import { rescoreRanges } from './schema.ts';
 
 /*
- * What must be scored anew stands in `rescore_ranges`. A worker deletes a range in the transaction that does its work:
- * whoever dies leaves it, and nobody takes what another is at.
+ * Ranges of ids in `rescore_ranges` must be scored again. A worker deletes a range in the transaction that does its
+ * work: if it dies the range stays, and no other worker takes it meanwhile.
  */
 
 const beforeAllIds = '00000000-0000-0000-0000-000000000000';
@@ -16,28 +16,28 @@ const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 /** Pull requests that are read, scored and saved together. */
 const batchSize = 1_000;
 
-/** Batches of one transaction: with more of them, syncs of the same pull requests would wait for long. */
+/** Batches in one transaction: with more, syncs of the same pull requests would wait for long. */
 const takeSize = 4;
 
-/** Batches that are cut off the rest at once. */
-const cutSize = 20;
+/** Batches that are split off the remainder at once. */
+const splitSize = 20;
 
 /**
- * Puts every score of the organisation in doubt. Runs in the transaction that gives the reason, and waits for those that
- * score or cut: of what they are about to write it would see nothing.
+ * Marks every score of the organisation as stale. Runs in the transaction of the change behind it, and waits for
+ * workers that score or split, because it would not see what they are about to write.
  *
- * @param reason.urlsInDoubt repositories were renamed: the addresses of their pull requests follow, too
+ * @param reason.urlsStale repositories were renamed: the addresses of their pull requests must follow
  */
 export async function requestRescoring(
   executor: Executor,
   organisationId: string,
-  { urlsInDoubt = false }: { urlsInDoubt?: boolean } = {},
+  { urlsStale = false }: { urlsStale?: boolean } = {},
 ): Promise<void> {
-  await lockRulesetVersion(executor, organisationId, 'update');
+  await lockOrganisation(executor, organisationId, 'exclusive');
   const replaced = await executor
     .delete(rescoreRanges)
     .where(eq(rescoreRanges.organisationId, organisationId))
-    .returning({ urlsInDoubt: rescoreRanges.urlsInDoubt });
+    .returning({ urlsStale: rescoreRanges.urlsStale });
   await executor
     .insert(rescoreRanges)
     .values({
@@ -45,20 +45,20 @@ export async function requestRescoring(
       fromId: beforeAllIds,
       untilId: null,
       isBatch: false,
-      urlsInDoubt: urlsInDoubt || replaced.some(range => range.urlsInDoubt),
+      urlsStale: urlsStale || replaced.some(range => range.urlsStale),
     })
     .onConflictDoUpdate({
       target: [rescoreRanges.organisationId, rescoreRanges.fromId],
       set: {
         untilId: null,
         isBatch: false,
-        urlsInDoubt: sql`${rescoreRanges.urlsInDoubt} or excluded.urls_in_doubt`,
+        urlsStale: sql`${rescoreRanges.urlsStale} or excluded.urls_in_doubt`,
       },
     });
   await executor.execute(sql`select pg_notify('pullscore', 'rescore')`);
 }
 
-/** An organisation with scores in doubt. */
+/** An organisation with stale scores, chosen at random. */
 export async function findOutdatedOrganisation(executor: Executor): Promise<string | undefined> {
   const { rows } = await executor.execute<{ id: string }>(sql`
     select id from organisations where exists (select from rescore_ranges where organisation_id = organisations.id)
@@ -69,17 +69,17 @@ export async function findOutdatedOrganisation(executor: Executor): Promise<stri
 export interface RescoreRange {
   fromId: string;
   untilId: string | null;
-  urlsInDoubt: boolean;
+  urlsStale: boolean;
 }
 
 /**
- * Takes some batches for the transaction, in the order in which pull requests are locked; none where none is left that
- * others don't hold.
+ * Takes some batches that no other transaction holds, in the order in which pull requests are locked. They come back if
+ * the transaction fails.
  */
 export async function takeRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
   const { rows } = await executor.$client.query<{ from_id: string; until_id: string | null; urls: boolean }>({
     name: 'take ranges',
-    // An array is made once; of `in` some plans run the subquery for each row, each time with rows not yet taken.
+    // The array is built once. With `in`, some plans run the subquery for each row, each time with other rows.
     text: `delete from rescore_ranges where organisation_id = $1 and from_id = any(array(
         select from_id from rescore_ranges where organisation_id = $1 and is_batch
         limit ${takeSize} for update skip locked
@@ -88,40 +88,40 @@ export async function takeRanges(executor: Executor, organisationId: string): Pr
     values: [organisationId],
   });
   return rows
-    .map(row => ({ fromId: row.from_id, untilId: row.until_id, urlsInDoubt: row.urls }))
+    .map(row => ({ fromId: row.from_id, untilId: row.until_id, urlsStale: row.urls }))
     .sort((a, b) => (a.fromId < b.fromId ? -1 : 1));
 }
 
-/** Cuts batches off the rest, if there is one; where another is about it, waits for it. Runs in a transaction. */
-export async function cutRest(executor: Executor, organisationId: string): Promise<void> {
-  await lockRulesetVersion(executor, organisationId, 'share');
-  const [rest] = await executor
+/** Splits batches off the remainder, if there is one; waits for others that do the same. Runs in a transaction. */
+export async function splitRemainder(executor: Executor, organisationId: string): Promise<void> {
+  await lockOrganisation(executor, organisationId, 'shared');
+  const [remainder] = await executor
     .select()
     .from(rescoreRanges)
     .where(and(eq(rescoreRanges.organisationId, organisationId), eq(rescoreRanges.isBatch, false)))
     .limit(1)
     .for('update');
-  if (rest === undefined) return;
+  if (remainder === undefined) return;
   const { rows } = await executor.execute<{ id: string }>(sql`
     select id from (
       select id, row_number() over (order by id) as number from (
-        select id from pull_requests where organisation_id = ${organisationId} and id >= ${rest.fromId}
-        order by id limit ${batchSize * cutSize + 1}
+        select id from pull_requests where organisation_id = ${organisationId} and id >= ${remainder.fromId}
+        order by id limit ${batchSize * splitSize + 1}
       ) as nearest
     ) as numbered where number > 1 and (number - 1) % ${sql.raw(String(batchSize))} = 0 order by id`);
   const ends = rows.map(row => row.id);
-  const hasRest = ends.length === cutSize;
+  const hasRemainder = ends.length === splitSize;
   await executor
     .delete(rescoreRanges)
-    .where(and(eq(rescoreRanges.organisationId, organisationId), eq(rescoreRanges.fromId, rest.fromId)));
-  const starts = [rest.fromId, ...ends];
+    .where(and(eq(rescoreRanges.organisationId, organisationId), eq(rescoreRanges.fromId, remainder.fromId)));
+  const starts = [remainder.fromId, ...ends];
   await executor.insert(rescoreRanges).values(
     starts.map((fromId, index) => ({
       organisationId,
       fromId,
       untilId: ends[index] ?? null,
-      isBatch: !(hasRest && index === cutSize),
-      urlsInDoubt: rest.urlsInDoubt,
+      isBatch: !(hasRemainder && index === splitSize),
+      urlsStale: remainder.urlsStale,
     })),
   );
 }
@@ -137,7 +137,7 @@ export interface ScoredPullRequest {
 
 /**
  * @param reader of the facts that the ruleset reads
- * @returns the pull requests, to be gone through once
+ * @returns `pullRequests` can be iterated once
  */
 export async function readRange(
   executor: Executor,
@@ -154,7 +154,7 @@ export async function readRange(
       order by pull_requests.id`,
     values: [organisationId, fromId, untilId ?? afterAllIds],
   });
-  // One by one: the facts of a thousand would all be there at once.
+  // One by one: the facts of a thousand take much memory.
   function* readRows(): Generator<ScoredPullRequest> {
     for (const row of rows) {
       const [id, score, breakdown, fetchTicket] = row;
@@ -164,7 +164,7 @@ export async function readRange(
   return { count: rows.length, pullRequests: readRows() };
 }
 
-/** Puts the names that the repositories have now into the addresses of the range's pull requests. */
+/** Puts the repositories' present names into the addresses of the range's pull requests. */
 export async function followRepositoryNames(
   executor: Executor,
   organisationId: string,
@@ -191,8 +191,8 @@ export interface NewScore {
 }
 
 /**
- * Writes the new scores and records those that changed. A pull request that was fetched since it was read is passed
- * over: its score is new already.
+ * Saves the new scores and records those that changed. Skips a pull request that was fetched since it was read: its
+ * score is new already.
  */
 export async function saveScores(
   executor: Executor,
@@ -201,7 +201,7 @@ export async function saveScores(
   scores: readonly NewScore[],
 ): Promise<void> {
   if (scores.length === 0) return;
-  // As text: arrays of JavaScript numbers cost the driver twice the time of the whole statement.
+  // As text: arrays of JavaScript numbers take the driver twice the time of the whole statement.
   const list = (values: (string | number)[]) => `{${values.join(',')}}`;
   await executor.$client.query({
     name: 'save scores',
@@ -230,7 +230,7 @@ export async function saveScores(
   });
 }
 
-/** How many scores are in doubt, of how many. */
+/** How many scores are stale, and how many there are. */
 export async function countOutdated(
   executor: Executor,
   organisationId: string,

@@ -4,11 +4,11 @@ import { newId } from '../ids.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
 import { storable } from '../scoring/text.ts';
 import type { Database, Executor } from './client.ts';
-import { lockRulesetVersion } from './organisations.ts';
+import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { organisations, rulesets, rules as rulesTable } from './schema.ts';
 
-/** Enabled is `t` or `f`, logic JSON, the last in Unix seconds: all as text. */
+/** All as text: `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix seconds. */
 export type RuleRow = [
   id: string,
   name: string,
@@ -57,7 +57,7 @@ export async function getRuleset(
   return ruleset.rules;
 }
 
-/** The latest first. */
+/** Latest first. */
 export function listRulesets(executor: Executor, organisationId: string) {
   return executor
     .select()
@@ -67,9 +67,8 @@ export function listRulesets(executor: Executor, organisationId: string) {
 }
 
 /**
- * Makes the rules the organisation's next ruleset, which puts every score out of date. A rule that was there under the
- * same name keeps its id and moment of creation. Nothing happens where they are in force already. Runs in a
- * transaction.
+ * Makes the rules the organisation's next ruleset, which makes every score stale. A rule that keeps its name keeps its
+ * id and time of creation. Nothing changes if the rules are in force already. Runs in a transaction.
  */
 export async function applyRuleset(
   executor: Executor,
@@ -80,7 +79,7 @@ export async function applyRuleset(
   const rules: RuleDefinition[] = JSON.parse(JSON.stringify(given), (_key, value) =>
     typeof value === 'string' ? storable(value) : value,
   );
-  const current = await lockRulesetVersion(executor, organisationId, 'update');
+  const current = await lockOrganisation(executor, organisationId, 'exclusive');
   if (current > 0 && isDeepStrictEqual(await getRuleset(executor, organisationId, current), rules)) {
     return { version: current, changed: false };
   }

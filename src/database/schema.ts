@@ -22,7 +22,7 @@ import type { PullRequestState } from '../scoring/facts.ts';
 import type { RuleDefinition, RuleLogic } from '../scoring/ruleset.ts';
 
 /*
- * Indexes are ascending also where reads go from the latest backwards: PostgreSQL scans them either way.
+ * Indexes are ascending even if reads go from the latest backwards: PostgreSQL scans them either way.
  *
  * Every table that belongs to an organisation has a primary key that starts with organisation_id, and its foreign keys
  * carry it: no row can point into another organisation, and the tables can be distributed by organisation.
@@ -31,14 +31,14 @@ import type { RuleDefinition, RuleLogic } from '../scoring/ruleset.ts';
 /** GitHub's numeric ids pass 2^31 but not 2^53. */
 const githubId = (name: string) => bigint(name, { mode: 'number' });
 
-/** A time of GitHub's: whole Unix seconds outside, timestamptz within. */
+/** A time from GitHub: whole Unix seconds in code, timestamptz in the database. */
 const seconds = customType<{ data: number; driverData: Date | string }>({
   dataType: () => 'timestamp (0) with time zone',
   toDriver: value => new Date(value * 1000).toISOString(),
   fromDriver: value => new Date(value).getTime() / 1000,
 });
 
-/** JSON that comes and goes as text. `pg` parses what it reads. */
+/** JSON that is text in code. `pg` parses what it reads, so this writes it as text again. */
 const jsonText = customType<{ data: string; driverData: unknown }>({
   dataType: () => 'json',
   toDriver: value => value,
@@ -54,8 +54,8 @@ const organisationId = () =>
     .references(() => organisations.id, { onDelete: 'cascade' });
 
 /**
- * Drawn before the fetch, or by the webhook, that GitHub's names in the row came from: what an older one found changes
- * nothing. What finds a row as it is leaves it, and its ticket, but for comparisons with GitHub, which move that.
+ * The ticket of the fetch or webhook that the row's names came from: older ones change nothing. A fetch that confirms
+ * the row leaves the ticket as it is; only comparisons renew it.
  */
 const fetchTicket = () => bigint('fetch_ticket', { mode: 'number' }).notNull().default(0);
 
@@ -66,11 +66,11 @@ export const organisations = pgTable(
   'organisations',
   {
     id: uuid('id').primaryKey(),
-    /** Unknown until GitHub first names it; from then on it, not the login, identifies the organisation. */
+    /** Unknown until GitHub first names it. From then on it identifies the organisation, not the login. */
     githubId: githubId('github_id').unique(),
-    /** GitHub's other id, which its GraphQL asks for; unknown as long as no query has told it. */
+    /** GitHub's other id, for GraphQL; unknown until a query has shown it. */
     nodeId: text('node_id'),
-    /** As GitHub last told; `renamed_…` from when it has told that another one has the login, until it is asked again. */
+    /** GitHub's latest; `renamed_…` while GitHub has given the login to another and the new one is not known. */
     login: text('login').notNull(),
     name: text('name').notNull(),
     photoUrl: text('photo_url').notNull(),
@@ -78,19 +78,19 @@ export const organisations = pgTable(
     webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
     /** The version of `rulesets` in force; 0 before the first. */
     rulesetVersion: integer('ruleset_version').notNull().default(0),
-    /** When a sync request of its was last taken up: the organisation served longest ago comes next. */
+    /** When its sync requests last had a turn: the organisation served longest ago comes next. */
     syncServedAt: now('sync_served_at'),
-    /** Until then one replica fetches for it, and no other does. */
+    /** Until then only the replica with the turn fetches for it. */
     syncLeasedUntil: now('sync_leased_until'),
-    /** When it is next compared with GitHub; in the near future while a replica is at it (its lease). */
+    /** When it is next compared with GitHub; while a replica compares it, the end of the lease. */
     reconcileDueAt: now('reconcile_due_at'),
-    /** A webhook asked for a comparison. GitHub may answer that one from before the event, so another follows then. */
+    /** When to repeat a comparison that a webhook asked for: the first answer may be from before the event. */
     reconcileAgainAt: moment('reconcile_again_at'),
-    /** GitHub's cursor of the last page of repositories that was compared, while a comparison is interrupted. */
+    /** While a comparison is interrupted: GitHub's cursor of the last repository that was compared. */
     reconcileCursor: text('reconcile_cursor'),
     /** When a comparison next includes the members. */
     membersDueAt: now('members_due_at'),
-    /** When stored pull requests were last asked for again, in the background. */
+    /** When the sweep last ran. */
     sweptAt: now('swept_at'),
     createdAt: now('created_at'),
   },
@@ -170,12 +170,12 @@ export const repositories = pgTable(
     /** `owner/name` */
     name: text('name').notNull(),
     createdAt: now('created_at'),
-    /** By GitHub's clock: what changed before is here. Null before the first comparison. */
+    /** By GitHub's clock: all changes before this are stored. Null before the first comparison. */
     reconciledAt: seconds('reconciled_at'),
     /** While a comparison is interrupted: GitHub's cursor of the last page saved, and what `reconciled_at` becomes. */
     reconcileCursor: text('reconcile_cursor'),
     reconcileUntil: seconds('reconcile_until'),
-    /** Set while an import is under way or interrupted: GitHub's cursor after the last page saved, empty before the first. */
+    /** While an import is under way or interrupted: GitHub's cursor of the last page saved, empty before the first. */
     importCursor: text('import_cursor'),
     /** When the latest import began. */
     importedAt: moment('imported_at'),
@@ -229,9 +229,9 @@ export const pullRequests = pgTable(
     files: text('files').array().notNull(),
 
     score: integer('score').notNull(),
-    /** `json`, not `jsonb`: it is served as it was written. */
+    /** `json`, not `jsonb`: it is served exactly as it was written. */
     scoreBreakdown: jsonText('score_breakdown').notNull(),
-    /** The ruleset that wrote the score; later ones that gave the same have left the row as it was. */
+    /** The ruleset that wrote the score. Later ones with the same result have left the row as it was. */
     rulesetVersion: integer('ruleset_version').notNull(),
     /** Drawn before the fetch that these columns came from. */
     fetchTicket: bigint('fetch_ticket', { mode: 'number' }).notNull(),
@@ -272,14 +272,14 @@ export const untrackedPullRequests = pgTable(
   ],
 );
 
-/** What was deleted here and must not come back before it changes on GitHub. */
+/** Tombstones: what was deleted here does not come back before it changes on GitHub. */
 export const deletedPullRequests = pgTable(
   'deleted_pull_requests',
   {
     organisationId: organisationId(),
     githubId: githubId('github_id').notNull(),
     sourceUpdatedAt: seconds('source_updated_at').notNull(),
-    /** Drawn within the deletion: a fetch with a lower ticket began before it. */
+    /** Drawn by the deletion: a fetch with a lower ticket began before it. */
     ticket: bigint('ticket', { mode: 'number' }).notNull(),
     deletedAt: now('deleted_at'),
   },
@@ -305,7 +305,7 @@ export const rules = pgTable(
   ],
 );
 
-/** Each applied version, whole. */
+/** Every version that was applied, complete. */
 export const rulesets = pgTable(
   'rulesets',
   {
@@ -313,15 +313,15 @@ export const rulesets = pgTable(
     version: integer('version').notNull(),
     rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
     appliedAt: now('applied_at'),
-    /** Who ran the command, as the operating system or the operator says. */
+    /** Who ran the command, by the operating system or the operator. */
     appliedBy: text('applied_by').notNull(),
   },
   table => [primaryKey({ columns: [table.organisationId, table.version] })],
 );
 
 /**
- * Says: the scores of the pull requests from one id up to another may be older than the ruleset in force. Gone once
- * they have been looked at: a score that the new ruleset leaves as it is keeps its row, and its older version number.
+ * A row says: the scores of the pull requests from one id up to another may be older than the ruleset in force. It is
+ * deleted once they have been recalculated. A score that stays the same keeps its older version number.
  */
 export const rescoreRanges = pgTable(
   'rescore_ranges',
@@ -330,17 +330,17 @@ export const rescoreRanges = pgTable(
     fromId: uuid('from_id').notNull(),
     /** Exclusive; null is the end. */
     untilId: uuid('until_id'),
-    /** Small enough to be worked off as it is; the others are cut up first. */
+    /** Small enough for one step; other ranges are split first. */
     isBatch: boolean('is_batch').notNull(),
-    /** Repositories were renamed: addresses of pull requests may have a former name. */
-    urlsInDoubt: boolean('urls_in_doubt').notNull().default(false),
+    /** Repositories were renamed: addresses of pull requests may contain a former name. */
+    urlsStale: boolean('urls_in_doubt').notNull().default(false),
   },
   table => [primaryKey({ columns: [table.organisationId, table.fromId] })],
 );
 
 /**
- * Append-only. Without a foreign key to the pull request, which would cost a re-scoring a third more; a deletion takes
- * the changes with it.
+ * Append-only. Without a foreign key to the pull request, which would make re-scoring take a third longer; deleting a
+ * pull request deletes its changes.
  */
 export const scoreChanges = pgTable(
   'score_changes',
@@ -369,7 +369,7 @@ export const webhookDeliveries = pgTable(
     guid: text('guid').notNull(),
     event: text('event').notNull(),
     action: text('action').notNull(),
-    /** `gone`: GitHub never showed the pull request, however often it was asked. */
+    /** `gone`: GitHub never showed the pull request. */
     state: text('state').$type<'pending' | 'applied' | 'gone'>().notNull(),
     pullRequestGithubId: githubId('pull_request_github_id'),
     /** The sync request's; applied once a sync that covers it is done. */
@@ -389,8 +389,8 @@ export const webhookDeliveries = pgTable(
 );
 
 /**
- * A row says: this pull request must be fetched. Many updates of one pull request fold into one row. Whoever holds the
- * organisation's `sync_leased_until` fetches.
+ * A row says: this pull request must be fetched. Many updates of one pull request fold into one row. The replica that
+ * holds the organisation's `sync_leased_until` fetches.
  */
 export const syncRequests = pgTable(
   'sync_requests',
@@ -398,23 +398,23 @@ export const syncRequests = pgTable(
     organisationId: organisationId(),
     githubId: githubId('github_id').notNull(),
     nodeId: text('node_id').notNull(),
-    /** Drawn anew by each update: the row is done only by a fetch that began after it. */
+    /** New with each update: only a fetch that began after that settles the request. */
     ticket: bigint('ticket', { mode: 'number' }).notNull(),
-    /** The floor: a webhook named this `updated_at`, so that an older answer does not settle the request. */
+    /** The floor: a webhook named this `updated_at`, and an older answer does not settle the request. */
     minSourceUpdatedAt: seconds('min_source_updated_at'),
     requestedAt: now('requested_at'),
-    /** When it is fetched: in the future while a failure, or GitHub's lag, is waited out. Null parks it. */
+    /** When it is fetched next; later after a failure, or while GitHub lags. Null parks the request. */
     dueAt: moment('due_at').default(sql`now()`),
     /** Failures in a row. */
     attempts: integer('attempts').notNull().default(0),
     lastError: text('last_error'),
-    /** Since when GitHub has given the same answer, which is older than the floor, or nothing. */
+    /** Since when GitHub has given the same answer below the floor, or shown nothing. */
     behindSince: moment('behind_since'),
     /** That answer's `updated_at`; null if GitHub did not show the pull request. */
     behindSourceUpdatedAt: seconds('behind_source_updated_at'),
-    /** GitHub failed on it by itself: it is fetched alone, so that it harms no others. */
+    /** GitHub failed on it alone: it is fetched alone, so that it harms no others. */
     isIsolated: boolean('is_isolated').notNull().default(false),
-    /** Nobody waits for it: it fills up requests to GitHub, and stops at the reserve of points. */
+    /** Nobody waits for it: it fills up requests to GitHub and keeps to the reserve of points. */
     isBackground: boolean('is_background').notNull().default(false),
   },
   table => [
@@ -423,15 +423,15 @@ export const syncRequests = pgTable(
   ],
 );
 
-/** What GitHub said last of a credential's points and patience; all replicas keep to it. */
+/** GitHub's latest limits for a credential. All replicas keep to them. */
 export const githubLimits = pgTable('github_limits', {
   /** `token`, or `app:` and the organisation's id. */
   credential: text('credential').primaryKey(),
-  /** No replica calls with the credential before. */
+  /** No replica uses the credential before this. */
   blockedUntil: now('blocked_until'),
-  /** In a row without an answer from GitHub about when to come back. */
+  /** In a row, without a time from GitHub at which to try again. */
   refusals: integer('refusals').notNull().default(0),
-  /** Points of an hour, and how many of them are left until `reset_at`; null on a server without rate limits. */
+  /** Points per hour, and how many are left until `reset_at`; null on a server without rate limits. */
   points: integer('points'),
   remainingPoints: integer('remaining_points'),
   resetAt: seconds('reset_at'),

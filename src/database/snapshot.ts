@@ -1,11 +1,10 @@
-/** A long look at the database as it was at one moment, on a connection of its own, without writing or locking. */
+/** Reads the database as it is at one moment, for long, on a connection of its own, without locks. */
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Facts } from '../scoring/facts.ts';
 import { type Database, type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 
-/** A pull request as a batch has it. */
 export interface ScoredFacts {
   id: string;
   memberId: string;
@@ -15,14 +14,14 @@ export interface ScoredFacts {
 export interface Snapshot {
   readonly executor: Executor;
   /**
-   * Every pull request of the organisation, in no order: as the table has them they are read fastest. While a batch is
-   * worked on, the database prepares the next ones. One reading at a time.
+   * Every pull request of the organisation, in the table's order, which is the fastest. While a batch is processed, the
+   * database prepares the next ones. One call at a time.
    */
   readFacts(organisationId: string, reader: FactsReader): AsyncGenerator<Iterable<ScoredFacts>>;
 }
 
-/** Milliseconds; each statement reads little, but perhaps from a cold disk. */
-const queryTimeout = 30_000;
+/** Each statement reads little, but perhaps from a cold disk. */
+const queryTimeoutMs = 30_000;
 
 async function* readFacts(
   client: pg.Client,
@@ -43,7 +42,7 @@ async function* readFacts(
   }
 
   const ahead = [fetch(), fetch()];
-  // Each is awaited in its turn; where one fails, nobody asks for the next any more.
+  // Each is awaited in its turn. After a failure nobody awaits the next ones, which fail, too.
   for (const batch of ahead) batch.catch(() => undefined);
   for (;;) {
     const rows = (await ahead.shift()) ?? [];
@@ -56,7 +55,7 @@ async function* readFacts(
   await client.query('close facts');
 }
 
-/** Runs `work` on the database as it is now: what changes meanwhile is not seen. */
+/** Runs `work` on the database as it is now: later changes are not visible. */
 export async function readSnapshot<Result>(
   { url }: Pick<Database, 'url'>,
   work: (snapshot: Snapshot) => Promise<Result>,
@@ -66,15 +65,15 @@ export async function readSnapshot<Result>(
     application_name: 'pullscore',
     pipeline: true,
     connectionTimeoutMillis: 2_000,
-    query_timeout: queryTimeout,
-    statement_timeout: queryTimeout,
+    query_timeout: queryTimeoutMs,
+    statement_timeout: queryTimeoutMs,
     idle_in_transaction_session_timeout: 60_000,
   });
-  // The statement under way tells of a lost connection; without a listener it would end the process.
+  // Without a listener, a lost connection would end the process. The statement under way fails by itself.
   client.on('error', () => undefined);
   await client.connect();
   try {
-    // A cursor is planned for its first rows unless told that all will be read.
+    // By default a cursor is planned for its first rows; this one is read to the end.
     await client.query('begin isolation level repeatable read, read only; set local cursor_tuple_fraction = 1');
     return await work({
       executor: drizzle({ client }),

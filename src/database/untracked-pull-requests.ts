@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 
 /*
- * Pull requests that were fetched and not kept because their author was not a member. All rows are written in the order
- * of their keys, so that two transactions hardly ever wait for each other in a ring.
+ * Pull requests that were fetched but not kept because their author was not a member. Rows are written in the order of
+ * their keys, to avoid deadlocks.
  */
 
 export interface UntrackedPullRequest {
@@ -42,15 +42,15 @@ export async function forgetUntracked(
     where organisation_id = ${organisationId} and github_id = any(${sql.param([...githubIds])}::bigint[])`);
 }
 
-/** More at once might not fit into a statement's time limit. */
+/** More at once might exceed a statement's timeout. */
 const maxRequested = 10_000;
 
 /**
- * Has the pull requests of people who are members now fetched by the sync loop, and wakes it. If one is waited for
- * already, its request stays as it is. The next call for everybody takes what this one leaves: those past the limit,
- * and those that a fetch was just being saved for when somebody became a member.
+ * Requests syncs of the pull requests of people who are members now, and wakes the loop. A request that exists stays as
+ * it is. The next call for all authors takes what this one leaves: those past the limit, and those that another
+ * transaction is saving at this moment.
  *
- * @param authorGithubIds only theirs; everybody's if undefined
+ * @param authorGithubIds undefined means all authors
  */
 export async function requestUntrackedOfMembers(
   executor: Executor,

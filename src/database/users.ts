@@ -5,7 +5,7 @@ import { organisations, users } from './schema.ts';
 
 export type User = typeof users.$inferSelect;
 
-/** Undefined where the organisation has a user of that e-mail address already. */
+/** @returns undefined if the organisation has a user with the e-mail address already */
 export async function addUser(
   executor: Executor,
   values: { organisationId: string; name: string; email: string; photoUrl: string },
@@ -34,24 +34,24 @@ export function listUsers(executor: Executor): Promise<(User & { organisation: s
     .orderBy(organisations.login, sql`${users.name} collate "und-x-icu"`, users.id);
 }
 
-/** One in each organisation that knows the address; cases don't count. */
+/** One in each organisation that has the e-mail address, in any case. */
 export function findUsers(executor: Executor, email: string): Promise<User[]> {
   return executor.select().from(users).where(sql`lower(${users.email}) = lower(${email})`);
 }
 
-/** The user's tokens go with them. */
+/** Removes the user's tokens, too. */
 export async function removeUser(executor: Executor, user: User): Promise<void> {
   await executor.delete(users).where(and(eq(users.organisationId, user.organisationId), eq(users.id, user.id)));
 }
 
-/** The last in Unix seconds, as text. */
+/** `createdAt` in Unix seconds, as text. */
 export type UserRow = [id: string, name: string, email: string, photoUrl: string, createdAt: string];
 
 const columns = 'id, name, email, photo_url, floor(extract(epoch from created_at))::bigint';
 
 const ofId = { name: 'user_of_id', text: `select ${columns} from users where organisation_id = $1 and id = $2` };
 
-/** The limit stands in the text for the reason that pull requests' pages have. */
+/** The limit is in the text for the same reason as in pages of pull requests. */
 const page = (direction: 'next' | 'previous', limit: number) => ({
   name: `users_${direction}_${limit}`,
   text: `select ${columns} from users
@@ -71,8 +71,7 @@ export async function findUserRow(database: Database, organisationId: string, id
 }
 
 /**
- * Sorted as people sort names, which the ICU root collation does; equal names by id. Towards the
- * previous page in reverse.
+ * Sorted as people sort names (the ICU root collation), equal names by id; towards the previous page in reverse.
  */
 export function readUserPage(
   database: Database,

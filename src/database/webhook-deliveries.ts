@@ -3,7 +3,7 @@ import type { Database, Executor, Statement } from './client.ts';
 import type { Organisation } from './organisations.ts';
 import { webhookDeliveries } from './schema.ts';
 
-/** A verified delivery that says: this pull request has changed. */
+/** A verified delivery about a change of a pull request. */
 export interface PullRequestDelivery {
   guid: string;
   event: string;
@@ -12,7 +12,7 @@ export interface PullRequestDelivery {
   pullRequest: {
     githubId: number;
     nodeId: string;
-    /** The payload's `updated_at` in Unix seconds: no older state of it settles the delivery. Null if it has none. */
+    /** The payload's `updated_at` in Unix seconds: no older state settles the delivery. Null if it has none. */
     minSourceUpdatedAt: number | null;
   };
 }
@@ -68,12 +68,11 @@ const takeStatement: Statement = {
 };
 
 /**
- * The deliveries and the sync requests that they make are one statement: all are durable when it returns, or none.
- * A GUID that was applied makes no request; one that was taken but not yet applied makes its request again, which
- * folds into the pending one. Rows are written in the order of their keys, so that two statements never wait for each
- * other in a ring.
+ * Stores deliveries and their sync requests in one statement: all are durable when it returns, or none. A GUID that was
+ * applied makes no request; one that was taken but not yet applied makes its request again, which folds into the
+ * pending one. Rows are written in the order of their keys, to avoid deadlocks.
  *
- * @returns what became of each, in the order given
+ * @returns outcomes in the order given
  */
 export async function takePullRequestDeliveries(
   database: Pick<Database, 'write'>,
@@ -97,8 +96,8 @@ export async function takePullRequestDeliveries(
 }
 
 /**
- * The pull request that a comment is on. Such a payload names the issue, whose numeric id is another one. Undefined if
- * it is neither stored nor about to be fetched.
+ * The pull request that a comment is on: the payload has the numeric id of the issue, which is another one. Undefined
+ * if the pull request is neither stored nor about to be fetched.
  */
 export async function findCommentedPullRequest(
   executor: Executor,
@@ -117,9 +116,9 @@ export async function findCommentedPullRequest(
 }
 
 /**
- * Records a delivery whose effect is brought about in the same transaction.
+ * Records a delivery that is applied in the same transaction.
  *
- * @returns 'taken' where the effect is still to be brought about
+ * @returns `taken` if the caller has to apply it
  */
 export async function takeAppliedDelivery(
   executor: Executor,
@@ -143,7 +142,7 @@ export async function takeAppliedDelivery(
   return inserted.length > 0 ? 'taken' : 'applied_before';
 }
 
-/** The latest first, for the operator to look at. */
+/** Latest first, for operators. */
 export function listDeliveries(executor: Executor, organisationId: string, limit: number) {
   return executor
     .select({
@@ -163,7 +162,7 @@ export function listDeliveries(executor: Executor, organisationId: string, limit
 /** How far back {@link countGoneDeliveries} looks. */
 export const goneDays = 7;
 
-/** Deliveries of the last days whose pull request GitHub did not show, then or since. */
+/** Recent deliveries whose pull request GitHub has not shown since. */
 export async function countGoneDeliveries(executor: Executor, organisationId: string): Promise<number> {
   const { rows } = await executor.execute<{ gone: number }>(sql`
     select count(*)::int as gone from webhook_deliveries as deliveries
@@ -175,19 +174,19 @@ export async function countGoneDeliveries(executor: Executor, organisationId: st
   return rows[0]?.gone ?? 0;
 }
 
-/** Deliveries that one statement forgets: after a long pause there may be more than its time limit allows. */
-const forgottenAtOnce = 5_000;
+/** Per statement: after a long pause there may be more than its timeout allows. */
+const maxDeleted = 5_000;
 
-/** Deliveries are kept for 30 days, longer than GitHub can redeliver them; those not yet applied for longer. */
-export async function forgetOldDeliveries(executor: Executor): Promise<void> {
-  for (let forgotten: number | null = forgottenAtOnce; forgotten === forgottenAtOnce; ) {
-    ({ rowCount: forgotten } = await executor.execute(sql`
+/** Applied deliveries are kept for 30 days, longer than GitHub can redeliver them. */
+export async function deleteOldDeliveries(executor: Executor): Promise<void> {
+  for (let deleted: number | null = maxDeleted; deleted === maxDeleted; ) {
+    ({ rowCount: deleted } = await executor.execute(sql`
       with old as materialized (
         select oldest.* from organisations cross join lateral (
           select organisation_id, guid from webhook_deliveries
           where organisation_id = organisations.id and state <> 'pending' and received_at < now() - interval '30 days'
-          order by received_at limit ${forgottenAtOnce} for update skip locked
-        ) as oldest limit ${forgottenAtOnce}
+          order by received_at limit ${maxDeleted} for update skip locked
+        ) as oldest limit ${maxDeleted}
       )
       delete from webhook_deliveries using old
       where webhook_deliveries.organisation_id = old.organisation_id and webhook_deliveries.guid = old.guid`));

@@ -6,14 +6,14 @@ import { GithubError } from '../github/errors.ts';
 import type { GithubIdentity } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
 
-/** What GitHub counts requests by, as in `github_limits`. */
+/** What GitHub's limits apply to: the key of `github_limits`. */
 export const credentialOf = ({ github }: Deps['config'], { id }: Pick<Organisation, 'id'>): string =>
   github.app === undefined ? 'token' : `app:${id}`;
 
-/** `background` leaves a reserve of the hour's points for `now`: for webhooks and PUT syncs, which somebody waits for. */
+/** `background` leaves a reserve of the hour's points to `now`: to webhooks and PUT syncs, which somebody waits for. */
 export type Urgency = 'now' | 'background';
 
-/** @param limit points of an hour */
+/** @param limit points per hour */
 export const reserveOf = (limit: number): number => limit / 10;
 
 /** What GitHub is asked about: an organisation, which need not be stored yet. */
@@ -21,17 +21,17 @@ type Subject = Pick<Organisation, 'id' | 'login'>;
 
 export interface Exchange<Reply, Known extends Subject = Organisation> {
   reply: Reply;
-  /** Drawn before GitHub was asked: of two answers, the one with the later ticket is newer. */
+  /** Drawn before GitHub was asked: of two answers, the one with the higher ticket is newer. */
   ticket: number;
-  /** With the login and ids that the reply gave it. */
+  /** With the login and ids from the reply. */
   organisation: Known;
 }
 
 /**
- * One exchange with GitHub: draws a ticket, keeps to GitHub's limits, asks, and takes over the organisation's new login.
+ * One exchange with GitHub: draws a ticket, keeps to GitHub's limits, asks, and saves the organisation's new login.
  *
- * @param options `identityIn`: what a reply says of the organisation itself
- * @throws GithubError `github_rate_limited` with the seconds to wait; GitHub is not asked as long as they last
+ * @param options `identityIn`: what a reply says about the organisation itself
+ * @throws GithubError `github_rate_limited` with the seconds to wait; until then GitHub is not asked
  */
 export async function askGithub<Reply, Known extends Subject>(
   deps: Pick<Deps, 'config' | 'database' | 'github' | 'log'>,
@@ -61,15 +61,15 @@ export async function followIdentity<Known extends Subject>(
   const isRenamed = await database.transaction(executor =>
     saveGithubIdentity(executor, organisation.id, ticket, present),
   );
-  if (isRenamed) log.info({ organisation: login, before: organisation.login }, 'the organisation has another login');
+  if (isRenamed) log.info({ organisation: login, before: organisation.login }, 'the organisation has a new login');
   return present;
 }
 
 /**
- * Asks GitHub, unless it wants to be left alone or the points left are reserved for something more urgent. What GitHub
- * says about its limits is stored for all replicas.
+ * Asks GitHub, unless a limit forbids it or the points left are reserved for something more urgent. What GitHub says
+ * about its limits is stored for all replicas.
  *
- * @throws GithubError `github_rate_limited` with the seconds to wait; GitHub is not asked as long as they last
+ * @throws GithubError `github_rate_limited` with the seconds to wait; until then GitHub is not asked
  */
 export async function keepToLimits<Reply>(
   { config, database, github }: Pick<Deps, 'config' | 'database' | 'github'>,
@@ -87,7 +87,7 @@ export async function keepToLimits<Reply>(
   }
   if (urgency === 'background') await keepReserve(database, credential);
   let limit: RateLimit | undefined;
-  // Another reply for the organisation may come in between: it is about the same points.
+  // This may be from another request for the organisation: it is about the same points.
   const stopListening = github.onRequest(request => {
     if (request.organisation === organisation.login) limit = request.rateLimit ?? limit;
   });
@@ -105,7 +105,7 @@ export async function keepToLimits<Reply>(
   }
 }
 
-/** @throws GithubError `github_rate_limited` if no more points are left than the reserve */
+/** @throws GithubError `github_rate_limited` if only the reserve is left */
 async function keepReserve(database: Deps['database'], credential: string): Promise<void> {
   const points = await findPoints(database, credential);
   if (points === undefined || points.remaining > reserveOf(points.limit)) return;

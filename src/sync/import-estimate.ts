@@ -8,19 +8,18 @@ import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope
 import { identifyOrganisation } from './organisation.ts';
 
 /**
- * Seconds that GitHub takes for fifty pull requests with every fact. It promises nothing; its own limit is ten, and the
- * service's eight.
+ * Seconds that GitHub takes for fifty pull requests with every fact, as an estimate: GitHub times out after ten, this
+ * service after eight.
  */
-const secondsOfPage = 3;
+const secondsPerPage = 3;
 
 export interface Effort {
   pullRequests: number;
-  /** For their pages. */
   requests: number;
-  /** Of GitHub's hourly ones. */
+  /** Of GitHub's hourly points. */
   points: number;
   seconds: number;
-  /** It may be less: GitHub tells how many pull requests there are, not how many of them changed or are still to come. */
+  /** An upper bound: GitHub says how many pull requests there are, not how many changed or are still missing. */
   atMost: boolean;
 }
 
@@ -31,16 +30,16 @@ export interface RepositoryEstimate extends Effort {
 
 export interface ImportEstimate {
   repositories: RepositoryEstimate[];
-  /** Its seconds have the waits for GitHub's points, too. */
+  /** Its seconds include the waits for GitHub's points. */
   total: Effort;
-  /** Repositories that an interrupted import, which this one goes on with, has finished. */
+  /** Repositories that the interrupted import, which this one continues, has finished. */
   finished: number;
-  /** Requests that it took to tell. */
+  /** Requests that the estimate took. */
   asked: number;
   budget: ChosenRepositories['budget'];
 }
 
-/** What an import would take. It asks GitHub for the list of repositories, a hundred in a request, and imports nothing. */
+/** Estimates an import from GitHub's list of repositories, a hundred in a request. Imports nothing. */
 export async function estimateImport(
   deps: Deps,
   unidentified: Organisation,
@@ -60,7 +59,7 @@ export async function estimateImport(
   return estimateOf(chosen, places, scope.since);
 }
 
-/** @param places where an import of each repository begins or goes on, by GitHub id; undefined: each at its start */
+/** @param places where the import of each repository starts or continues, by GitHub id; undefined: all start */
 export function estimateOf(
   { repositories, requests: asked, budget }: Omit<ChosenRepositories, 'ticket'>,
   places: ReadonlyMap<number, ImportPlace> | undefined,
@@ -74,7 +73,7 @@ export function estimateOf(
       pullRequests: repository.pullRequests,
       requests,
       points: requests * pointsOfPage,
-      seconds: requests * secondsOfPage,
+      seconds: requests * secondsPerPage,
       atMost: since !== undefined || (places?.get(repository.githubId)?.after ?? null) !== null,
     };
   });
@@ -100,11 +99,11 @@ export function totalOf(efforts: readonly Effort[]): Effort {
   };
 }
 
-/** Points that an import may spend now: a reserve stays for what is more urgent. */
+/** Points that an import may spend now, without the reserve for more urgent work. */
 export const usablePoints = ({ limit, remaining }: { limit: number; remaining: number }): number =>
   Math.max(0, remaining - reserveOf(limit));
 
-/** Work that takes more points than it may spend continues when GitHub gives the next hour's, as often as it must. */
+/** Work that takes more points than are left waits for the next hour's, as often as it must. */
 function withWaits({ seconds, points }: Effort, budget: ChosenRepositories['budget']): number {
   if (budget === undefined || points <= usablePoints(budget)) return seconds;
   const missing = points - usablePoints(budget);

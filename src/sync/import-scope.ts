@@ -6,22 +6,22 @@ import type { RateLimit } from '../github/transport.ts';
 import { askGithub } from './exchange.ts';
 import { pageRepositories } from './organisation.ts';
 
-/** Which pull requests an import is about. */
+/** Which pull requests an import brings in. */
 export interface ImportScope {
-  /** Names of repositories, `owner/name` or only the name; undefined is all of the organisation's. */
+  /** Names of repositories, `owner/name` or only the name; undefined means all of the organisation's. */
   repositories?: readonly string[] | undefined;
   /** Only pull requests that changed at this moment or later, in Unix seconds. */
   since?: number | undefined;
 }
 
 export interface ChosenRepositories {
-  /** Those that have pull requests in question. */
+  /** Those with pull requests in the scope. */
   repositories: GithubRepository[];
-  /** Drawn before GitHub was first asked for them. */
+  /** Drawn before the first request for them. */
   ticket: number;
-  /** That it took to find them. */
+  /** How many requests it took to find them. */
   requests: number;
-  /** What GitHub said last of the points; undefined on a GitHub Enterprise Server without rate limits. */
+  /** GitHub's latest word on its points; undefined on a GitHub Enterprise Server without rate limits. */
   budget: Omit<RateLimit, 'cost'> | undefined;
 }
 
@@ -30,14 +30,14 @@ export const fullName = ({ owner, name }: Pick<GithubRepository, 'owner' | 'name
 
 type Found = { ticket: number; found: GithubRepository[] };
 
-type Retrying = <Result>(work: () => Promise<Result>) => Promise<Result>;
+type Retry = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
-/** @param retrying runs each request */
+/** @param retry runs each request */
 export async function chooseRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   scope: ImportScope,
-  retrying: Retrying,
+  retry: Retry,
 ): Promise<ChosenRepositories> {
   const wanted = parseNames(organisation.login, scope.repositories);
   const { since } = scope;
@@ -50,8 +50,8 @@ export async function chooseRepositories(
   });
   try {
     const { ticket, found } = await (wanted === undefined
-      ? listRepositories(deps, organisation, retrying)
-      : findRepositories(deps, organisation, wanted, retrying));
+      ? listRepositories(deps, organisation, retry)
+      : findRepositories(deps, organisation, wanted, retry));
     const repositories = found.filter(
       ({ pullRequests, pullRequestsUpdatedAt }) =>
         pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
@@ -62,8 +62,8 @@ export async function chooseRepositories(
   }
 }
 
-async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, retrying: Retrying): Promise<Found> {
-  const readPage = (after: string | null) => retrying(() => pageRepositories(deps, organisation, after));
+async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, retry: Retry): Promise<Found> {
+  const readPage = (after: string | null) => retry(() => pageRepositories(deps, organisation, after));
   let page = await readPage(null);
   const { ticket } = page;
   const found: GithubRepository[] = [...page.items];
@@ -75,7 +75,8 @@ async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation
 }
 
 /**
- * Those that were asked for by name, without the owner; undefined for all.
+ * Names without the owner, in lower case; undefined for all.
+ *
  * @throws ServiceError `bad_request`
  */
 export function parseNames(login: string, names: readonly string[] | undefined): Set<string> | undefined {
@@ -84,7 +85,7 @@ export function parseNames(login: string, names: readonly string[] | undefined):
     names.map(text => {
       const [, owner = login, name] = /^(?:([\w.-]+)\/)?([\w.-]+)$/.exec(text) ?? [];
       if (name === undefined) {
-        throw new ServiceError('bad_request', `"${text}" is no repository: write it as ${login}/website.`);
+        throw new ServiceError('bad_request', `"${text}" is not a repository: write it as ${login}/website.`);
       }
       if (owner.toLowerCase() !== login.toLowerCase()) {
         throw new ServiceError('bad_request', `${text} does not belong to ${login}: name one of its repositories.`);
@@ -98,7 +99,7 @@ async function findRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   names: Set<string>,
-  retrying: Retrying,
+  retry: Retry,
 ): Promise<Found> {
   const chosen = new Map<number, GithubRepository>();
   const tickets: number[] = [];
@@ -107,7 +108,7 @@ async function findRepositories(
       reply,
       ticket,
       organisation: present,
-    } = await retrying(() =>
+    } = await retry(() =>
       askGithub(deps, organisation, () => deps.github.findRepository(organisation, name), {
         urgency: 'background',
         identityIn: found => found.organisation,

@@ -6,14 +6,14 @@ import type { GithubRepository } from '../github/organisation.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import { chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
 import { identifyOrganisation, reasonOfRepository } from './organisation.ts';
-import { createPages } from './pages.ts';
+import { createPageSync } from './pages.ts';
 import type { SyncOutcome } from './pull-requests.ts';
 import { withRetries } from './retries.ts';
 
 export interface ImportOptions extends ImportScope {
-  /** Stops after the page under way; running again goes on there. */
+  /** Stops after the page under way; the next import continues there. */
   signal?: AbortSignal | undefined;
-  /** Told once, before the first pull request is asked for. */
+  /** Called once, before the first pull request is fetched. */
   onEstimate?: (estimate: ImportEstimate) => void;
   onProgress?: (progress: ImportProgress) => void;
 }
@@ -21,37 +21,38 @@ export interface ImportOptions extends ImportScope {
 export interface ImportProgress {
   /** `owner/name` of the repository under way. */
   repository: string;
-  /** Pull requests looked at, by an import that was interrupted too, of how many in all, as far as is known. */
+  /** Pull requests looked at so far, including those of an interrupted import. */
   seen: number;
+  /** How many there are, as far as is known. */
   total: number;
-  /** Of these, looked at by this import. */
+  /** Looked at by this import alone. */
   looked: number;
-  /** Set while GitHub must not be asked, or fails. */
+  /** Set while the import waits for GitHub. */
   waitingSeconds?: number;
   waitingReason?: string;
 }
 
 export interface ImportResult {
-  /** Read to their ends. */
+  /** Read completely. */
   repositories: number;
-  /** Not read to their ends; the next import continues with them. */
+  /** Not read completely; the next import continues with them. */
   failedRepositories: { repository: string; reason: string }[];
   /** Pull requests looked at this time. */
   seen: number;
-  /** Of these, saved: new, or as fresh as what was stored. */
+  /** Of these, those now stored as new as GitHub has them. */
   saved: number;
-  /** Not kept: the author is no member. */
+  /** Not kept: the author is not a member. */
   untracked: number;
-  /** GitHub did not give them whole, however few were asked for; the sync loop tries them again. */
+  /** GitHub failed on them, even one by one; the sync loop tries them again. */
   failed: number;
   /** Requests to GitHub for pull requests. */
   requests: number;
 }
 
-/** Pull requests in a row; each costs two time limits of GitHub's at most. */
-const maxPassedOver = 10;
+/** In a row. Each costs up to two of GitHub's timeouts. */
+const maxSkipped = 10;
 
-/** Brings in pull requests of the organisation's repositories, page by page, each durable before the next is asked for. */
+/** Imports pull requests repository by repository and page by page. Each page is durable before the next is fetched. */
 export async function importPullRequests(
   deps: Deps,
   unidentified: Organisation,
@@ -61,7 +62,7 @@ export async function importPullRequests(
   const { since, signal, onEstimate, onProgress } = options;
   parseNames(unidentified.login, options.repositories);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
-  const retrying = <Result>(work: () => Promise<Result>) =>
+  const retry = <Result>(work: () => Promise<Result>) =>
     withRetries(
       work,
       (waitingSeconds, waitingReason) => {
@@ -72,13 +73,13 @@ export async function importPullRequests(
       signal,
     );
 
-  const organisation = await retrying(() => identifyOrganisation(deps, unidentified));
-  const chosen = await chooseRepositories(deps, organisation, options, retrying);
+  const organisation = await retry(() => identifyOrganisation(deps, unidentified));
+  const chosen = await chooseRepositories(deps, organisation, options, retry);
   const { repositories, ticket } = chosen;
   const places = await database.transaction(async executor => {
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
     if (since === undefined) return beginImport(executor, organisation.id, ticket, values);
-    // Pages by latest change move while they are read: such an import is short, and always starts anew.
+    // Pages by latest change move while they are read: such an import is short, and always starts again.
     await saveRepositories(executor, organisation.id, ticket, values);
     return undefined;
   });
@@ -101,9 +102,9 @@ export async function importPullRequests(
     const place = places?.get(repository.githubId);
     let after = place?.after ?? null;
     const named = { nodeId: repository.nodeId, name: progress.repository };
-    const syncPage = createPages(deps, organisation, named, {
+    const syncPage = createPageSync(deps, organisation, named, {
       since,
-      maxPassedOver,
+      maxSkipped,
       onRequest: () => {
         result.requests += 1;
       },
@@ -112,13 +113,16 @@ export async function importPullRequests(
     for (let ended = false; !ended; ) {
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
-      const page = await retrying(() => syncPage(after)).catch((error: unknown) => {
+      const page = await retry(() => syncPage(after)).catch((error: unknown) => {
         if (isStored && error instanceof GithubError && error.unknownCursor) return undefined;
         throw error;
       });
       isStored = false;
       if (page === undefined) {
-        log.warn({ repository: progress.repository }, 'GitHub does not know where the import stopped: it begins anew');
+        log.warn(
+          { repository: progress.repository },
+          'GitHub no longer knows where the import stopped: it starts again',
+        );
         after = null;
         continue;
       }
@@ -148,7 +152,7 @@ export async function importPullRequests(
       if (since === undefined) progress.seen = done;
     } catch (error) {
       signal?.throwIfAborted();
-      const reason = await retrying(() => reasonOfRepository(deps, organisation, progress.repository, error));
+      const reason = await retry(() => reasonOfRepository(deps, organisation, progress.repository, error));
       log.warn({ repository: progress.repository, reason }, 'the import of a repository failed');
       result.failedRepositories.push({ repository: progress.repository, reason });
       done = progress.seen;

@@ -4,22 +4,22 @@
  * https://github.com/Asana/SGTM/issues/53.
  */
 
-/** Seconds since an answer first came at which GitHub is asked again. A last answer stands after the last of them. */
-const looks = [1, 3, 7, 15, 30, 60, 180, 780];
+/** When GitHub is asked again, in seconds since its answer first came. After the last one the answer is believed. */
+const retryAfterSeconds = [1, 3, 7, 15, 30, 60, 180, 780];
 
-/** An older state that GitHub shows for as long is all that will come: not every payload's time is ever reached. */
+/** After this, an older state is believed: GitHub never shows some of the times that payloads name. */
 const maxStaleSeconds = 30;
 
-/** Answers that keep changing are waited for no longer than this. */
+/** After this, no more waiting for answers that keep changing. */
 const maxAgeSeconds = 3_600;
 
-/** What a sync request knows of GitHub's answers so far. Times are Unix seconds. */
+/** What a sync request knows about GitHub's answers so far. Times are in Unix seconds. */
 export interface Expectation {
-  /** The floor: `updated_at` as a webhook named it; null if none did. */
+  /** The floor: `updated_at` from a webhook; null if none named it. */
   minSourceUpdatedAt: number | null;
   /** Seconds since the latest webhook. */
   age: number;
-  /** The last answer below the floor, and for how many seconds GitHub has given the same one. */
+  /** The last answer below the floor, and for how many seconds GitHub has given it. */
   behind: { sourceUpdatedAt: number | null; seconds: number } | undefined;
 }
 
@@ -28,19 +28,19 @@ export const isReached = ({ minSourceUpdatedAt }: Expectation, sourceUpdatedAt: 
   sourceUpdatedAt !== null && sourceUpdatedAt >= (minSourceUpdatedAt ?? 0);
 
 /**
- * How long to wait until GitHub is asked again, if its answer is below the floor.
+ * How long to wait before asking GitHub again, if its answer is below the floor.
  *
  * @param sourceUpdatedAt of the answer; null if GitHub did not show the pull request
- * @returns seconds; undefined if the answer is to be taken for the truth
+ * @returns seconds; undefined if the answer is believed
  */
 export function waitForGithub(
   { minSourceUpdatedAt, age, behind }: Expectation,
   sourceUpdatedAt: number | null,
 ): number | undefined {
-  // No webhook has just spoken of it: it is not there, and has not been for long.
+  // No webhook has just named it: there is nothing to wait for.
   if (minSourceUpdatedAt === null) return undefined;
   const seconds = behind?.sourceUpdatedAt === sourceUpdatedAt ? behind.seconds : 0;
   if (age > maxAgeSeconds || (sourceUpdatedAt !== null && seconds >= maxStaleSeconds)) return undefined;
-  const next = looks.find(look => look > seconds);
+  const next = retryAfterSeconds.find(after => after > seconds);
   return next === undefined ? undefined : next - seconds;
 }

@@ -1,23 +1,23 @@
 import pg from 'pg';
-import { keepAliveDelay } from '../database/client.ts';
-import { forgetOldDeliveries } from '../database/webhook-deliveries.ts';
+import { keepAliveDelayMs } from '../database/client.ts';
+import { deleteOldDeliveries } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
 import { reconcileOrganisation } from './reconcile.ts';
-import { createRequestWorker } from './requests.ts';
+import { createRequestWorker } from './request-worker.ts';
 import { rescoreBatch } from './rescore.ts';
 
-/** A loop that nothing wakes looks by itself: after a wait that ran out, or a notification that was lost. */
+/** How often a loop looks for work that became due, or whose notification was lost. */
 const defaultPollMs = 1_000;
 
-/** Until a lost connection for notifications is opened again. */
+/** How long until a lost connection for notifications is opened again. */
 const reconnectMs = 1_000;
 
-/** Organisations that this process fetches pending pull requests for at once. */
+/** Organisations for which this process syncs at once. */
 const maxTurns = 4;
 
-/** What keeps the stored state level with what it should be, in `serve` and in `worker`. */
+/** The background work of `serve` and `worker`. */
 export interface Loops {
-  /** Resolves when the batches under way are done. */
+  /** Resolves when the batches under way have ended. */
   stop(): Promise<void>;
 }
 
@@ -26,19 +26,19 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
   const start = (name: string, work: Work, width: number) => startLoop(deps, name, work, width, pollMs);
   const loops = new Map<string, Loop>([
     ['sync', start('sync', createRequestWorker(deps), maxTurns)],
-    // Two, so that one reads and scores while the database writes what the other has scored.
+    // Two: one reads and scores while the database writes what the other has scored.
     ['rescore', start('rescore', async () => (await rescoreBatch(deps)) > 0, 2)],
   ]);
   if (config.reconcileInterval > 0 && github.configured) {
-    // Two, so that an organisation whose comparison takes long does not hold up the others.
+    // Two: a long comparison does not hold up the other organisations.
     const compare = (signal: AbortSignal) => reconcileOrganisation(deps, { signal });
     loops.set('reconcile', start('reconcile', compare, 2));
   }
   const listener = listen(deps, work => loops.get(work)?.wake());
   const pruning = setInterval(
     () =>
-      forgetOldDeliveries(deps.database.executor).catch((error: unknown) =>
-        deps.log.warn({ err: error }, 'old deliveries were not forgotten; tried again in an hour'),
+      deleteOldDeliveries(deps.database.executor).catch((error: unknown) =>
+        deps.log.warn({ err: error }, 'old deliveries were not deleted; tried again in an hour'),
       ),
     3_600_000,
   );
@@ -55,65 +55,65 @@ interface Loop {
   stop(): Promise<void>;
 }
 
-/** Does one batch and returns whether there may be another; `signal` asks it to leave the rest. */
+/** Does one batch and returns whether there may be another; `signal` asks it to stop early. */
 type Work = (signal: AbortSignal) => Promise<boolean>;
 
-/** @param width how many batches are under way at once */
+/** @param width how many batches run at once */
 function startLoop({ log }: Deps, name: string, work: Work, width: number, pollMs: number): Loop {
   const stopping = new AbortController();
   const { signal } = stopping;
   let failures = 0;
-  const lanes = Array.from({ length: width }, () => ({ woken: false, rouse: () => {} }));
+  const lanes = Array.from({ length: width }, () => ({ isWoken: false, wake: () => {} }));
 
-  const rest = (lane: (typeof lanes)[number]) =>
+  const sleep = (lane: (typeof lanes)[number]) =>
     new Promise<void>(resolve => {
       const timer = setTimeout(resolve, pollMs);
-      lane.rouse = () => {
+      lane.wake = () => {
         clearTimeout(timer);
         resolve();
       };
-      if (lane.woken || signal.aborted) lane.rouse();
+      if (lane.isWoken || signal.aborted) lane.wake();
     });
 
   const run = async (lane: (typeof lanes)[number]) => {
     while (!signal.aborted) {
-      lane.woken = false;
+      lane.isWoken = false;
       let more = false;
       try {
         more = await work(signal);
         failures = 0;
       } catch (error) {
-        // An outage would fill the log: its first failure is logged, then one in about a minute.
+        // An outage would fill the log: its first failure is logged, then about one a minute.
         if (failures % (60 * width) === 0) {
           log.error({ err: error, loop: name, failures: failures + 1 }, 'a loop failed and tries again');
         }
         failures += 1;
       }
-      if (!more) await rest(lane);
+      if (!more) await sleep(lane);
     }
   };
   const running = lanes.map(run);
-  const rouse = () => {
+  const wake = () => {
     for (const lane of lanes) {
-      lane.woken = true;
-      lane.rouse();
+      lane.isWoken = true;
+      lane.wake();
     }
   };
 
   return {
-    wake: rouse,
+    wake,
     async stop() {
       stopping.abort();
-      rouse();
+      wake();
       await Promise.all(running);
     },
   };
 }
 
-/** Hears of new work at once; without a connection the loops' own poll finds it. */
+/** Wakes loops as soon as there is work; without a connection the loops find it by polling. */
 function listen({ database, log }: Deps, wake: (payload: string) => void) {
   let client: pg.Client | undefined;
-  let stopped = false;
+  let isStopped = false;
   let retry: NodeJS.Timeout | undefined;
 
   const connect = async () => {
@@ -122,13 +122,13 @@ function listen({ database, log }: Deps, wake: (payload: string) => void) {
       application_name: 'pullscore listener',
       connectionTimeoutMillis: 2_000,
       keepAlive: true,
-      keepAliveInitialDelayMillis: keepAliveDelay,
+      keepAliveInitialDelayMillis: keepAliveDelayMs,
     });
     client = fresh;
-    let lost = false;
+    let isLost = false;
     const reconnect = () => {
-      if (lost || stopped) return;
-      lost = true;
+      if (isLost || isStopped) return;
+      isLost = true;
       fresh.end().catch(() => undefined);
       retry = setTimeout(connect, reconnectMs);
     };
@@ -147,7 +147,7 @@ function listen({ database, log }: Deps, wake: (payload: string) => void) {
 
   return {
     async stop() {
-      stopped = true;
+      isStopped = true;
       clearTimeout(retry);
       await connected;
       await client?.end().catch(() => undefined);

@@ -9,15 +9,15 @@ import { askGithub } from './exchange.ts';
 import { identifyOrganisation } from './organisation.ts';
 
 export interface SyncedMembers {
-  /** Whom GitHub lists. */
+  /** How many GitHub lists. */
   members: number;
-  /** Of those known before, how many have left now. Null if GitHub lists public members only: then nobody leaves. */
+  /** How many of those known before have left. Null if GitHub lists public members only: then nobody leaves. */
   left: number | null;
 }
 
 /**
- * Makes the members those whom GitHub lists now, and has the earlier pull requests of those who are new fetched.
- * Nothing changes unless the whole list came, nor for a person of whom something later than the list is known.
+ * Makes the stored members those whom GitHub lists, and requests the earlier pull requests of new ones. Nothing changes
+ * unless the whole list came, nor for a person about whom something newer is known.
  */
 export async function syncMembers(deps: Deps, unidentified: Organisation): Promise<SyncedMembers> {
   const organisation = await identifyOrganisation(deps, unidentified);
@@ -31,7 +31,7 @@ export async function syncMembers(deps: Deps, unidentified: Organisation): Promi
     );
 
   const first = await readPage(null);
-  // The list is as old as its first page.
+  // The list counts as old as its first page.
   const { ticket } = first;
   const listed: GithubMember[] = [];
   let isPublicOnly = false;
@@ -44,7 +44,7 @@ export async function syncMembers(deps: Deps, unidentified: Organisation): Promi
     await saveMembers(executor, organisation.id, ticket, listed);
     const githubIds = listed.map(({ githubId }) => githubId);
     const left = isPublicOnly ? null : await markOthersLeft(executor, organisation.id, ticket, githubIds);
-    // Of all members, not only of those who are new: a fetch that was being saved meanwhile may have left some behind.
+    // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
     await requestUntrackedOfMembers(executor, organisation.id);
     return { members: listed.length, left };
   });

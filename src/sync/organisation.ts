@@ -10,10 +10,10 @@ import { askGithub } from './exchange.ts';
 import { pageSizesOf } from './page-sizes.ts';
 
 /**
- * Learns GitHub's ids of an organisation that only its login, or only one of them, is known of. From then on it is asked
- * for by them: a login can be given up and taken by others.
+ * Asks GitHub for the ids of an organisation that are not known yet. From then on the ids identify it: a login can be
+ * given up and taken by others.
  *
- * @throws ServiceError `not_found` where the login leads to none, or to another one
+ * @throws ServiceError `not_found` if no organisation has the login, or another one
  */
 export async function identifyOrganisation(deps: Deps, organisation: Organisation): Promise<IdentifiedOrganisation> {
   const { githubId, nodeId, login } = organisation;
@@ -41,8 +41,8 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
 }
 
 /**
- * A page of the organisation's repositories, of as many as GitHub lately managed, and the ticket that was drawn before
- * GitHub was asked for it. Repositories that do not come whole are logged, and left out.
+ * A page of the organisation's repositories, as large as GitHub lately managed, and its ticket. Repositories on which
+ * GitHub fails are logged and left out.
  */
 export async function pageRepositories(
   deps: Deps,
@@ -63,22 +63,22 @@ export async function pageRepositories(
     return asked;
   }).catch(async (error: unknown) => {
     if (!(error instanceof GithubError && error.tooMuch)) throw error;
-    // One repository alone is too much: what comes after it is not.
+    // One repository alone is too much: read what comes after it.
     const next = await ask(1, false);
     sizes.restore();
     return { ...next, reply: { ...next.reply, failed: [error] } };
   });
   for (const { text: reason } of page.failed) {
-    log.warn({ organisation: organisation.login, reason }, 'a repository is passed over');
+    log.warn({ organisation: organisation.login, reason }, 'a repository is skipped');
   }
   return { ...page, ticket };
 }
 
 /**
- * Why one repository can't be read, if that is its own trouble and others can: GitHub still answers about the
- * organisation. Anything else is thrown.
+ * Why one repository can't be read, if the trouble is its own: GitHub still answers about the organisation. Any other
+ * error is thrown again.
  *
- * @throws GithubError `github_rate_limited` also if GitHub says so now
+ * @throws GithubError `github_rate_limited` also if GitHub limits this request
  */
 export async function reasonOfRepository(
   deps: Pick<Deps, 'config' | 'database' | 'github' | 'log'>,

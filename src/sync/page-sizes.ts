@@ -10,5 +10,5 @@ const create = () => ({
 
 const known = new LRUCache<string, ReturnType<typeof create>>({ max: 1_000, memoMethod: create });
 
-/** How many entries GitHub lately managed for the organisation: what is too much for one is not so for others. */
+/** How many entries GitHub lately managed in one page, for each organisation: what is too much differs. */
 export const pageSizesOf = ({ id }: Pick<Organisation, 'id'>) => known.memo(id);

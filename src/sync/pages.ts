@@ -13,49 +13,48 @@ import { type SyncOutcome, syncPullRequests } from './pull-requests.ts';
 
 export interface PagesOptions {
   /**
-   * Pull requests that changed at this moment or later, in Unix seconds: latest change first, as far as they go.
-   * Undefined is all, oldest first.
+   * Unix seconds: only pull requests that changed then or later, latest change first. Undefined means all, oldest
+   * first.
    */
   since: number | undefined;
-  /** Pull requests in a row that are passed over before GitHub, not they, is taken for the cause. */
-  maxPassedOver: number;
-  /** Told of each request. */
+  /** Pull requests in a row that are skipped before GitHub itself is blamed. */
+  maxSkipped: number;
+  /** Called for each request. */
   onRequest?: () => void;
 }
 
-/** What came of one page. */
+/** The result of one page. */
 export interface SyncedPage {
   outcomes: Map<number, SyncOutcome>;
-  /** Pull requests that GitHub did not give whole. */
+  /** Pull requests on which GitHub failed. */
   failed: number;
-  /** Of these, those that may come whole later, but that it did not even name: no sync request could be made for them. */
+  /** Of these, those that may succeed later but have no sync request, because GitHub did not name them. */
   unnamed: number;
   endCursor: string | null;
-  /** Nothing that is wanted comes after it. */
+  /** No later page has pull requests that are wanted. */
   ended: boolean;
 }
 
-/** Seconds until the sync loop tries what GitHub has just failed on. */
-const firstTry = 60;
+/** How long until the sync loop tries what GitHub has just failed on. */
+const firstTrySeconds = 60;
 
 /**
- * Brings in a repository's pull requests, page by page, each durable before the next is asked for. A pull request that
- * GitHub can't serve holds up nothing: pages get smaller around it, at last it is passed over, and a sync request is
- * made for it, by which it is tried again later.
+ * Syncs a repository's pull requests page by page. A pull request that GitHub can't serve holds up nothing: pages get
+ * smaller around it, in the end it is skipped, and a sync request has it tried again later.
  *
- * @returns brings in the page after a cursor. It throws where GitHub is in trouble, or says that it must not be asked;
- * nothing of the page is lost by asking again.
+ * @returns syncs the page after a cursor, durably. It throws if GitHub is in trouble or limits its rate; the same page
+ * can then be asked for again.
  */
-export function createPages(
+export function createPageSync(
   deps: Deps,
   organisation: Organisation,
   repository: { nodeId: string; name: string },
-  { since, maxPassedOver, onRequest }: PagesOptions,
+  { since, maxSkipped, onRequest }: PagesOptions,
 ): (after: string | null) => Promise<SyncedPage> {
   const { database, github, log } = deps;
   const order = since === undefined ? 'created' : 'updated';
   const pageSize = pageSizesOf(organisation).pullRequests;
-  let passedOver = 0;
+  let skipped = 0;
 
   const isWanted = ({ sourceUpdatedAt }: { sourceUpdatedAt: number }) =>
     since === undefined || sourceUpdatedAt >= since;
@@ -72,8 +71,8 @@ export function createPages(
   const record = async (failed: number, named: readonly { githubId: number; nodeId: string }[], reason: string) => {
     if (failed === 0) return;
     const nodeIds = named.map(({ nodeId }) => nodeId);
-    log.warn({ repository: repository.name, failed, nodeIds, reason }, 'GitHub did not give pull requests whole');
-    await requestFailedSyncs(database.executor, organisation.id, named, reason, firstTry);
+    log.warn({ repository: repository.name, failed, nodeIds, reason }, 'GitHub failed on pull requests');
+    await requestFailedSyncs(database.executor, organisation.id, named, reason, firstTrySeconds);
   };
 
   async function syncPage(after: string | null): Promise<SyncedPage> {
@@ -97,10 +96,10 @@ export function createPages(
     const errors = page.failed.map(({ error }) => error);
     const isTooMuch = errors.some(error => error instanceof GithubError && error.tooMuch);
     if (isTooMuch && pageSize.shrink(size)) return syncPage(after);
-    if (passedOver > 0) pageSize.restore();
-    passedOver = 0;
+    if (skipped > 0) pageSize.restore();
+    skipped = 0;
     const failed = errors.length;
-    // What the credentials may not read stays so, however often it is asked for.
+    // Asking again does not help with what the credentials may not read.
     const disturbed = errors.filter(isDisturbance).length;
     let missing: ListedPullRequest[] = [];
     if (disturbed > 0) {
@@ -119,8 +118,8 @@ export function createPages(
     };
   }
 
-  async function passOver(next: Awaited<ReturnType<typeof list>>, reason: GithubError): Promise<SyncedPage> {
-    passedOver += 1;
+  async function skip(next: Awaited<ReturnType<typeof list>>, reason: GithubError): Promise<SyncedPage> {
+    skipped += 1;
     const wanted = next?.items.filter(isWanted) ?? [];
     const isPast = (next?.items.length ?? 0) > wanted.length;
     const failed = isPast || (next?.endCursor ?? null) === null ? 0 : 1;
@@ -135,7 +134,7 @@ export function createPages(
   }
 
   return async after => {
-    // What failed for once may have been a disturbance: tried again, at first and at last.
+    // One failure may be a passing disturbance: the first size and the last one are tried twice.
     let again = true;
     for (;;) {
       try {
@@ -148,13 +147,13 @@ export function createPages(
           again = pageSize.current === 1;
           continue;
         }
-        // Where GitHub does not say even which one comes next, it is in trouble itself.
+        // If GitHub does not even say which one comes next, it is in trouble itself.
         const next = await list(after, 1).catch((failure: unknown) => {
           throw failure instanceof GithubError && failure.code === 'github_rate_limited' ? failure : error;
         });
         if (!again) {
-          if (passedOver === maxPassedOver) throw error;
-          return await passOver(next, error);
+          if (skipped === maxSkipped) throw error;
+          return await skip(next, error);
         }
         again = false;
       }

@@ -6,17 +6,18 @@ import {
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
 import { findMembers, type MemberProfile, saveMembers, saveProfile } from '../database/members.ts';
-import { lockRulesetVersion, type Organisation } from '../database/organisations.ts';
+import { lockOrganisation, type Organisation } from '../database/organisations.ts';
 import { findRepositories, renamesAny, saveRepositories } from '../database/repositories.ts';
 import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
+import type { FetchResult } from '../github/replies.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { askGithub, type Urgency } from './exchange.ts';
 import { loadRuleset } from './rulesets.ts';
 
-/** What became of a fetched pull request. */
+/** What happened to a fetched pull request. */
 export type SyncOutcome =
   | 'saved'
   /** A later fetch has been saved already. */
@@ -34,9 +35,9 @@ export interface Synced<Reply> {
 
 /**
  * The one way in: fetches pull requests from GitHub, scores them, saves them, and settles the sync requests that they
- * answer. Whatever order fetches end in, what is stored is what the latest of them found.
+ * answer. In whatever order fetches end, the stored state is what the latest of them found.
  *
- * @param fetch one request to GitHub; its reply is handed through
+ * @param fetch one request to GitHub; its reply is returned
  */
 export async function syncPullRequests<Reply extends { readonly pullRequests: readonly FetchedPullRequest[] }>(
   deps: Deps,
@@ -49,13 +50,35 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
     urgency,
     identityIn: ({ pullRequests }) => {
       const owner = pullRequests.map(({ repositoryOwner }) => repositoryOwner).find(one => one.githubId === githubId);
-      // Comparisons confirm what is known: that would be a write for each fetch.
+      // Confirming what is known would be a write for each fetch; comparisons do that.
       return owner?.login === login && owner.nodeId === nodeId ? undefined : owner;
     },
   });
   const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
   await settleSyncRequests(deps.database.executor, organisation.id, ticket, reply.pullRequests);
   return { reply, outcomes };
+}
+
+/**
+ * Syncs pull requests that are known by their node ids, in one request.
+ *
+ * @returns `results`: GitHub's answer for each, by node id
+ */
+export async function syncByNodeIds(
+  deps: Deps,
+  organisation: Organisation,
+  nodeIds: readonly string[],
+  { urgency, signal }: { urgency?: Urgency; signal?: AbortSignal | undefined } = {},
+): Promise<{ results: ReadonlyMap<string, FetchResult>; outcomes: Synced<unknown>['outcomes'] }> {
+  const fetch = async () => {
+    const results = await deps.github.fetchPullRequests(organisation, nodeIds, signal);
+    const pullRequests = [...results.values()].flatMap(result =>
+      result.status === 'found' ? [result.pullRequest] : [],
+    );
+    return { results, pullRequests };
+  };
+  const { reply, outcomes } = await syncPullRequests(deps, organisation, fetch, urgency);
+  return { results: reply.results, outcomes };
 }
 
 async function save(
@@ -65,7 +88,7 @@ async function save(
   ticket: number,
 ): Promise<Map<number, SyncOutcome>> {
   const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
-  // Each once: a statement can't insert a row that it has just inserted.
+  // Each once: an upsert can't touch the same row twice.
   const own = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()].filter(
     ({ repositoryOwner }) => belongsTo(repositoryOwner, organisation),
   );
@@ -77,12 +100,12 @@ async function save(
       nodeId: repositoryNodeId,
       name: repository,
     }));
-  /** @returns false if a repository must be renamed, for which a shared lock is too weak; nothing was written then */
-  const attempt = (strength: 'share' | 'update') =>
+  /** @returns false if a repository must be renamed, which takes an exclusive lock; nothing was written then */
+  const attempt = (lock: 'shared' | 'exclusive') =>
     database.transaction(async executor => {
-      const rulesetVersion = await lockRulesetVersion(executor, organisation.id, strength);
+      const rulesetVersion = await lockOrganisation(executor, organisation.id, lock);
       const stored = await findRepositories(executor, organisation.id, repositoriesOf(own));
-      if (strength === 'share' && renamesAny(stored, ticket, repositoriesOf(own))) return false;
+      if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(own))) return false;
       const ruleset = await loadRuleset(log, executor, organisation.id, rulesetVersion);
       const githubIds = own.map(({ githubId }) => githubId);
       const known = await lockPullRequests(executor, organisation.id, githubIds);
@@ -98,7 +121,7 @@ async function save(
       const { ids: authorIds, joined } = await saveAuthors(executor, organisation.id, ticket, current);
       const tracked = current.flatMap(pullRequest => {
         const { githubId, authorGithubId } = pullRequest;
-        // A pull request that is stored stays, also when its author has left or their account is gone.
+        // A stored pull request stays, even if its author has left or their account is gone.
         const memberId =
           (authorGithubId === null ? undefined : authorIds.get(authorGithubId)) ?? known.get(githubId)?.memberId;
         return memberId === undefined ? [] : [{ pullRequest, memberId }];
@@ -114,7 +137,7 @@ async function save(
       const values = tracked.flatMap(({ pullRequest, memberId }) => {
         const repository = repositories.get(pullRequest.repositoryGithubId);
         if (repository === undefined) return [];
-        // By the stored name, as when the rules change: a fetch that began before a renaming may be the later one to save.
+        // By the stored name, as in re-scoring: a fetch from before a renaming may be saved after it.
         const { score, breakdown } = ruleset.score(factsOf({ ...pullRequest, repository: repository.name }));
         return [
           {
@@ -151,26 +174,26 @@ async function save(
       await requestUntrackedOfMembers(executor, organisation.id, joined);
       return true;
     });
-  if (!(await attempt('share'))) await attempt('update');
+  if (!(await attempt('shared'))) await attempt('exclusive');
   return outcomes;
 }
 
-/** Its address, in the repository's stored name. */
+/** The pull request's address, with the repository's stored name. */
 function urlOf({ url, repository, number }: FetchedPullRequest, name: string): string {
   const end = `/${repository}/pull/${number}`;
   return url.endsWith(end) ? `${url.slice(0, -end.length)}/${name}/pull/${number}` : url;
 }
 
-/** By id where it is known, since a login can be given up and taken by others. */
+/** By id if it is known, since a login can be given up and taken by others. */
 const belongsTo = (owner: FetchedPullRequest['repositoryOwner'], organisation: Organisation): boolean =>
   organisation.githubId === null
     ? owner.login.toLowerCase() === organisation.login.toLowerCase()
     : owner.githubId === organisation.githubId;
 
 /**
- * Makes members of the authors whom GitHub marks as such, and follows their renames.
+ * Makes authors members if GitHub marks them so, and follows their renames.
  *
- * @returns the ids of authors who are members, by GitHub id; and the GitHub ids of those who were not members before
+ * @returns `ids` of authors who are members, by GitHub id; `joined`: GitHub ids of those who were not members before
  */
 async function saveAuthors(
   executor: Executor,
@@ -197,15 +220,15 @@ async function saveAuthors(
     const isMember = marked || (member !== undefined && member.leftAt === null);
     if (!isMember) continue;
     if (member !== undefined) ids.set(profile.githubId, member.id);
-    const same =
+    const isSame =
       member !== undefined &&
       member.leftAt === null &&
       member.login === profile.login &&
       member.name === profile.name &&
       member.photoUrl === profile.photoUrl;
-    if (same) continue;
+    if (isSame) continue;
     if (marked) changed.push(profile);
-    // They may have left since they were looked up.
+    // Unlike saveMembers, this does not bring back somebody who has left meanwhile.
     else await saveProfile(executor, organisationId, ticket, profile);
   }
   for (const [githubId, id] of await saveMembers(executor, organisationId, ticket, changed)) ids.set(githubId, id);

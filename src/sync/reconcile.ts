@@ -1,3 +1,4 @@
+import { whileRenewing } from '../database/lease.ts';
 import {
   countOrganisations,
   getOrganisation,
@@ -15,36 +16,35 @@ import {
   saveReconcileCursor,
   saveReconciled,
 } from '../database/reconciliation.ts';
+import { maxRefetchesPerHour, sweepPullRequests } from '../database/refetches.ts';
 import { confirmNames, saveRepositories } from '../database/repositories.ts';
-import { maxRefetchesPerHour, sweepPullRequests } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError } from '../github/errors.ts';
 import { fullName } from './import-scope.ts';
-import { whileRenewing } from './lease.ts';
 import { syncMembers } from './members.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './organisation.ts';
-import { createPages } from './pages.ts';
+import { createPageSync } from './pages.ts';
 
-/** After which a comparison lets in the other organisations that are due. */
+/** After this, the next organisation that is due gets its turn. */
 const defaultTurnMs = 20_000;
 
-/** Until the next try if GitHub or the database failed. */
+/** How long until the next try if GitHub or the database failed. */
 const retrySeconds = 60;
 
-/** Seconds by which GitHub's clock may be behind the database's. */
-const maxClockDifference = 86_400;
+/** How far GitHub's clock may be behind the database's. */
+const maxClockDifferenceSeconds = 86_400;
 
-/** Seconds after which GitHub shows all changes of a moment: within it there may be more, and answers may lag behind. */
+/** How long until GitHub surely shows every change of a moment: its answers may lag behind. */
 const settlingSeconds = 60;
 
 /**
  * Heals what webhooks missed: compares the repositories of one organisation, its login and its members with GitHub. One
- * request says of a hundred repositories when a pull request of theirs last changed; only those that changed since the
- * last comparison are read, latest change first, down to where it stopped. A comparison that takes long is made in
- * turns; the place where it stops is stored after each page. At its end the sweep goes on.
+ * request shows for a hundred repositories when a pull request last changed; only what changed since the last
+ * comparison is read, latest change first. A long comparison takes several turns; its place is stored after each page.
+ * At the end the sweep continues.
  *
- * @param options `turnMs`: after which the next organisation that is due gets its turn; at least one page is read.
+ * @param options `turnMs`: after this the next organisation that is due gets its turn; at least one page is read.
  * `signal` ends the turn after the page under way.
  * @returns whether an organisation was due
  */
@@ -57,7 +57,7 @@ export async function reconcileOrganisation(
   const comparison = await claimReconciliation(executor);
   if (comparison === undefined) return false;
   const organisation = await getOrganisation(executor, comparison.organisationId);
-  // Jitter keeps organisations that were added together from being compared together.
+  // Jitter: organisations that were added together are not compared together.
   const interval = config.reconcileInterval * (0.9 + 0.2 * Math.random());
   const turnEnd = performance.now() + turnMs;
   const isOver = () => signal?.aborted === true || performance.now() >= turnEnd;
@@ -72,7 +72,7 @@ export async function reconcileOrganisation(
         await compareMembers(deps, identified);
         await sweepPullRequests(executor, identified.id, await refetchesPerHour(deps));
       }
-      // It is due at once, behind those that are due already.
+      // Due at once, behind those that are due already.
       else wait = 0;
       isFinished = isCompared;
     });
@@ -95,8 +95,7 @@ async function compareRepositories(
   isOver: () => boolean,
 ): Promise<boolean> {
   const { executor } = deps.database;
-  const begin = organisation.reconcileCursor;
-  let page = await fromCursor(begin, after => pageRepositories(deps, organisation, after));
+  let page = await fromCursor(organisation.reconcileCursor, after => pageRepositories(deps, organisation, after));
   for (;;) {
     if (!(await comparePage(deps, organisation, page, isOver))) return false;
     const after = page.hasNextPage ? page.endCursor : null;
@@ -107,7 +106,7 @@ async function compareRepositories(
   }
 }
 
-/** Reads what comes after a stored cursor, or from the start if GitHub no longer knows it. */
+/** Reads from a stored cursor, or from the start if GitHub no longer knows the cursor. */
 async function fromCursor<Page>(cursor: string | null, read: (after: string | null) => Promise<Page>): Promise<Page> {
   try {
     return await read(cursor);
@@ -148,7 +147,7 @@ async function comparePage(
     if (changedAt === null || changedAt < since) continue;
     try {
       await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
-      // GitHub's moments are whole seconds: more may happen within the last one, and the last ones are read once more.
+      // GitHub's times are whole seconds: more may happen within the last one, so the last ones are read again.
       const until = Math.max(since, Math.min(changedAt + 1, repliedAt - settlingSeconds));
       const isDone = await compareRepository(deps, organisation, repository, { since, until }, progress, isOver);
       if (!isDone) return false;
@@ -163,14 +162,14 @@ async function comparePage(
   return true;
 }
 
-/** In GitHub's seconds, or some earlier. What is older than the organisation here is for `import` to bring in. */
-const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTime() / 1000) - maxClockDifference;
+/** Older changes than the organisation here are for `import`. */
+const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTime() / 1000) - maxClockDifferenceSeconds;
 
 /**
- * Reads what changed in a repository, latest change first, from where it was interrupted. What changed since then stands
- * before that place: it is later than the stored `reconcileUntil`, and is read the next time.
+ * Reads what changed in a repository, latest change first, from where it was interrupted. Changes since the
+ * interruption are later than the stored `reconcileUntil`: the next comparison reads them.
  *
- * @param stretch of GitHub's moments, in Unix seconds: what is read, and before what nothing is missing then
+ * @param stretch in Unix seconds: changes from `since` are read, and up to `until` nothing is missing then
  * @returns false if the turn was over before the last page
  */
 async function compareRepository(
@@ -184,12 +183,12 @@ async function compareRepository(
   const { since } = stretch;
   const save = (values: Partial<RepositoryProgress>) =>
     saveReconciled(deps.database.executor, organisation.id, repository.githubId, values);
-  const syncPage = createPages(deps, organisation, repository, { since, maxPassedOver: Number.POSITIVE_INFINITY });
-  const begin = progress?.reconcileCursor ?? null;
-  let until = begin === null ? stretch.until : (progress?.reconcileUntil ?? since);
-  let page = await fromCursor(begin, syncPage);
+  const syncPage = createPageSync(deps, organisation, repository, { since, maxSkipped: Number.POSITIVE_INFINITY });
+  const start = progress?.reconcileCursor ?? null;
+  let until = start === null ? stretch.until : (progress?.reconcileUntil ?? since);
+  let page = await fromCursor(start, syncPage);
   for (;;) {
-    // What was not even named can only be found by reading the same again.
+    // Unnamed pull requests were missed: read this range again next time.
     if (page.unnamed > 0) until = since;
     if (page.ended) {
       await save({ reconciledAt: until, reconcileCursor: null, reconcileUntil: null });
@@ -201,13 +200,13 @@ async function compareRepository(
   }
 }
 
-/** Organisations share the points of a token; with an App, each has those of its installation to itself. */
+/** Organisations share the points of a token; with an App, each has its own. */
 async function refetchesPerHour({ config, database }: Deps): Promise<number> {
   if (config.github.app !== undefined) return maxRefetchesPerHour;
   return maxRefetchesPerHour / Math.max(1, await countOrganisations(database.executor));
 }
 
-/** Its failure leaves what the comparison of the repositories found; the next one tries again. */
+/** A failure leaves the comparison of the repositories valid; the next comparison tries again. */
 async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation): Promise<void> {
   const { executor } = deps.database;
   if (!(await areMembersDue(executor, organisation.id))) return;

@@ -7,19 +7,19 @@ import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
 import { isDisturbance } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
-import { type SyncOutcome, syncPullRequests } from './pull-requests.ts';
+import { type SyncOutcome, syncByNodeIds } from './pull-requests.ts';
 
 const limits = { maxUnderWay: 1, maxWaitMs: 250, maxBatchSize: maxPullRequests };
 
 /**
- * For GitHub's reply to a request that several share, and then to a request for one of them alone: both, and the wait
- * before them, fit into the ten seconds that a caller is promised an answer in.
+ * For a shared request, and then for a request for one pull request alone: both, and the wait before them, fit into the
+ * ten seconds in which a caller is promised an answer.
  */
 const sharedTimeoutMs = 4_500;
 
 /**
- * Fetches one stored pull request again, by a request to GitHub that begins after the call. Calls for pull requests of
- * one organisation that come together share requests.
+ * Fetches one stored pull request again, with a request to GitHub that starts after the call. Simultaneous calls for
+ * one organisation share requests.
  *
  * @throws ServiceError if it is not stored, GitHub does not show it, or the fetch failed
  */
@@ -34,7 +34,7 @@ export function createRefresh(deps: Deps): Refresh {
 }
 
 function createOrganisationRefresh(deps: Deps, organisationId: string): (id: string) => Promise<void> {
-  /** Calls whose fetch has not begun: others for the same pull request join them. */
+  /** Calls whose fetch has not started: others for the same pull request join them. */
   const waiting = new Map<string, Promise<void>>();
   const refresh = createBatcher<string, void>(limits, ids => {
     for (const id of ids) waiting.delete(id);
@@ -64,18 +64,18 @@ async function refreshTogether(
   if (references.length === 0) throw absent;
   const failures =
     references.length === 1
-      ? await fetchAll(deps, organisation, references)
-      : await fetchDividing(deps, organisation, references);
+      ? await refreshInOneRequest(deps, organisation, references)
+      : await refreshMany(deps, organisation, references);
   return ids.map(id => (references.some(reference => reference.id === id) ? failures.get(id) : absent));
 }
 
-/** What GitHub does not serve together with others is asked for alone, so that it does not harm the others. */
-async function fetchDividing(
+/** A pull request that fails together with others is fetched alone, so that it does not harm them. */
+async function refreshMany(
   deps: Deps,
   organisation: Organisation,
   references: readonly PullRequestReference[],
 ): Promise<Failures> {
-  const together = await fetchAll(deps, organisation, references, sharedTimeoutMs).catch(
+  const together = await refreshInOneRequest(deps, organisation, references, sharedTimeoutMs).catch(
     (error: Error): Failures => new Map(references.map(({ id }) => [id, error])),
   );
   const alone = await Promise.all(
@@ -83,7 +83,7 @@ async function fetchDividing(
       .filter(({ id }) => isDisturbance(together.get(id)))
       .map(reference => {
         together.delete(reference.id);
-        return fetchAll(deps, organisation, [reference], sharedTimeoutMs).catch(
+        return refreshInOneRequest(deps, organisation, [reference], sharedTimeoutMs).catch(
           (error: Error) => new Map([[reference.id, error]]),
         );
       }),
@@ -92,26 +92,18 @@ async function fetchDividing(
 }
 
 /** @param timeoutMs for GitHub's reply; the client's own limit if undefined */
-async function fetchAll(
+async function refreshInOneRequest(
   deps: Deps,
   organisation: Organisation,
   references: readonly PullRequestReference[],
   timeoutMs?: number,
 ): Promise<Failures> {
-  const { reply, outcomes } = await syncPullRequests(deps, organisation, async () => {
-    const results = await deps.github.fetchPullRequests(
-      organisation,
-      references.map(({ nodeId }) => nodeId),
-      timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs),
-    );
-    const pullRequests = [...results.values()].flatMap(result =>
-      result.status === 'found' ? [result.pullRequest] : [],
-    );
-    return { results, pullRequests };
-  });
+  const nodeIds = references.map(({ nodeId }) => nodeId);
+  const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const { results, outcomes } = await syncByNodeIds(deps, organisation, nodeIds, { signal });
   return new Map(
     references.flatMap(({ id, nodeId, githubId }) => {
-      const failure = failureOf(reply.results.get(nodeId), outcomes.get(githubId));
+      const failure = failureOf(results.get(nodeId), outcomes.get(githubId));
       return failure === undefined ? [] : [[id, failure]];
     }),
   );
@@ -125,7 +117,7 @@ function failureOf(result: FetchResult | undefined, outcome: SyncOutcome | undef
       'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.',
     );
   }
-  if (outcome === 'deleted') return new ServiceError('not_found', 'The pull request was deleted meanwhile.');
+  if (outcome === 'deleted') return new ServiceError('not_found', 'The pull request was deleted during the sync.');
   if (outcome === 'untracked') {
     return new ServiceError(
       'not_found',

@@ -2,14 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import { isDisturbance } from '../github/errors.ts';
 
-/** Tries in all of what GitHub fails on for a short time. */
+/** Tries in all if GitHub fails for a short time. */
 const maxTries = 5;
 
 /**
- * Tries again what GitHub does not answer now: after a rate limit when it ends, in one wait, and after disturbances with
- * growing waits.
+ * Tries again what GitHub does not answer: after a rate limit once it ends, and after disturbances with growing waits.
  *
- * @param onWait is told the seconds of each wait, and why
+ * @param onWait called before each wait, with its seconds and the reason
  * @param signal ends a wait
  */
 export async function withRetries<Result>(

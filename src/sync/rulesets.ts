@@ -4,10 +4,10 @@ import { getRuleset } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
 import { type CompiledRuleset, compileRuleset } from '../scoring/ruleset.ts';
 
-// A version of an organisation's ruleset never changes, so that what was compiled stays valid.
+// A version of a ruleset never changes, so a compiled one stays valid.
 const compiled = new LRUCache<string, CompiledRuleset>({ max: 200 });
 
-/** The ruleset ready to score; rules that this release refuses contribute nothing and are logged once. */
+/** The compiled ruleset. Rules that this release refuses contribute nothing and are logged once. */
 export async function loadRuleset(
   log: Deps['log'],
   executor: Executor,

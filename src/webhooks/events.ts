@@ -3,7 +3,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
 import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestComparison } from '../database/reconciliation.ts';
-import { requestCarriers } from '../database/sync-requests.ts';
+import { requestCarriers } from '../database/refetches.ts';
 import {
   type DeliveryOutcome,
   findCommentedPullRequest,

@@ -110,7 +110,7 @@ describe('a deleted pull request', () => {
     expect((await remove(id)).status).toBe(200);
     reply.release();
     const { status, body } = await syncing;
-    expect([status, body.message]).toEqual([404, 'The pull request was deleted meanwhile.']);
+    expect([status, body.message]).toEqual([404, 'The pull request was deleted during the sync.']);
     expect(await find(source)).toBeUndefined();
   });
 });

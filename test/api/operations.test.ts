@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
-import { createRequestWorker } from '../../src/sync/requests.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';

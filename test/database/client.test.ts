@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => drop());
 
-/** Through a proxy of its own, and closed whatever happens. */
+/** A database behind a proxy of its own, closed in any case. */
 async function withDatabase<Result>(work: (database: Database, proxy: TcpProxy) => Promise<Result>): Promise<Result> {
   const proxy = await startProxy(url);
   const database = connectDatabase(proxy.through(url), log);
@@ -73,7 +73,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is run again where another one has overtaken it', async () => {
+  test('is repeated if another one has overtaken it', async () => {
     await withDatabase(async database => {
       const name = newName();
       let tried = 0;
@@ -101,7 +101,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('that fails otherwise is undone, not run again, and its connection serves on', async () => {
+  test('that fails otherwise is rolled back, is not repeated, and its connection stays in use', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -118,7 +118,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is run again where its server process is ended, with one effect', async () => {
+  test('is repeated if its server process is terminated, with one effect', async () => {
     await withDatabase(async database => {
       const name = newName();
       let tried = 0;
@@ -132,7 +132,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is run again where its connection breaks while it waits for an answer', async () => {
+  test('is repeated if its connection breaks while it waits for an answer', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -149,7 +149,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is run again where its connection breaks between two statements', async () => {
+  test('is repeated if its connection breaks between two statements', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -166,7 +166,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('whose commit succeeded unheard is run again', async () => {
+  test('is repeated if the reply to its commit was lost', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -180,7 +180,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('that waits in a ring with another one is run again', async () => {
+  test('is repeated after a deadlock', async () => {
     await withDatabase(async database => {
       const [one, other] = [newName(), newName()];
       await database.executor.execute(sql`insert into marks values (${one}), (${other})`);
@@ -206,7 +206,7 @@ describe('a transaction', () => {
 });
 
 describe('a read', () => {
-  test('is asked again where the connection breaks', async () => {
+  test('is repeated if the connection breaks', async () => {
     await withDatabase(async (database, proxy) => {
       await database.read(now, []);
       const sleeping = database.read({ name: 'sleep', text: 'select pg_sleep(0.2)' }, []);
@@ -216,7 +216,7 @@ describe('a read', () => {
     });
   });
 
-  test('shares one connection with all others', async () => {
+  test('shares one connection with all other reads', async () => {
     await withDatabase(async (database, proxy) => {
       const all = await Promise.all(Array.from({ length: 100 }, () => database.read(now, [])));
       expect(all.every(rows => rows.length === 1)).toBe(true);
@@ -224,7 +224,7 @@ describe('a read', () => {
     });
   });
 
-  test('that fails leaves those around it alone', async () => {
+  test('that fails does not disturb the reads around it', async () => {
     await withDatabase(async (database, proxy) => {
       const wrong = { name: 'wrong', text: 'select 1 / ($1::int - 1)' };
       const results = await Promise.allSettled(['0', '1', '2', '1', '3'].map(value => database.read(wrong, [value])));
@@ -248,7 +248,7 @@ describe('a read', () => {
 });
 
 describe.concurrent('in time', () => {
-  test('what finds the pool exhausted fails within two seconds', async () => {
+  test('a transaction fails within two seconds if the pool is exhausted', async () => {
     await withDatabase(async database => {
       let release: () => void = () => undefined;
       const released = new Promise<void>(resolve => {
@@ -274,7 +274,7 @@ describe.concurrent('in time', () => {
         timed(database.executor.execute(sql`select 1`)),
       ]);
       for (const { error, milliseconds } of results) {
-        // A read behind the one that timed out is asked again.
+        // A read behind the one that timed out is repeated.
         if (error !== undefined) expect(isDatabaseUnavailable(error)).toBe(true);
         expect(milliseconds).toBeLessThan(5_800);
       }
@@ -299,7 +299,7 @@ describe.concurrent('in time', () => {
     });
   });
 
-  test('a server that accepts and says nothing is given up within two seconds', async () => {
+  test('a server that accepts a connection and says nothing is given up within two seconds', async () => {
     const sockets: Socket[] = [];
     const mute = createServer(socket => sockets.push(socket));
     await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve));

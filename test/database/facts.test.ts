@@ -25,7 +25,7 @@ async function readAll(organisationId: string, wanted: Iterable<FactName>): Prom
   });
 }
 
-/** As the rest of the service reads them. */
+/** Facts as the rest of the service reads them. */
 async function storedFacts(organisationId: string): Promise<Map<string, Facts>> {
   const rows = await service.database.executor
     .select({ pullRequest: pullRequests, repository: repositories.name })
@@ -72,7 +72,7 @@ describe('facts', () => {
     await insertPullRequests(service, await createTenant(service), [1]);
   });
 
-  test('are those that the rest of the service knows, each by itself and all together', async () => {
+  test('are the same as in the rest of the service, read one by one and all together', async () => {
     const expected = await storedFacts(acme.organisation.id);
     expect(expected.size).toBe(3);
     for (const wanted of [names, ...names.map(name => [name])]) {
@@ -84,7 +84,7 @@ describe('facts', () => {
     }
   });
 
-  test('that are not asked for are not read', () => {
+  test('that no rule needs are not read', () => {
     expect(createFactsReader([])).toMatchObject({ columns: [], join: '' });
     expect(createFactsReader(['size', 'additions'])).toMatchObject({
       columns: ['pull_requests.additions', 'pull_requests.deletions'],
@@ -96,7 +96,7 @@ describe('facts', () => {
 });
 
 describe('a snapshot', () => {
-  test('reads every pull request once, over many batches', async () => {
+  test('reads every pull request once, in many batches', async () => {
     const many = await createTenant(service);
     const ids = await insertPullRequests(
       service,
@@ -109,7 +109,7 @@ describe('a snapshot', () => {
     }
   });
 
-  test('does not see what happens meanwhile, and writes nothing', async () => {
+  test('does not see later changes, and writes nothing', async () => {
     const changing = await createTenant(service);
     await insertPullRequests(
       service,

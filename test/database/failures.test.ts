@@ -21,16 +21,16 @@ describe.each([
   ['as it is', (error: Error) => error],
   ['wrapped by drizzle', wrapped],
 ])('an error %s', (_, form) => {
-  test.each(['40001', '40P01', '23505'])('of SQLSTATE %s has the transaction run again', code => {
+  test.each(['40001', '40P01', '23505'])('with SQLSTATE %s has the transaction repeated', code => {
     expect(isRepeatable(form(postgres(code)))).toBe(true);
     expect(isConnectionFailure(form(postgres(code)))).toBe(false);
   });
 
-  test('of an overtaken transaction has it run again', () => {
+  test('by which a transaction was overtaken has it repeated', () => {
     expect(isRepeatable(form(new TransactionOvertaken()))).toBe(true);
   });
 
-  test.each(['08006', '08P01', '57P01', '57P02', '57P03'])('of SQLSTATE %s is one of the connection', code => {
+  test.each(['08006', '08P01', '57P01', '57P02', '57P03'])('with SQLSTATE %s is a connection failure', code => {
     expect(isConnectionFailure(form(postgres(code)))).toBe(true);
     expect(isDatabaseUnavailable(form(postgres(code)))).toBe(true);
     expect(isRepeatable(form(postgres(code)))).toBe(false);
@@ -52,7 +52,7 @@ describe.each([
     },
   );
 
-  test.each(['22P02', '23503', '23502', '42703', '42601', '22012'])('of SQLSTATE %s is a defect of ours', code => {
+  test.each(['22P02', '23503', '23502', '42703', '42601', '22012'])('with SQLSTATE %s is a bug of ours', code => {
     expect(isDatabaseUnavailable(form(postgres(code)))).toBe(false);
     expect(isRepeatable(form(postgres(code)))).toBe(false);
   });
@@ -68,7 +68,7 @@ describe.each([
     expect(isConnectionFailure(form(error))).toBe(true);
   });
 
-  test('of no database is neither', () => {
+  test('of something else is neither', () => {
     const error = form(new TypeError('x is not a function'));
     expect([isRepeatable(error), isConnectionFailure(error), isDatabaseUnavailable(error), isTimeout(error)]).toEqual([
       false,
@@ -79,20 +79,23 @@ describe.each([
   });
 });
 
-test('several refused addresses of one host are a failed connection', () => {
+test('a host that refuses on all its addresses is a connection failure', () => {
   const refused = Object.assign(new AggregateError([system('ECONNREFUSED'), system('ECONNREFUSED')]), {
     code: 'ECONNREFUSED',
   });
   expect(isConnectionFailure(refused)).toBe(true);
 });
 
-test('a missing socket is a failed connection, a missing file is none', () => {
+test('a missing socket is a connection failure, a missing file is not', () => {
   const missing = (syscall: string) => Object.assign(new Error(`ENOENT, ${syscall}`), { code: 'ENOENT', syscall });
   expect(isConnectionFailure(missing('connect'))).toBe(true);
   expect(isDatabaseUnavailable(missing('open'))).toBe(false);
 });
 
-test.each([undefined, null, 'text', { code: '40001' }])('what is no error (%s) is none of the database', value => {
-  expect(isDatabaseUnavailable(value)).toBe(false);
-  expect(isRepeatable(value)).toBe(false);
-});
+test.each([undefined, null, 'text', { code: '40001' }])(
+  'what is not an error (%s) is not a database failure',
+  value => {
+    expect(isDatabaseUnavailable(value)).toBe(false);
+    expect(isRepeatable(value)).toBe(false);
+  },
+);

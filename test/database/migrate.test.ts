@@ -8,12 +8,12 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { countSyncRequests } from '../../src/database/backlog.ts';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
 import { saveMembers } from '../../src/database/members.ts';
 import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
 import { saveGithubIdentity } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
-import { countSyncRequests } from '../../src/database/sync-requests.ts';
 import { administer } from '../support/database-server.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
 
@@ -32,7 +32,7 @@ async function query<Row extends object>(url: string, text: string): Promise<Row
 
 const countMigrations = 'select count(*)::int as count from drizzle.__drizzle_migrations';
 
-test('of three replicas that start on an empty database one migrates it, and all find it migrated', async () => {
+test('if three replicas start on an empty database, one migrates it and all find it migrated', async () => {
   const url = await createEmptyDatabase();
   expect(await isMigrated(connect(url))).toBe(false);
   const applied = await Promise.all([migrateDatabase(url), migrateDatabase(url), migrateDatabase(url)]);
@@ -54,7 +54,7 @@ test('a replica of an older release leaves a newer schema alone and works with i
   expect(await isMigrated(connect(url))).toBe(true);
 });
 
-test('a schema that lacks a migration is not ready', async () => {
+test('a schema without the latest migration is not ready', async () => {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
   const database = connect(url);
@@ -66,7 +66,7 @@ test('a schema that lacks a migration is not ready', async () => {
   expect(await isMigrated(database)).toBe(false);
 });
 
-test('a migration that fails leaves nothing behind and no lock', async () => {
+test('a failed migration leaves no change and no lock behind', async () => {
   const url = await createEmptyDatabase();
   await administer(url, 'create table webhook_deliveries (in_the_way int)');
   await expect(migrateDatabase(url)).rejects.toMatchObject({
@@ -92,7 +92,7 @@ async function createEarlierDatabase(last: number): Promise<string> {
   return url;
 }
 
-test('members and repositories from before names had tickets are kept, and follow the next fetch', async () => {
+test('members and repositories without a ticket are kept, and follow the next fetch', async () => {
   const url = await createEarlierDatabase(1);
   const organisationId = '01900000-0000-7000-8000-000000000001';
   await administer(
@@ -126,7 +126,7 @@ test('members and repositories from before names had tickets are kept, and follo
   expect(await query(url, repositories)).toEqual([{ name: 'acme/site', cursor: 'a cursor', ticket: 1 }]);
 });
 
-test('organisations from before node ids were known keep their login, and learn the id', async () => {
+test('organisations without a node id keep their login, and get the id', async () => {
   const url = await createEarlierDatabase(2);
   await administer(
     url,
@@ -165,7 +165,7 @@ test('requests that were parked at the end of time are parked without a due date
   expect(await countSyncRequests(executor, organisationId)).toMatchObject({ waiting: 2, parked: 1 });
 });
 
-test('a server that accepts and says nothing is given up soon', async () => {
+test('a server that accepts a connection and says nothing is given up soon', async () => {
   const mute = createServer(() => undefined);
   await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
@@ -193,7 +193,7 @@ test.each(['SQL_ASCII', 'LATIN1'])(
 );
 
 test('a server older than PostgreSQL 15 is refused by its version', async () => {
-  // Enough of the protocol to be asked for the version.
+  // Speaks enough of the protocol to be asked for its version.
   const message = (type: string, ...parts: (Buffer | string)[]) => {
     const body = Buffer.concat(parts.map(part => Buffer.from(part)));
     const head = Buffer.alloc(5);
@@ -234,7 +234,7 @@ test('a server older than PostgreSQL 15 is refused by its version', async () => 
   });
 });
 
-/** What PostgreSQL's own catalogue says of the tables. */
+/** What PostgreSQL's catalogue says about the tables. */
 let url: string;
 let drop: () => Promise<void>;
 beforeAll(async () => {
@@ -253,12 +253,12 @@ test("every organisation's table has a primary key that starts with the organisa
       ) as first from (${tables}) as tables order by relname`,
   );
   const others = rows.filter(({ first }) => first !== 'organisation_id').map(({ relname }) => relname);
-  // The organisations themselves, and limits, which are a credential's: a token's belong to all organisations.
+  // Except the organisations themselves, and limits: those of a token belong to all organisations.
   expect(others).toEqual(['github_limits', 'organisations']);
   expect(rows.length).toBeGreaterThan(10);
 });
 
-test('every foreign key between them carries the organisation, on both sides first', async () => {
+test('every foreign key between them starts with the organisation, on both sides', async () => {
   const rows = await query<{ source: string; target: string; columns: string[]; targets: string[] }>(
     url,
     `select conrelid::regclass::text as source, confrelid::regclass::text as target,
@@ -280,7 +280,7 @@ test('every foreign key between them carries the organisation, on both sides fir
   for (const { columns, targets } of toOrganisations) expect([columns, targets]).toEqual([['organisation_id'], ['id']]);
 });
 
-test('every unique index of theirs has the organisation, so that they can be distributed by it', async () => {
+test('every unique index on them includes the organisation, so that they can be distributed by it', async () => {
   const rows = await query<{ name: string; columns: string[] }>(
     url,
     `select indexrelid::regclass::text as name, array(

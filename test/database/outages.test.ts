@@ -19,7 +19,7 @@ afterAll(() => scene.close());
 
 const execute = (statement: string) => scene.service.database.executor.execute(sql.raw(statement));
 
-/** One more service, whose connections are new ones. */
+/** One more service, with new connections. */
 async function startClient(url = scene.service.database.url) {
   const { github } = scene;
   const replica = closing(await startReplica(url, { GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token }));
@@ -36,7 +36,7 @@ const stored = async () =>
   (await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token)).body.data;
 
 describe('a database', () => {
-  test('that has become read-only, as after a failover, is read from; what writes is 503 and changes nothing', async () => {
+  test('that became read-only, as after a failover, still serves reads; writes get 503 and change nothing', async () => {
     const name = new URL(scene.service.database.url).pathname.slice(1);
     const set = (value: string) => execute(`alter database ${name} set default_transaction_read_only = ${value}`);
     await set('on');
@@ -58,7 +58,7 @@ describe('a database', () => {
     });
   });
 
-  test('that takes no more connections is 503 for all, never 401, and served again once it does', async () => {
+  test('that takes no more connections means 503 for all, never 401, until it takes them again', async () => {
     const role = `limited_${randomUUID().slice(0, 8)}`;
     await execute(`create role ${role} login password 'of the tests' connection limit 0`);
     await execute(`grant all on all tables in schema public to ${role}`);
@@ -79,7 +79,7 @@ describe('a database', () => {
     expect((await client.put(`${path()}/sync`, scene.token)).status).toBe(200);
   });
 
-  test('whose disk is full is read from; what writes is 503 and changes nothing', async () => {
+  test('with a full disk still serves reads; writes get 503 and change nothing', async () => {
     await execute(`create function fill() returns trigger language plpgsql as $$ begin
       raise exception 'could not extend file' using errcode = '53100'; end $$`);
     await execute(

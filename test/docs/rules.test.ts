@@ -10,7 +10,7 @@ import {
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { renderRulesPage } from '../../scripts/rules-page.ts';
-import { maxRefetchesPerHour } from '../../src/database/sync-requests.ts';
+import { maxRefetchesPerHour } from '../../src/database/refetches.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request.ts';
 import { compileExpression } from '../../src/scoring/compile.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';

@@ -1,6 +1,6 @@
 /**
- * `npm run mutation` runs Stryker over the pure code, with the options that follow; `npm run mutation -- statements
- * [WORD]` changes statements, those whose guarantee or file contains the word.
+ * `npm run mutation` runs Stryker on the pure code, with any further options. `npm run mutation -- statements [WORD]`
+ * changes statements: all, or those whose guarantee or file contains the word.
  */
 import { spawnSync } from 'node:child_process';
 import { tryStatements } from './statements.ts';

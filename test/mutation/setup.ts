@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { vi } from 'vitest';
 
-// A change is noticed by the first counterexample, and the same ones are looked for each time.
+// The first counterexample is enough, and each run tries the same ones.
 fc.configureGlobal({ endOnFailure: true, interruptAfterTimeLimit: 300, seed: 1 });
 
-// Instrumented code is slower: what tests say of time does not count here.
+// Instrumented code is slower, so time limits do not count here.
 vi.mock('../scoring/processor-time.ts', () => ({ processorTime: () => 0 }));

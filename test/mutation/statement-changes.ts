@@ -1,9 +1,9 @@
-/** One small change of a statement, or of a condition around one, and the tests of its aggregate: one of them must fail. */
+/** A small change of a statement, or of a condition around it. One of the tests must fail. */
 export interface Change {
-  /** Of those in ARCHITECTURE.md. */
+  /** One of those in ARCHITECTURE.md. */
   guarantee: string;
   file: string;
-  /** Stands in the file exactly once. */
+  /** Occurs in the file exactly once. */
   from: string;
   to: string;
   tests: readonly string[];
@@ -75,7 +75,7 @@ export const changes: readonly Change[] = [
     ['tombstone.sourceUpdatedAt < sourceUpdatedAt', 'tombstone.sourceUpdatedAt <= sourceUpdatedAt'],
   ]),
   ...of('Deletion', 'database/pull-requests.ts', sync('deletion'), [
-    ["await lockRulesetVersion(executor, organisationId, 'update');", ''],
+    ["await lockOrganisation(executor, organisationId, 'exclusive');", ''],
     [', eq(deletedPullRequests.ticket, ticket)', ''],
   ]),
 
@@ -114,7 +114,7 @@ export const changes: readonly Change[] = [
     ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
   ]),
 
-  ...of('Fairness', 'database/sync-requests.ts', sync('requests', 'loops', 'races'), [
+  ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['order by sync_served_at limit 1', 'order by id limit 1'],
     ['where sync_leased_until <= now() and exists', 'where exists'],
     [
@@ -130,7 +130,10 @@ export const changes: readonly Change[] = [
       'order by is_isolated, due_at limit ${limit}\n    ), riding',
     ],
     ['order by is_isolated, is_background, due_at limit ${limit}\n    ), riding', 'limit ${limit}\n    ), riding'],
-    ['requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)', 'requests'],
+    [
+      'requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)',
+      'request-worker',
+    ],
   ]),
   ...of('Fairness', 'database/reconciliation.ts', sync('reconcile', 'reconcile-turns'), [
     ['order by reconcile_due_at limit 1', 'order by id limit 1'],
@@ -140,19 +143,19 @@ export const changes: readonly Change[] = [
 
   ...of('Scores', 'database/rescoring.ts', sync('rescore', 'races'), [
     ['          and pull_requests.fetch_ticket = scores.fetch_ticket\n', ''],
-    ['limit ${batchSize * cutSize + 1}', 'limit ${batchSize * cutSize}'],
+    ['limit ${batchSize * splitSize + 1}', 'limit ${batchSize * splitSize}'],
     [' from saved where from_score <> score', ' from saved'],
     ["    .limit(1)\n    .for('update');", '    .limit(1);'],
     ['limit ${takeSize} for update skip locked', 'limit ${takeSize} for update'],
-    ["await lockRulesetVersion(executor, organisationId, 'share');", ''],
+    ["await lockOrganisation(executor, organisationId, 'shared');", ''],
     ['and pull_requests.id < $3', 'and pull_requests.id <= $3'],
   ]),
   ...of('Scores', 'sync/rescore.ts', sync('rescore'), [
-    ["lockRulesetVersion(executor, organisationId, 'share')", "lockRulesetVersion(executor, organisationId, 'update')"],
+    ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
     ['if (breakdown === former.breakdown) continue;', ''],
   ]),
 
-  ...of('Leases', 'database/sync-requests.ts', sync('requests', 'races'), [
+  ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [
     [
       'sync_leased_until = now() + make_interval(secs => ${leaseSeconds})',
       'sync_leased_until = now() + make_interval(secs => 15)',
@@ -161,6 +164,8 @@ export const changes: readonly Change[] = [
       'using (github_id, ticket)\n    where organisation_id = ${organisationId} order by github_id for update',
       'using (github_id)\n    where organisation_id = ${organisationId} order by github_id for update',
     ],
+  ]),
+  ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
     ["is_isolated = false,\n        ticket = nextval('tickets')", 'is_isolated = false'],
   ]),
   ...of('Leases', 'database/reconciliation.ts', sync('reconcile', 'replicas'), [
@@ -170,7 +175,7 @@ export const changes: readonly Change[] = [
     ],
     ['limit 1 for no key update skip locked', 'limit 1'],
   ]),
-  ...of('Leases', 'sync/lease.ts', sync('reconcile', 'requests'), [['.then(renew)', '']]),
+  ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker'), [['.then(renew)', '']]),
 
   ...of(
     'Text',
@@ -187,9 +192,14 @@ export const changes: readonly Change[] = [
   ...of(
     'Text',
     'database/sync-requests.ts',
-    [...sync('requests'), 'test/webhooks/deliveries.test.ts'],
+    [...sync('request-worker'), 'test/webhooks/deliveries.test.ts'],
+    [['last_error = ${reason === null ? null : storable(reason)}', 'last_error = ${reason}']],
+  ),
+  ...of(
+    'Text',
+    'database/refetches.ts',
+    ['test/webhooks/deliveries.test.ts'],
     [
-      ['last_error = ${reason === null ? null : storable(reason)}', 'last_error = ${reason}'],
       ['sql`labels @> array[${storable(of.label)}]`', 'sql`labels @> array[${of.label}]`'],
       ['sql`milestone = ${storable(of.milestone)}`', 'sql`milestone = ${of.milestone}`'],
     ],

@@ -31,7 +31,7 @@ export async function tryStatements(word: string): Promise<boolean> {
       const path = join(copy, file);
       const text = readFileSync(path, 'utf8');
       const places = text.split(from).length - 1;
-      if (places !== 1) throw new RangeError(`${file} has this ${places} times, not once: ${from}`);
+      if (places !== 1) throw new RangeError(`${file} contains this ${places} times, not once: ${from}`);
       writeFileSync(
         path,
         text.replace(from, () => to),
@@ -50,7 +50,7 @@ export async function tryStatements(word: string): Promise<boolean> {
       env: { ...process.env, TEST_DATABASE_URL: server.url },
       stdio: 'ignore',
     });
-    if (status !== 0) throw new RangeError('The tests fail without any change: what they would notice says nothing.');
+    if (status !== 0) throw new RangeError('The tests fail without any change, so their failures show nothing.');
 
     const unnoticed = chosen.filter((change, index) => {
       const noticed = isNoticed(change);

@@ -1,7 +1,7 @@
 import { applyRuleset } from '../../src/database/rules.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type ImportResult, importPullRequests } from '../../src/sync/import.ts';
-import { createRequestWorker } from '../../src/sync/requests.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { type Client, createClient } from './client.ts';
 import type { Organisation as GithubOrganisation } from './github/organisation.ts';
 import type { Repository } from './github/repository.ts';

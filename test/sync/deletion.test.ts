@@ -19,8 +19,8 @@ import {
   stored,
   storedPullRequests,
   sync,
-  until,
   type World,
+  waitUntil,
 } from './support.ts';
 
 let world: World;
@@ -49,7 +49,7 @@ async function newStored() {
 }
 
 describe('a deleted pull request', () => {
-  test('stays away while GitHub has nothing newer', async () => {
+  test('stays deleted while GitHub has nothing newer', async () => {
     const { home, pullRequest } = await newStored();
     expect(await remove(world.service, home, pullRequest)).toBe(true);
     pullRequest.edit({ title: 'changed within the same second' });
@@ -57,7 +57,7 @@ describe('a deleted pull request', () => {
     expect(await storedPullRequests(world.service, home)).toEqual([]);
   });
 
-  test('stays away from a fetch that began before, also one that found something newer', async () => {
+  test('is not brought back by a fetch that began before, even if that found something newer', async () => {
     const { home, pullRequest } = await newStored();
     world.github.clock.advance(5);
     pullRequest.edit({ title: 'newer' });
@@ -81,7 +81,7 @@ describe('a deleted pull request', () => {
     expect(await scoreHistory(world.service, home)).toEqual(['null → 0 (pull_request, 0)']);
   });
 
-  test('that came back can be deleted again', async () => {
+  test('can be deleted again after it came back', async () => {
     const { home, pullRequest } = await newStored();
     for (let turn = 0; turn < 2; turn += 1) {
       await remove(world.service, home, pullRequest);
@@ -94,14 +94,14 @@ describe('a deleted pull request', () => {
     expect(await tombstones(home)).toHaveLength(1);
   });
 
-  test('leaves the others of the same reply alone', async () => {
+  test('does not affect others in the same reply', async () => {
     const { home, pullRequest } = await newStored();
     const other = home.acme.repository('web').openPullRequest();
     await remove(world.service, home, pullRequest);
     expect(await sync(world.service, home, pullRequest, other)).toEqual(['deleted', 'saved']);
   });
 
-  test('is told to a second deletion', async () => {
+  test('is reported as missing to a second deletion', async () => {
     const { home, pullRequest } = await newStored();
     const id = (await stored(world.service, home, pullRequest))?.id ?? '';
     const { database } = world.service;
@@ -110,12 +110,12 @@ describe('a deleted pull request', () => {
       database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, its));
     expect(await attempt(ticket)).toBe(true);
     expect(await attempt(await drawTicket(database.executor))).toBe(false);
-    // The same deletion once more: a transaction that was repeated because its commit went unheard.
+    // The same deletion again: its transaction is repeated because the reply to the commit was lost.
     expect(await attempt(ticket)).toBe(true);
   });
 });
 
-test('a deletion whose commit succeeded unheard succeeds, and leaves one tombstone', async () => {
+test('a deletion succeeds even if the reply to its commit is lost, and leaves one tombstone', async () => {
   const { home, pullRequest } = await newStored();
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
@@ -130,7 +130,7 @@ test('a deletion whose commit succeeded unheard succeeds, and leaves one tombsto
   await proxy.close();
 });
 
-test('a deletion during a save that began before the pull request was stored is not undone by it', async () => {
+test('a save that began before the pull request was stored does not undo a deletion', async () => {
   const home = await newHome(world);
   const web = home.acme.repository('web');
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
@@ -144,10 +144,10 @@ test('a deletion during a save that began before the pull request was stored is 
   await lock.query('select from members where github_id = $1 for update', [bert.id]);
   // It has found no tombstone, and waits to save the other author's name.
   const saving = sync(world.service, home, one, other);
-  await until(async () => (await lockWaits(world.service)) === 1);
+  await waitUntil(async () => (await lockWaits(world.service)) === 1);
   expect(await sync(world.service, home, one)).toEqual(['saved']);
   const removing = remove(world.service, home, one);
-  await Promise.race([removing, until(async () => (await lockWaits(world.service)) === 2)]);
+  await Promise.race([removing, waitUntil(async () => (await lockWaits(world.service)) === 2)]);
   await lock.query('rollback');
   await saving;
   expect(await removing).toBe(true);

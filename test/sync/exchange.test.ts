@@ -23,7 +23,7 @@ function setRemaining(points: number): void {
   world.github.limit.remaining = points;
 }
 
-/** An organisation with pull requests, one of which has just been fetched when few points were left. */
+/** An organisation with pull requests. One has just been fetched, and few points were left. */
 async function withFewPoints(remaining: number): Promise<Home> {
   const home = await newHome(world);
   const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
@@ -35,8 +35,8 @@ async function withFewPoints(remaining: number): Promise<Home> {
 const whatReserveSays =
   /^\d+ of GitHub's 5,000 points are left: they are kept for webhooks and PUT syncs until \d\d:\d\d UTC\.$/;
 
-describe('a tenth of the points of an hour', () => {
-  test('is left to others by import, estimate, comparison and the list of members, on every replica', async () => {
+describe('a tenth of the hourly points', () => {
+  test('is not used by imports, estimates, comparisons and lists of members, on any replica', async () => {
     const home = await withFewPoints(500);
     const replica = await world.replica();
     const before = world.github.count();
@@ -55,7 +55,7 @@ describe('a tenth of the points of an hour', () => {
     expect(row?.seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
   });
 
-  test('is there for PUT syncs', async () => {
+  test('may be used by PUT syncs', async () => {
     const home = await withFewPoints(500);
     const [stored] = await storedPullRequests(world.service, home);
     const { statusCode } = await world.service.app.inject({
@@ -66,7 +66,7 @@ describe('a tenth of the points of an hour', () => {
     expect(statusCode).toBe(200);
   });
 
-  test('lets an import wait, once and without a request, and say until when and why', async () => {
+  test('makes an import wait, once and without a request, and say until when and why', async () => {
     const home = await withFewPoints(500);
     const before = world.github.count();
     const interruption = new AbortController();
@@ -85,46 +85,46 @@ describe('a tenth of the points of an hour', () => {
     expect(world.github.count()).toBe(before);
   });
 
-  test('is no longer kept once GitHub has reset the points', async () => {
+  test('is no longer needed once GitHub has reset the points', async () => {
     const home = await withFewPoints(500);
     await world.service.database.executor.execute("update github_limits set reset_at = now() - interval '1 second'");
     setRemaining(5_000);
     expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
   });
 
-  test('is not touched by more than that', async () => {
+  test('does not stop an import while more points are left', async () => {
     const home = await withFewPoints(600);
     expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
   });
 });
 
-describe('what GitHub says of its points', () => {
+describe('the stored number of points', () => {
   const now = () => Math.floor(Date.now() / 1000);
-  const told = (remaining: number, resetAt: number) =>
-    saveReply(world.service.database.executor, 'told', { limit: 5_000, remaining, resetAt });
-  const known = () => findPoints(world.service.database, 'told');
+  const report = (remaining: number, resetAt: number) =>
+    saveReply(world.service.database.executor, 'reported', { limit: 5_000, remaining, resetAt });
+  const known = () => findPoints(world.service.database, 'reported');
 
-  test('of one hour is the fewest, in whatever order the replies come', async () => {
+  test('is the lowest that GitHub reported in the hour, in whatever order the replies come', async () => {
     const resetAt = now() + 600;
-    for (const remaining of [400, 300, 350]) await told(remaining, resetAt);
+    for (const remaining of [400, 300, 350]) await report(remaining, resetAt);
     expect(await known()).toMatchObject({ limit: 5_000, remaining: 300, resetAt });
   });
 
-  test('of a later hour replaces that of an earlier one, and not the other way', async () => {
+  test('is that of the latest hour', async () => {
     const resetAt = now() + 600;
-    await told(300, resetAt - 60);
-    await told(4_000, resetAt);
-    await told(100, resetAt - 60);
+    await report(300, resetAt - 60);
+    await report(4_000, resetAt);
+    await report(100, resetAt - 60);
     expect(await known()).toMatchObject({ remaining: 4_000, resetAt });
   });
 
-  test('lasts an hour at most, also if its clock is ahead', async () => {
-    await told(0, now() + 86_400);
+  test("expires after an hour, even if GitHub's clock is ahead", async () => {
+    await report(0, now() + 86_400);
     expect((await known())?.secondsToReset).toBeLessThanOrEqual(3_601);
   });
 
-  test('is nothing on a server without rate limits', async () => {
-    await saveReply(world.service.database.executor, 'told', undefined);
+  test('is unknown on a server without rate limits', async () => {
+    await saveReply(world.service.database.executor, 'reported', undefined);
     const { rows } = await world.service.database.executor.execute('select from github_limits');
     expect(rows).toEqual([]);
   });

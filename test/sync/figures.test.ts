@@ -1,6 +1,6 @@
 /*
- * What the service promises of GitHub requests, counted where they arrive. An outage of the full size takes longer than
- * all the rest of a file should; run it so: OUTAGE_PULL_REQUESTS=10000 npx vitest run test/sync/figures.test.ts
+ * How many GitHub requests the service promises to need, counted on the stand-in. A full-size outage takes too long for
+ * every run; try it with: OUTAGE_PULL_REQUESTS=10000 npx vitest run test/sync/figures.test.ts
  */
 import { eq, type SQL, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -17,12 +17,12 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('a thousand webhooks for 300 pull requests, while the loop is busy, cost at most 8 requests', async () => {
+test('a thousand webhooks for 300 pull requests cost at most 8 requests while the loop is busy', async () => {
   const home = await newHome(world);
   const repositories = ['web', 'api', 'docs'].map(name => home.acme.repository(name));
   const opened = repositories.flatMap(repository => Array.from({ length: 100 }, () => repository.addPullRequest()));
   const { executor } = world.service.database;
-  // As if another replica were at the organisation.
+  // As if another replica had the organisation's turn.
   const lease = (until: SQL) =>
     executor.update(organisations).set({ syncLeasedUntil: until }).where(eq(organisations.id, home.organisation.id));
   await lease(sql`now() + interval '1 hour'`);
@@ -53,7 +53,7 @@ test('a thousand webhooks for 300 pull requests, while the loop is busy, cost at
 
 const outage = Number(process.env.OUTAGE_PULL_REQUESTS ?? 1_000);
 
-test(`an outage of three days, in which ${outage} pull requests changed unseen, heals for a request for fifty and one for each repository`, async () => {
+test(`an outage of three days, in which ${outage} pull requests changed unseen, costs one request for fifty and one for each repository`, async () => {
   const home = await newHome(world);
   const day = 86_400;
   const begin = world.github.clock.now() - 3 * day;
@@ -75,7 +75,7 @@ test(`an outage of three days, in which ${outage} pull requests changed unseen, 
   }
   const first = await compare(world, home);
   expect(await storedPullRequests(world.service, home)).toHaveLength(outage);
-  // The last second of each repository is looked at once more; from then on there is nothing to do.
+  // The last second of each repository is read again; then there is nothing to do.
   const second = await compare(world, home);
   expect(first + second).toBeLessThanOrEqual(outage / 50 + 2 * names.length + 2);
   if (outage === 10_000) expect(first + second).toBeLessThanOrEqual(250);

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { describeCounterexample, playHistories } from '../../soak/lanes.ts';
 import { createDatabase } from '../support/service.ts';
 
-/** A share of what `npm run soak` plays; other histories each time. */
+/** A few of the histories of `npm run soak`, different ones each time. */
 const runs = 20;
 
-test('random histories, with webhooks lost, doubled and late and replicas killed, end as a simple model says', {
+test('random histories with lost, doubled and late webhooks and killed replicas end as a simple model says', {
   timeout: 300_000,
 }, async () => {
   const seed = Math.floor(Math.random() * 1_000_000_000);

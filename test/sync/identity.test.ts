@@ -35,7 +35,7 @@ async function storedRepositories({ organisation }: Home) {
 }
 
 describe('a pull request is kept', () => {
-  test.each(['MEMBER', 'OWNER'])('where GitHub marks its author as %s, who becomes a member', async mark => {
+  test.each(['MEMBER', 'OWNER'])('if GitHub marks its author as %s, who becomes a member', async mark => {
     const home = await newHome(world);
     const author = world.github.account(`new-${mark}-${home.acme.login}`, { name: 'New Person' });
     const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: mark });
@@ -46,14 +46,14 @@ describe('a pull request is kept', () => {
     expect((await stored(world.service, home, pullRequest))?.memberId).toBe((await storedMembers(home))[0]?.id);
   });
 
-  test('where its author is known as a member, whatever GitHub marks', async () => {
+  test('if its author is known as a member, whatever GitHub says', async () => {
     const home = await newHome(world);
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'CONTRIBUTOR' });
     expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
   });
 
-  test("once it is stored, also when its author has left or the account is gone, under the member's id", async () => {
+  test('once it is stored, even if its author leaves or the account is deleted, with the same member', async () => {
     const home = await newHome(world);
     const [author] = [...home.acme.members.values()];
     const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'NONE' });
@@ -78,7 +78,7 @@ describe('a pull request is kept', () => {
     expect((await storedMembers(home)).map(({ login }) => login)).toEqual([author.login]);
   });
 
-  test('by a bot that is marked as a member', async () => {
+  test('if its author is a bot that is marked as a member', async () => {
     const home = await newHome(world);
     const author = world.github.account(`robot-${home.acme.login}`, { type: 'Bot' });
     const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: 'MEMBER' });
@@ -87,11 +87,11 @@ describe('a pull request is kept', () => {
   });
 });
 
-describe('a pull request is not kept, and leaves no member or repository behind', () => {
+describe('a pull request is not kept, and no member or repository is added, if it is', () => {
   test.each([
     ['a stranger', 'User', 'NONE'],
-    ['a contributor who is no member', 'User', 'CONTRIBUTOR'],
-    ['a collaborator who is no member', 'User', 'COLLABORATOR'],
+    ['a contributor who is not a member', 'User', 'CONTRIBUTOR'],
+    ['a collaborator who is not a member', 'User', 'COLLABORATOR'],
     ['a bot', 'Bot', 'NONE'],
     ['a mannequin', 'Mannequin', 'MANNEQUIN'],
   ] as const)('by %s', async (_, type, authorAssociation) => {
@@ -110,7 +110,7 @@ describe('a pull request is not kept, and leaves no member or repository behind'
     expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
   });
 
-  test('by someone who has left before it was seen', async () => {
+  test('by somebody who had left before it was seen', async () => {
     const home = await newHome(world);
     const [author] = [...home.acme.members.values()];
     await syncMembers(world.service, home.organisation);
@@ -149,7 +149,7 @@ describe('members', () => {
 });
 
 describe('a repository', () => {
-  test('that is renamed keeps its row and its pull requests, all of which are scored anew', async () => {
+  test('that is renamed keeps its row and its pull requests, which are all scored again', async () => {
     const home = await newHome(world);
     const { acme } = home;
     const web = acme.repository('web');
@@ -180,7 +180,7 @@ describe('a repository', () => {
     expect(await storedRepositories(home)).toMatchObject([{ id: before?.id, name: `${home.acme.login}/web` }]);
   });
 
-  test('that moves to another owner leaves what is stored as it is, and a refresh says so', async () => {
+  test('that moves to another owner leaves the stored pull requests as they are, and a refresh says so', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();
@@ -193,15 +193,15 @@ describe('a repository', () => {
       code: 'not_found',
     });
     expect(await stored(world.service, home, pullRequest)).toEqual(before);
-    // Its new owner is tracked too, where it is a pull request like any other.
+    // For its new owner, which is tracked too, it is a pull request like any other.
     pullRequest.edit({ title: 'at home' });
     for (const account of home.acme.members.values()) other.acme.join(account);
     expect(await sync(world.service, other, pullRequest)).toEqual(['saved']);
   });
 });
 
-describe('GitHub shows', () => {
-  test('no longer what is stored: a refresh says so and leaves it', async () => {
+describe('a reply from GitHub', () => {
+  test('without a stored pull request makes a refresh say so and leave the row as it is', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -213,7 +213,7 @@ describe('GitHub shows', () => {
     expect(await stored(world.service, home, pullRequest)).toEqual(before);
   });
 
-  test('ids past 2^31 and up to what a number holds, which are stored exactly', async () => {
+  test('may have ids from 2^31 up to 2^53, which are stored exactly', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const ids = [2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER];
@@ -222,7 +222,7 @@ describe('GitHub shows', () => {
     expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual(ids);
   });
 
-  test('text that PostgreSQL cannot hold, which is replaced, and any other, which is kept', async () => {
+  test('may have text that PostgreSQL cannot hold, which is replaced; all other text is kept', async () => {
     const home = await newHome(world);
     const hostile = 'nul \0, lone \ud800 and \udfff';
     const odd = '𝒻ix 👩‍👩‍👧 \u202Eevil\u202C \u0007 é ﷽';
@@ -244,7 +244,7 @@ describe('GitHub shows', () => {
     });
   });
 
-  test('the same pull request twice in a reply, which is stored once', async () => {
+  test('may have the same pull request twice, which is stored once', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const { pullRequests: found } = await fetchOf(world.service, home, [pullRequest]);

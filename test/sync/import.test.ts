@@ -8,8 +8,8 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
-import { createPages } from '../../src/sync/pages.ts';
-import { createRequestWorker } from '../../src/sync/requests.ts';
+import { createPageSync } from '../../src/sync/pages.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import {
   createLatch,
   type Fault,
@@ -44,7 +44,7 @@ afterEach(() => {
 
 const run = (home: Home, options: ImportOptions = {}) => importPullRequests(world.service, home.organisation, options);
 
-/** History, oldest first, a second apart. */
+/** Opens pull requests a second apart, oldest first. */
 function fill(home: Home, name: string, count: number): void {
   const repository = home.acme.repository(name);
   const now = world.github.clock.now();
@@ -96,7 +96,7 @@ describe('an import', () => {
     );
   });
 
-  test('run again finds everything as it is, and what became of it since', async () => {
+  test('that runs again brings in what has changed since', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
     await run(home);
@@ -111,7 +111,7 @@ describe('an import', () => {
     expect(after.map(({ id }) => id).slice(0, 60)).toEqual(before.map(({ id }) => id));
   });
 
-  test('counts a pull request as brought in if a newer fetch was saved meanwhile', async () => {
+  test('counts a pull request as saved if a newer fetch was saved during the import', async () => {
     const home = await newHome(world);
     fill(home, 'web', 2);
     const [changed] = home.acme.repository('web').pullRequests;
@@ -130,15 +130,15 @@ describe('an import', () => {
     expect(await storedPullRequests(world.service, home)).toContainEqual(expect.objectContaining({ title: 'Newer' }));
   });
 
-  test('tells how far it is, up to the end', async () => {
+  test('reports its progress up to the end', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     fill(home, 'api', 30);
-    const told: ImportProgress[] = [];
-    await run(home, { onProgress: progress => told.push(progress) });
+    const reported: ImportProgress[] = [];
+    await run(home, { onProgress: progress => reported.push(progress) });
     const { login } = home.acme;
-    expect(told.map(({ looked }) => looked)).toEqual(told.map(({ seen }) => seen));
-    expect(told.map(({ repository, seen, total }) => [repository, seen, total])).toEqual([
+    expect(reported.map(({ looked }) => looked)).toEqual(reported.map(({ seen }) => seen));
+    expect(reported.map(({ repository, seen, total }) => [repository, seen, total])).toEqual([
       [`${login}/web`, 0, 150],
       [`${login}/web`, 50, 150],
       [`${login}/web`, 100, 150],
@@ -159,7 +159,7 @@ describe('an import', () => {
     expect(await storedCount(home)).toBe(2);
   });
 
-  test('counts what GitHub does not give whole, and brings it in the next time', async () => {
+  test('counts pull requests on which GitHub fails, and brings them in the next time', async () => {
     const home = await newHome(world);
     fill(home, 'web', 4);
     const [broken] = home.acme.repository('web').pullRequests;
@@ -172,21 +172,21 @@ describe('an import', () => {
   });
 });
 
-/** A pull request on which GitHub fails in a page however small. */
+/** A pull request on which GitHub fails in a page of any size. */
 function poison(pullRequest: PullRequest | undefined, fault: Fault): PullRequest {
   if (pullRequest === undefined) throw new Error('none');
   world.github.fault(fault, { times: Number.POSITIVE_INFINITY, when: pagesWith(pullRequest) });
   return pullRequest;
 }
 
-describe('a pull request that GitHub can never serve whole', () => {
+describe('a pull request on which GitHub always fails', () => {
   const ways: [string, () => Fault][] = [
-    ['runs into its time limit', queryTimeout],
+    ['times out', queryTimeout],
     ['answers 502', () => htmlError(502)],
     ['answers 500', () => htmlError(500)],
     ['breaks off', () => ({ kind: 'truncate' })],
   ];
-  test.each(ways)('on which it %s is passed over, and brought in later by the loop', async (_, fault) => {
+  test.each(ways)('(it %s) is skipped, and brought in later by the loop', async (_, fault) => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     fill(home, 'api', 3);
@@ -194,12 +194,12 @@ describe('a pull request that GitHub can never serve whole', () => {
     const result = await run(home);
     expect(result).toMatchObject({ repositories: 2, seen: 233, saved: 232, untracked: 0, failed: 1 });
     expect(result.requests).toBe(world.github.count() - 1);
-    // Around it pages get small; after it they are large again.
+    // Pages get small around it and large again after it.
     expect(result.requests).toBeLessThan(35);
     expect(await waitingSyncs(world.service, home)).toMatchObject([
       { githubId: bad.id, nodeId: bad.nodeId, attempts: 1, lastError: expect.stringMatching(/^GitHub/) },
     ]);
-    // In time.
+    // When they are due.
     await world.service.database.executor.execute('update sync_requests set due_at = now()');
     const work = createRequestWorker(world.service);
     while (await work());
@@ -211,7 +211,7 @@ describe('a pull request that GitHub can never serve whole', () => {
     ['is the only one', 1, [0]],
     ['is the last', 60, [59]],
     ['is the first of some in a row', 120, [50, 51, 52]],
-  ])('is passed over also where it %s', async (_, count, indexes) => {
+  ])('is skipped even if it %s', async (_, count, indexes) => {
     const home = await newHome(world);
     fill(home, 'web', count);
     const all = home.acme.repository('web').sortedBy('createdAt');
@@ -221,7 +221,7 @@ describe('a pull request that GitHub can never serve whole', () => {
     expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual(bad.map(({ id }) => id));
   });
 
-  test('is passed over also where GitHub does not even name it; then the next import tries it again', async () => {
+  test('is skipped even if GitHub does not name it; then the next import tries it again', async () => {
     const home = await newHome(world);
     fill(home, 'web', 4);
     const bad = poison(home.acme.repository('web').sortedBy('createdAt')[1], queryTimeout());
@@ -235,7 +235,7 @@ describe('a pull request that GitHub can never serve whole', () => {
     expect(await run(home)).toMatchObject({ seen: 4, saved: 4, failed: 0 });
   });
 
-  test('within a page that came otherwise is brought in later as well', async () => {
+  test('in a page that otherwise succeeds is brought in later, too', async () => {
     const home = await newHome(world);
     fill(home, 'web', 4);
     const [first, second] = home.acme.repository('web').sortedBy('createdAt');
@@ -251,7 +251,7 @@ describe('a pull request that GitHub can never serve whole', () => {
     expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([second.id]);
   });
 
-  test('for want of rights makes no work for the loop', async () => {
+  test('because of missing rights is not left to the loop', async () => {
     const home = await newHome(world);
     fill(home, 'web', 4);
     const [bad] = home.acme.repository('web').pullRequests;
@@ -263,7 +263,7 @@ describe('a pull request that GitHub can never serve whole', () => {
     expect(await waitingSyncs(world.service, home)).toEqual([]);
   });
 
-  test('leaves one that waits for the loop already as it is', async () => {
+  test('leaves an existing sync request as it is', async () => {
     const home = await newHome(world);
     fill(home, 'web', 2);
     const bad = poison(home.acme.repository('web').pullRequests[0], queryTimeout());
@@ -274,12 +274,12 @@ describe('a pull request that GitHub can never serve whole', () => {
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ ticket: 1, attempts: 0, lastError: null }]);
   });
 
-  test('does not stand for GitHub in trouble, which nothing is passed over for', async () => {
+  test('is not skipped if GitHub itself is in trouble', async () => {
     const home = await newHome(world);
     fill(home, 'web', 5);
-    const syncPage = createPages(world.service, home.organisation, home.acme.repository('web'), {
+    const syncPage = createPageSync(world.service, home.organisation, home.acme.repository('web'), {
       since: undefined,
-      maxPassedOver: 2,
+      maxSkipped: 2,
       onRequest: () => undefined,
     });
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
@@ -287,7 +287,7 @@ describe('a pull request that GitHub can never serve whole', () => {
     expect(await waitingSyncs(world.service, home)).toEqual([]);
     world.github.clearFaults();
 
-    // Nor where it can still say what there is, but gives none of it.
+    // Nor if GitHub still lists pull requests but serves none of them.
     world.github.fault(htmlError(502), {
       times: Number.POSITIVE_INFINITY,
       when: ({ operation }) => operation === 'PullRequestPage',
@@ -301,14 +301,14 @@ describe('a pull request that GitHub can never serve whole', () => {
     expect((await syncPage(second.endCursor)).outcomes.size).toBe(3);
   });
 
-  test('is passed over however many there are, if others come between them', async () => {
+  test('is skipped, however many there are, if others between them succeed', async () => {
     const home = await newHome(world);
     fill(home, 'web', 7);
     const all = home.acme.repository('web').sortedBy('createdAt');
     for (const index of [1, 3, 5]) poison(all[index], queryTimeout());
-    const syncPage = createPages(world.service, home.organisation, home.acme.repository('web'), {
+    const syncPage = createPageSync(world.service, home.organisation, home.acme.repository('web'), {
       since: undefined,
-      maxPassedOver: 2,
+      maxSkipped: 2,
     });
     let page = await syncPage(null);
     while (!page.ended) page = await syncPage(page.endCursor);
@@ -317,7 +317,7 @@ describe('a pull request that GitHub can never serve whole', () => {
 });
 
 describe('an estimate', () => {
-  test('is what the import then takes, for one request, and imports nothing', async () => {
+  test('costs one request, imports nothing, and equals what the import then takes', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     fill(home, 'api', 30);
@@ -340,21 +340,21 @@ describe('an estimate', () => {
     );
     expect(rows).toEqual([]);
 
-    const told: ImportEstimate[] = [];
+    const reported: ImportEstimate[] = [];
     const before = world.github.limit?.remaining ?? 0;
     const result = await run(home, {
       onEstimate: estimated => {
         expect(pages()).toBe(0);
-        told.push(estimated);
+        reported.push(estimated);
       },
     });
     expect(result.requests).toBe(estimate.total.requests);
     // And one for the list of repositories.
     expect(before - (world.github.limit?.remaining ?? 0)).toBe(estimate.total.points + 1);
-    expect(told).toMatchObject([{ repositories: estimate.repositories, total: estimate.total }]);
+    expect(reported).toMatchObject([{ repositories: estimate.repositories, total: estimate.total }]);
   });
 
-  test('takes a request for a hundred repositories, or for each that is named', async () => {
+  test('costs a request for a hundred repositories, or one for each that is named', async () => {
     const home = await newHome(world);
     for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
     expect(await estimateImport(world.service, home.organisation)).toMatchObject({
@@ -370,7 +370,7 @@ describe('an estimate', () => {
     await expect(wrong).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('since a day is an upper bound, without the repositories in which nothing changed', async () => {
+  test('since a day is an upper bound, and leaves out repositories in which nothing changed', async () => {
     const home = await newHome(world);
     fill(home, 'old', 3);
     const now = world.github.clock.now();
@@ -380,7 +380,7 @@ describe('an estimate', () => {
     expect(await run(home, { since: now })).toMatchObject({ seen: 1, requests: 1 });
   });
 
-  test('of an import that goes on leaves out what is finished, and is an upper bound for what is begun', async () => {
+  test('of an interrupted import leaves out finished repositories, and is an upper bound for a started one', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two', 'three']) fill(home, name, 60);
     await interruptIn(home, 3);
@@ -416,7 +416,7 @@ describe('an estimate', () => {
     expect(total.seconds).toBeCloseTo(seconds, 0);
   });
 
-  test('of more than an hour gives has a wait for each hour', () => {
+  test("of more than an hour's points includes a wait for each hour", () => {
     const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', archived: false };
     const { total } = estimateOf(
       {
@@ -427,13 +427,13 @@ describe('an estimate', () => {
       undefined,
       undefined,
     );
-    // 12,000 points, a tenth of each hour's left aside: 500 now, 4,500 in each of the next two hours, 2,500 in the third.
+    // 12,000 points without the reserve: 500 now, 4,500 in each of the next two hours, 2,500 in the third.
     expect(total.points).toBe(12_000);
     expect(total.seconds).toBeCloseTo(3_000 + 2 * 3_600 + 2_500, 0);
   });
 });
 
-test('an import begins in more repositories than a statement has parameters for', async () => {
+test('an import can start in more repositories than a statement can have parameters', async () => {
   const home = await newHome(world);
   const { database } = world.service;
   const values = Array.from({ length: 11_000 }, (_, index) => ({
@@ -446,7 +446,7 @@ test('an import begins in more repositories than a statement has parameters for'
 });
 
 describe('an interrupted import', () => {
-  test('goes on after the last page that came in', async () => {
+  test('continues after the last page that was saved', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     await interruptIn(home, 2);
@@ -457,7 +457,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 230 });
   });
 
-  test('begins a repository anew, once, where GitHub no longer knows the place', async () => {
+  test('starts a repository again, once, if GitHub no longer knows the cursor', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     await interruptIn(home, 2);
@@ -469,7 +469,7 @@ describe('an interrupted import', () => {
     expect(await storedCount(home)).toBe(120);
   });
 
-  test('fails a repository of which GitHub does not know a place that it has just named, and asks no further', async () => {
+  test('gives up a repository if GitHub does not know a cursor that it has just returned', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     const refusal = { type: 'INVALID_CURSOR_ARGUMENTS', message: '`x` does not appear to be a valid cursor.' };
@@ -484,24 +484,27 @@ describe('an interrupted import', () => {
     expect(pages()).toBe(2);
   });
 
-  test('reads no repository again that was finished', async () => {
+  test('does not read a finished repository again', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 60);
     await interruptIn(home, 5);
     expect(await storedCount(home)).toBe(170);
-    const told: ImportProgress[] = [];
-    expect(await run(home, { onProgress: progress => told.push(progress) })).toMatchObject({ seen: 70, requests: 3 });
+    const reported: ImportProgress[] = [];
+    expect(await run(home, { onProgress: progress => reported.push(progress) })).toMatchObject({
+      seen: 70,
+      requests: 3,
+    });
     expect(await storedCount(home)).toBe(240);
-    expect(told.at(0)).toMatchObject({ repository: `${home.acme.login}/three`, total: 240 });
-    expect(told.at(0)?.seen).toBeGreaterThanOrEqual(120);
-    // What was found done counts for how far it is, not for how fast.
-    expect(told.at(0)?.looked).toBe(0);
-    expect(told.at(-1)).toMatchObject({ seen: 240, total: 240, looked: 70 });
-    // What was finished is no longer an interrupted one: everything is read anew.
+    expect(reported.at(0)).toMatchObject({ repository: `${home.acme.login}/three`, total: 240 });
+    expect(reported.at(0)?.seen).toBeGreaterThanOrEqual(120);
+    // Finished repositories count for the progress, not for the speed.
+    expect(reported.at(0)?.looked).toBe(0);
+    expect(reported.at(-1)).toMatchObject({ seen: 240, total: 240, looked: 70 });
+    // It is complete now, so the next import reads everything again.
     expect(await run(home)).toMatchObject({ seen: 240 });
   });
 
-  test('of one repository does not keep a later one of all from reading the others', async () => {
+  test('of one repository does not keep a later import of all from reading the others', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     fill(home, 'api', 10);
@@ -510,7 +513,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ repositories: 2, seen: 70 + 10 });
   });
 
-  test('reads a repository that was made meanwhile too', async () => {
+  test('also reads a repository that was created since', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
     await interruptIn(home, 1);
@@ -519,7 +522,7 @@ describe('an interrupted import', () => {
     expect(await storedCount(home)).toBe(65);
   });
 
-  test('keeps what it has where GitHub fails for good, and goes on there', async () => {
+  test('keeps what it has if GitHub keeps failing, and continues there', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     let isRefused = false;
@@ -539,7 +542,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 70 });
   });
 
-  test('waits no longer where it is waiting for GitHub', async () => {
+  test('stops at once while it waits for GitHub', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     world.github.fault(secondaryLimit('3600'), { when: ({ operation }) => operation === 'PullRequestPage' });
@@ -556,7 +559,7 @@ describe('an interrupted import', () => {
   });
 });
 
-describe('a repository that GitHub does not give', () => {
+describe('a repository that GitHub does not serve', () => {
   const ways: [string, object, RegExp][] = [
     [
       'because the credentials may not read it',
@@ -569,7 +572,7 @@ describe('a repository that GitHub does not give', () => {
       /^GitHub does not show it to the configured credentials/,
     ],
   ];
-  test.each(ways)('%s holds up no other, and is the only one that the next import reads', async (_, body, reason) => {
+  test.each(ways)('%s does not block others, and only it is read by the next import', async (_, body, reason) => {
     const home = await newHome(world);
     for (const name of ['one', 'two', 'three']) fill(home, name, 60);
     const two = home.acme.repository('two');
@@ -584,18 +587,18 @@ describe('a repository that GitHub does not give', () => {
     expect(await storedCount(home)).toBe(180);
   });
 
-  test('within a page of repositories holds up no other', async () => {
+  test('in a page of repositories does not hold up others', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two']) fill(home, name, 3);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) });
     expect(await run(home)).toMatchObject({ repositories: 1, saved: 3 });
-    expect(world.service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is passed over' }));
+    expect(world.service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is skipped' }));
   });
 });
 
-describe('a part', () => {
-  test('is chosen by repository, with or without the owner, in any case, each once', async () => {
+describe('an import of some repositories', () => {
+  test('takes names with or without the owner, in any case, each once', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     fill(home, 'api', 4);
@@ -605,7 +608,7 @@ describe('a part', () => {
     expect(await storedCount(home)).toBe(7);
   });
 
-  test('of a repository that GitHub does not show is refused by its name, before anything is read', async () => {
+  test('is refused before anything is read if GitHub does not show one of them', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     await expect(run(home, { repositories: ['web', 'wbe'] })).rejects.toThrow(
@@ -621,14 +624,14 @@ describe('a part', () => {
     expect(world.github.count()).toBe(0);
   });
 
-  test('that has moved to another owner is refused', async () => {
+  test('is refused if one of them has moved to another owner', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     fill(home, 'web', 3);
     home.acme.repository('web').transfer(other.acme);
     await expect(run(home, { repositories: ['web'] })).rejects.toThrow(`belongs to ${other.acme.login} now`);
   });
 
-  test('by its former name is found under the new one', async () => {
+  test('finds a renamed one by its former name', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     home.acme.repository('web').rename('site');
@@ -640,7 +643,7 @@ describe('a part', () => {
     expect(row?.name).toBe(`${home.acme.login}/site`);
   });
 
-  test('since a day has what changed then or later, and asks no further', async () => {
+  test('since a day reads what changed then or later, and no further', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const day = 1_700_000_000;
@@ -655,7 +658,7 @@ describe('a part', () => {
   });
 });
 
-test('an organisation that was added without credentials is known by its id after an import or a look at members', async () => {
+test('an organisation that was added without credentials gets its id from an import or a list of members', async () => {
   for (const learn of [run, (home: Home) => syncMembers(world.service, home.organisation)]) {
     const home = await newHome(world);
     fill(home, 'web', 2);
@@ -672,25 +675,25 @@ test('an organisation that was added without credentials is known by its id afte
   }
 });
 
-describe('GitHub in trouble', () => {
-  test.each(['PullRequestPage', 'Repositories'])('with its rate limit is waited out (%s)', async operation => {
+describe('if GitHub is in trouble,', () => {
+  test.each(['PullRequestPage', 'Repositories'])('a rate limit is waited out (%s)', async operation => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     world.github.fault(secondaryLimit('1'), { when: request => request.operation === operation });
-    const told: ImportProgress[] = [];
-    expect(await run(home, { onProgress: progress => told.push(progress) })).toMatchObject({ saved: 3 });
-    expect(told.some(({ waitingSeconds }) => waitingSeconds === 1)).toBe(true);
+    const reported: ImportProgress[] = [];
+    expect(await run(home, { onProgress: progress => reported.push(progress) })).toMatchObject({ saved: 3 });
+    expect(reported.some(({ waitingSeconds }) => waitingSeconds === 1)).toBe(true);
     expect(world.github.requests.filter(request => request.operation === operation)).toHaveLength(2);
   });
 
-  test.each(['PullRequestPage', 'Repositories'])('for a moment has the request repeated (%s)', async operation => {
+  test.each(['PullRequestPage', 'Repositories'])('a failed request is repeated (%s)', async operation => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { when: request => request.operation === operation });
     expect(await run(home)).toMatchObject({ saved: 3 });
   });
 
-  test('with pages of repositories that are too much gets smaller ones, which bring everything, and larger ones again', async () => {
+  test('pages of repositories shrink until everything came, and then grow again', async () => {
     const home = await newHome(world);
     for (let index = 0; index < 160; index += 1) fill(home, `repository-${index}`, 1);
     world.github.fault(queryTimeout(), { times: 2, when: ({ operation }) => operation === 'Repositories' });
@@ -701,7 +704,7 @@ describe('GitHub in trouble', () => {
     expect(sizes().slice(9)).toEqual([25, 50, 50, 50]);
   });
 
-  test('with pages that are too much gets smaller ones, which bring everything', async () => {
+  test('pages of pull requests shrink until everything came', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
     world.github.fault(queryTimeout(), {

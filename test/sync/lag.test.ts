@@ -1,10 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { requestRefetches } from '../../src/database/refetches.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
-import { requestRefetches } from '../../src/database/sync-requests.ts';
 import { formatId } from '../../src/ids.ts';
 import { isReached, waitForGithub } from '../../src/sync/lag.ts';
-import { createRequestWorker } from '../../src/sync/requests.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { htmlError } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
@@ -42,7 +42,7 @@ async function deliver(...events: (WebhookEvent | undefined)[]): Promise<void> {
   }
 }
 
-/** As if so many seconds had passed. */
+/** Lets time pass in the database, in seconds. */
 async function pass(seconds: number): Promise<void> {
   await world.service.database.executor.update(syncRequests).set({
     dueAt: sql`due_at - make_interval(secs => ${seconds})`,
@@ -62,9 +62,9 @@ const states = async () =>
   );
 
 /**
- * Works off what is due, as time goes by.
+ * Syncs what is due while time passes.
  *
- * @returns seconds until nothing was left, with those that really went by, and requests that it took
+ * @returns seconds until nothing was left, including real ones, and how many requests it took
  */
 async function settle(maxSeconds: number): Promise<{ seconds: number; requests: number }> {
   const before = world.github.count();
@@ -79,7 +79,7 @@ async function settle(maxSeconds: number): Promise<{ seconds: number; requests: 
 }
 
 describe('a webhook sets a floor:', () => {
-  test('a pull request that GitHub does not show yet is stored once it does', async () => {
+  test('a pull request that GitHub does not show yet is stored once GitHub shows it', async () => {
     web.lag();
     const opened = web.openPullRequest({ title: 'New' });
     await deliver(opened.opened);
@@ -97,7 +97,7 @@ describe('a webhook sets a floor:', () => {
     expect(world.service.complaints).toEqual([]);
   });
 
-  test('a change that GitHub does not show yet is stored once it does', async () => {
+  test('a change that GitHub does not show yet is stored once GitHub shows it', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     await sync(world.service, home, source);
     world.github.clock.advance(1);
@@ -113,7 +113,7 @@ describe('a webhook sets a floor:', () => {
     expect(await states()).toEqual(['applied']);
   });
 
-  test('what GitHub shows below it is kept meanwhile, if nothing newer is stored', async () => {
+  test('an answer below it is stored meanwhile, if nothing newer is stored', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     source.lag();
     world.github.clock.advance(1);
@@ -122,7 +122,7 @@ describe('a webhook sets a floor:', () => {
     expect(await stored(world.service, home, source)).toMatchObject({ title: 'Before' });
   });
 
-  test('the highest of several counts, in whatever order they come', async () => {
+  test('the highest of several floors counts, in whatever order they come', async () => {
     const source = web.openPullRequest();
     world.github.clock.advance(1);
     const first = source.edit({ title: 'First' });
@@ -138,7 +138,7 @@ describe('a webhook sets a floor:', () => {
     expect(await states()).toEqual(['applied', 'applied']);
   });
 
-  test('a fetch of another kind that is below it does not settle the request either, and one at it does', async () => {
+  test('a PUT sync settles the request only if it reaches the floor', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     source.lag();
     world.github.clock.advance(1);
@@ -151,7 +151,7 @@ describe('a webhook sets a floor:', () => {
     expect(await states()).toEqual(['applied']);
   });
 
-  test('a fetch that began before a delivery does not settle it, however new its answer', async () => {
+  test('a fetch that began before a delivery does not settle it, however new the answer is', async () => {
     const source = web.openPullRequest();
     await deliver(source.opened);
     await world.service.database.executor.update(syncRequests).set({ ticket: sql`nextval('tickets') + 1000` });
@@ -161,14 +161,14 @@ describe('a webhook sets a floor:', () => {
 });
 
 describe('while GitHub lags', () => {
-  test('it is asked after about 1, 3, 7, 15, 30 and 60 s, then minutes apart, and then believed', async () => {
+  test('it is asked again after about 1, 3, 7, 15, 30 and 60 s, then minutes apart, and then believed', async () => {
     web.lag();
     const opened = web.openPullRequest();
     await deliver(opened.opened);
     const { seconds, requests } = await settle(2_000);
     expect(seconds).toBeGreaterThanOrEqual(780);
     expect(seconds).toBeLessThan(850);
-    // A machine that is busy for seconds comes too late for one of the first.
+    // A busy machine may miss one of the first.
     expect([8, 9]).toContain(requests);
     expect(await states()).toEqual(['gone']);
     expect(world.service.counters.gone).toBe(1);
@@ -177,7 +177,7 @@ describe('while GitHub lags', () => {
     ]);
   });
 
-  test('the same older state half a minute apart is believed', async () => {
+  test('an older state that stays the same for half a minute is believed', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     source.lag();
     world.github.clock.advance(1);
@@ -190,7 +190,7 @@ describe('while GitHub lags', () => {
     expect(world.service.counters.stale).toBe(1);
   });
 
-  test('an older state that moves is waited for anew', async () => {
+  test('an older state that changes restarts the wait', async () => {
     const source = web.openPullRequest({ title: 'First' });
     world.github.clock.advance(1);
     source.edit({ title: 'Second' });
@@ -203,7 +203,7 @@ describe('while GitHub lags', () => {
     await pass(29);
     await untilIdle();
     source.catchUp();
-    // It has caught up as far as the third.
+    // It has caught up to the third change.
     await world.service.database.executor.update(syncRequests).set({ minSourceUpdatedAt: source.updatedAt + 1 });
     for (let turn = 0; turn < 2; turn += 1) {
       await pass(2);
@@ -215,18 +215,18 @@ describe('while GitHub lags', () => {
     expect(await waiting()).toEqual([]);
   });
 
-  test('an answer at the floor has reached it', () => {
+  test('an answer at the floor settles the request', () => {
     const expectation = { minSourceUpdatedAt: 100, age: 0, behind: undefined };
     expect([99, 100, null].map(answer => isReached(expectation, answer))).toEqual([false, true, false]);
   });
 
-  test('answers that keep changing are waited for no longer than an hour after the last delivery', () => {
+  test('the wait for answers that keep changing ends an hour after the last delivery', () => {
     const expectation = { minSourceUpdatedAt: 100, behind: { sourceUpdatedAt: null, seconds: 5 } };
     expect(waitForGithub({ ...expectation, age: 3_599 }, 50)).toBe(1);
     expect(waitForGithub({ ...expectation, age: 3_601 }, 50)).toBeUndefined();
   });
 
-  test('its retries ride in requests that go out anyway', async () => {
+  test('requests that go out anyway carry the retries, too', async () => {
     web.lag();
     const absent = [web.openPullRequest(), web.openPullRequest()];
     await deliver(...absent.map(({ opened }) => opened));
@@ -244,7 +244,7 @@ describe('while GitHub lags', () => {
     expect(await waiting()).toHaveLength(2);
   });
 
-  test('a new delivery asks at once, and a higher floor begins the waits anew', async () => {
+  test('a new delivery asks at once, and a higher floor restarts the waits', async () => {
     const source = web.openPullRequest();
     source.lag();
     world.github.clock.advance(1);
@@ -260,7 +260,7 @@ describe('while GitHub lags', () => {
     expect(await waiting()).toHaveLength(1);
   });
 
-  test('a failure of GitHub in between neither ends nor restarts the wait', async () => {
+  test('a failure of GitHub neither ends nor restarts the wait', async () => {
     web.lag();
     await deliver(web.openPullRequest().opened);
     await untilIdle();
@@ -273,7 +273,7 @@ describe('while GitHub lags', () => {
     expect(after?.behindSince?.getTime()).toBe((before?.behindSince?.getTime() ?? 0) - 2_000);
   });
 
-  test('a deleted pull request stays deleted until GitHub shows what the webhook spoke of', async () => {
+  test('a deleted pull request stays deleted until GitHub shows the change that the webhook named', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     await sync(world.service, home, source);
     await world.service.app.inject({
@@ -299,7 +299,7 @@ describe('while GitHub lags', () => {
   }
 });
 
-test('a stored pull request that no webhook spoke of and that GitHub no longer shows is left as it is, at once', async () => {
+test('a stored pull request that a sweep does not find on GitHub is left as it is, at once', async () => {
   const source = web.openPullRequest();
   await sync(world.service, home, source);
   source.remove();
@@ -310,11 +310,11 @@ test('a stored pull request that no webhook spoke of and that GitHub no longer s
   expect(await waiting()).toEqual([]);
   expect(await stored(world.service, home, source)).toBeDefined();
   expect(world.service.complaints).toEqual([]);
-  // It does not stand at the head of the next sweep.
+  // It is not first in the next sweep.
   expect(await requestRefetches(executor, home.organisation.id, 10)).toBe(0);
 });
 
-test('the sweep asks for what was fetched longest ago first, and for nothing fetched within a day', async () => {
+test('the sweep takes what was fetched longest ago first, and nothing that was fetched within a day', async () => {
   const [oldest, older, fresh] = [web.openPullRequest(), web.openPullRequest(), web.openPullRequest()];
   await sync(world.service, home, oldest, older, fresh);
   const { executor } = world.service.database;

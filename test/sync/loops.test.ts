@@ -21,8 +21,8 @@ import {
   stored,
   storedPullRequests,
   sync,
-  until,
   type World,
+  waitUntil,
 } from './support.ts';
 
 let world: World;
@@ -82,13 +82,13 @@ async function listeners(): Promise<number[]> {
 }
 
 describe('an idle service', () => {
-  /** Loops that find nothing by themselves for longer than the test takes. */
+  /** So slow that a loop finds work during the test only if it is woken. */
   const startDeaf = async (service: Service) => {
     running.push(startLoops(service, { pollMs: 600_000 }));
-    await until(async () => (await listeners()).length === 1);
+    await waitUntil(async () => (await listeners()).length === 1);
   };
 
-  test('applies a delivery at once: it is woken', async () => {
+  test('applies a delivery at once', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const other = await world.replica();
@@ -96,44 +96,44 @@ describe('an idle service', () => {
     for (let turn = 0; turn < 3; turn += 1) {
       const pullRequest = web.addPullRequest();
       expect(await deliver(other, pullRequest.open())).toBe(202);
-      await until(async () => (await stored(world.service, home, pullRequest)) !== undefined);
+      await waitUntil(async () => (await stored(world.service, home, pullRequest)) !== undefined);
     }
   });
 
-  test('compares at once with GitHub when a webhook says that the organisation was renamed', async () => {
+  test('compares the organisation with GitHub at once when a webhook says that it was renamed', async () => {
     const home = await newHome(world);
     await makeDue(world.service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
     for (let turn = 0; turn < 3; turn += 1) {
       const login = `${home.acme.login}-${turn}`;
       expect(await deliver(world.service, home.acme.rename(login))).toBe(202);
-      await until(async () => (await now(home)).login === login);
+      await waitUntil(async () => (await now(home)).login === login);
     }
   });
 
-  test('scores anew at once when rules are applied', async () => {
+  test('scores pull requests again at once when rules are applied', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     await startDeaf(world.service);
     for (let score = 1; score <= 3; score += 1) {
       await apply(world.service, home, rule(`${score}`));
-      await until(async () => (await stored(world.service, home, pullRequest))?.score === score);
+      await waitUntil(async () => (await stored(world.service, home, pullRequest))?.score === score);
     }
   });
 
-  test('finds work also where no notification reaches it', async () => {
+  test('finds work even if no notification reaches it', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     start();
-    await until(async () => (await listeners()).length === 1);
+    await waitUntil(async () => (await listeners()).length === 1);
     await request(home, pullRequest);
-    await until(async () => (await stored(world.service, home, pullRequest)) !== undefined);
+    await waitUntil(async () => (await stored(world.service, home, pullRequest)) !== undefined);
   });
 });
 
 describe('a small organisation beside large ones', () => {
-  test('is served as soon as any request to GitHub ends, however much waits for the others', async () => {
+  test('is served as soon as any request to GitHub ends, however much the others have waiting', async () => {
     const homes = await Promise.all([1, 2, 3, 4].map(() => newHome(world)));
     const small = await newHome(world);
     for (const home of homes) {
@@ -144,39 +144,39 @@ describe('a small organisation beside large ones', () => {
     for (const { released } of latches) world.github.fault({ kind: 'hold', until: released });
     world.github.requests.length = 0;
     start();
-    // As many as are served at once, each an organisation of its own.
-    await until(async () => world.github.count() === 4);
+    // As many organisations as are served at once.
+    await waitUntil(async () => world.github.count() === 4);
     const pullRequest = small.acme.repository('web').openPullRequest();
     await request(small, pullRequest);
     expect(world.github.count()).toBe(4);
     latches[0]?.release();
-    await until(async () => (await stored(world.service, small, pullRequest)) !== undefined);
+    await waitUntil(async () => (await stored(world.service, small, pullRequest)) !== undefined);
     const place = world.github.requests.findIndex(
       ({ variables }) => (variables.ids as string[])[0] === pullRequest.nodeId,
     );
     expect(place).toBe(4);
     for (const latch of latches) latch.release();
-    for (const home of homes) await until(async () => (await countRequests(home)) === 0, 20_000);
+    for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0, 20_000);
   });
 });
 
 describe('stopping', () => {
-  test('lets the fetch under way end and be saved, and leaves nothing open', async () => {
+  test('lets the fetch under way end and saves it, and leaves nothing open', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = start();
-    await until(async () => (await listeners()).length === 1);
+    await waitUntil(async () => (await listeners()).length === 1);
     world.github.requests.length = 0;
     world.github.fault({ kind: 'delay', milliseconds: 400 });
     await deliver(world.service, pullRequest.edit({ title: 'under way' }));
-    await until(async () => world.github.count() === 1);
+    await waitUntil(async () => world.github.count() === 1);
     await loops.stop();
     expect((await stored(world.service, home, pullRequest))?.title).toBe('under way');
     expect(await countRequests(home)).toBe(0);
-    expect(await until(async () => (await listeners()).length === 0)).toBeLessThan(1_000);
+    expect(await waitUntil(async () => (await listeners()).length === 0)).toBeLessThan(1_000);
   });
 
-  test('takes no time where nothing is under way, and may come at once', async () => {
+  test('takes no time if nothing is under way, even right after the start', async () => {
     for (const pause of [0, 5, 300]) {
       const loops = start();
       await delay(pause);
@@ -184,20 +184,20 @@ describe('stopping', () => {
       await loops.stop();
       expect(performance.now() - begin).toBeLessThan(500);
     }
-    await until(async () => (await listeners()).length === 0);
+    await waitUntil(async () => (await listeners()).length === 0);
   });
 
-  test('while the connection for notifications is being made again leaves none behind', async () => {
+  test('while the connection for notifications is opened again leaves none behind', async () => {
     const proxy = await startProxy(world.service.database.url);
     const replica = await world.replica(proxy.through(world.service.database.url));
     try {
       const loops = start(replica);
-      await until(async () => (await listeners()).length === 1);
+      await waitUntil(async () => (await listeners()).length === 1);
       proxy.hold();
       proxy.cut();
       const before = proxy.connections;
-      // The reader's, the pool's for each loop, and the listener's, which comes last.
-      await until(async () => proxy.connections > before);
+      // The reader's, the pool's for each loop, and last the listener's.
+      await waitUntil(async () => proxy.connections > before);
       await delay(1_100);
       const stopped = loops.stop();
       proxy.accept();
@@ -216,7 +216,7 @@ describe('a database that goes away and comes back', () => {
     const replica = await world.replica(proxy.through(world.service.database.url));
     const loops = start(replica);
     try {
-      await until(async () => (await listeners()).length === 1);
+      await waitUntil(async () => (await listeners()).length === 1);
       await work(replica, proxy);
     } finally {
       await loops.stop();
@@ -224,21 +224,21 @@ describe('a database that goes away and comes back', () => {
     }
   }
 
-  test('finds the loops at work within two seconds, woken by notifications again', async () => {
+  test('has the loops back at work within two seconds, woken by notifications', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await through(async (replica, proxy) => {
       proxy.refuse();
       proxy.cut();
-      await until(async () => replica.complaints.some(({ msg }) => msg.includes('a loop failed')));
+      await waitUntil(async () => replica.complaints.some(({ msg }) => msg.includes('a loop failed')));
       await deliver(world.service, pullRequest.edit({ title: 'meanwhile' }));
       proxy.accept();
-      await until(async () => (await stored(world.service, home, pullRequest)) !== undefined, 2_500);
-      await until(async () => (await listeners()).length === 1);
+      await waitUntil(async () => (await stored(world.service, home, pullRequest)) !== undefined, 2_500);
+      await waitUntil(async () => (await listeners()).length === 1);
     });
   });
 
-  test('fills no log with one outage', async () => {
+  test('does not fill the log during one outage', async () => {
     await through(async (replica, proxy) => {
       proxy.refuse();
       proxy.cut();
@@ -248,7 +248,7 @@ describe('a database that goes away and comes back', () => {
     });
   });
 
-  test('by ending every server process is survived', async () => {
+  test('after all its processes were terminated has the loops back at work', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     start();
@@ -265,13 +265,13 @@ describe('a database that goes away and comes back', () => {
         )
         .catch(() => undefined);
     }
-    await until(async () => (await countRequests(home)) === 0, 15_000);
+    await waitUntil(async () => (await countRequests(home)) === 0, 15_000);
     expect(acknowledged).toBeGreaterThan(20);
     expect(await storedPullRequests(world.service, home)).toHaveLength(acknowledged);
   });
 });
 
-test('webhook, refresh, comparison and import of one pull request, a hundred times at once, end in what GitHub has, in one row', async () => {
+test('a hundred webhooks, refreshes, comparisons and imports of one pull request at once end in one row, as GitHub has it', async () => {
   const home = await newHome(world);
   const replica = await world.replica();
   const web = home.acme.repository('web');
@@ -302,7 +302,7 @@ test('webhook, refresh, comparison and import of one pull request, a hundred tim
     if (tasks.length >= 16) await Promise.all(tasks.splice(0));
   }
   await Promise.all(tasks);
-  await until(async () => (await countRequests(home)) === 0);
+  await waitUntil(async () => (await countRequests(home)) === 0);
   const rows = await storedPullRequests(world.service, home);
   expect(rows).toMatchObject([{ id, title: 'turn 99', additions: 100, sourceUpdatedAt: pullRequest.updatedAt }]);
 }, 120_000);

@@ -5,7 +5,7 @@ import { members, untrackedPullRequests } from '../../src/database/schema.ts';
 import { rememberUntracked, requestUntrackedOfMembers } from '../../src/database/untracked-pull-requests.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/members.ts';
-import { createRequestWorker } from '../../src/sync/requests.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { queryTimeout } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
@@ -57,7 +57,7 @@ async function deliver(event: WebhookEvent | undefined): Promise<void> {
 }
 
 describe('members', () => {
-  test('are those whom GitHub lists: others have left, and come back under their id', async () => {
+  test('are those whom GitHub lists: others have left, and keep their ids when they come back', async () => {
     const home = await newHome(world);
     const bert = home.acme.member(`bert-${home.acme.login}`);
     expect(await readList(home)).toEqual({ members: 2, left: 0 });
@@ -87,7 +87,7 @@ describe('members', () => {
     expect(rows.filter(({ leftAt }) => leftAt !== null)).toEqual([]);
   });
 
-  test('may be 2,500', async () => {
+  test('can be 2,500', async () => {
     const home = await newHome(world);
     const first = addMembers(home, 2_499);
     const before = world.github.count('Members');
@@ -110,7 +110,7 @@ describe('members', () => {
     expect(large.map(({ variables }) => variables.first)).toEqual([100, 50]);
   });
 
-  test('do not leave if GitHub lists only public members, and those who are listed come', async () => {
+  test('do not leave if GitHub lists only public members; those who are listed are added', async () => {
     const home = await newHome(world);
     await readList(home);
     const [known] = home.acme.members.values();
@@ -126,7 +126,7 @@ describe('members', () => {
   });
 });
 
-test('an earlier fetch of someone whom it does not mark as a member does not bring back a former name', async () => {
+test('an earlier fetch in which somebody is not marked as a member does not bring back a former name', async () => {
   const home = await newHome(world);
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
   await readList(home);
@@ -139,8 +139,8 @@ test('an earlier fetch of someone whom it does not mark as a member does not bri
   expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
 });
 
-describe('a membership webhook only asks for a comparison:', () => {
-  test('someone whose member_removed was lost has left after the next list', async () => {
+describe('a membership webhook only requests a comparison:', () => {
+  test('somebody whose member_removed was lost has left after the next list', async () => {
     const home = await newHome(world);
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
@@ -149,7 +149,7 @@ describe('a membership webhook only asks for a comparison:', () => {
     expect(await logins(home)).not.toContain(bert.login);
   });
 
-  test('a late member_added does not bring back someone who has left', async () => {
+  test('a late member_added does not bring back somebody who has left', async () => {
     const home = await newHome(world);
     const bert = world.github.account(`bert-${home.acme.login}`);
     const added = home.acme.join(bert);
@@ -164,7 +164,7 @@ describe('a membership webhook only asks for a comparison:', () => {
   });
 
   test.each(['came and left', 'left and came back'])(
-    'someone who %s is known so, in whatever order it is told',
+    'somebody who %s has the right state, in whatever order the webhooks come',
     async story => {
       const home = await newHome(world);
       const bert = world.github.account(`bert-${home.acme.login}`);
@@ -182,7 +182,7 @@ describe('a membership webhook only asks for a comparison:', () => {
   );
 });
 
-/** The GitHub ids of what was fetched and not kept. */
+/** GitHub ids of pull requests that were fetched but not kept. */
 async function untracked({ organisation }: Home): Promise<number[]> {
   const rows = await world.service.database.executor
     .select()
@@ -200,7 +200,7 @@ async function workOff(): Promise<void> {
 const storedIds = async (home: Home) => (await storedPullRequests(world.service, home)).map(({ githubId }) => githubId);
 const idsOf = (all: readonly { id: number }[]) => all.map(({ id }) => id).sort((a, b) => a - b);
 
-/** Someone who is not a member, with pull requests that were fetched and not kept. */
+/** Somebody who is not a member, with pull requests that were fetched but not kept. */
 async function startStranger(home: Home, count = 3) {
   const author = world.github.account(`stranger-${home.acme.login}`);
   const web = home.acme.repository('web');
@@ -209,8 +209,8 @@ async function startStranger(home: Home, count = 3) {
   return { author, web, opened };
 }
 
-describe('the earlier pull requests of someone who joins', () => {
-  test('come without an import, of whatever repository, passed over by an import or a comparison, and score', async () => {
+describe('the earlier pull requests of somebody who joins', () => {
+  test('are fetched without an import, whether an import or a comparison skipped them, and are scored', async () => {
     const home = await newHome(world);
     const author = world.github.account(`stranger-${home.acme.login}`);
     await apply(world.service, home, rule('7'));
@@ -232,7 +232,7 @@ describe('the earlier pull requests of someone who joins', () => {
     expect(await untracked(home)).toEqual([]);
   });
 
-  test('come if it is one of theirs that says so', async () => {
+  test('are fetched if another of their pull requests shows that they joined', async () => {
     const home = await newHome(world);
     const { author, web, opened } = await startStranger(home);
     const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
@@ -242,7 +242,7 @@ describe('the earlier pull requests of someone who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf([...opened, marked]));
   });
 
-  test('come if someone who had left is a member again by one of theirs', async () => {
+  test('are fetched if another of theirs shows that somebody who had left is a member again', async () => {
     const home = await newHome(world);
     const author = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
@@ -258,7 +258,7 @@ describe('the earlier pull requests of someone who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
   });
 
-  test('wait while the author is gone again before they are fetched, and come with the next return', async () => {
+  test('wait if the author leaves again before they are fetched, and are fetched at the next return', async () => {
     const home = await newHome(world);
     const { author, opened } = await startStranger(home);
     home.acme.join(author);
@@ -276,7 +276,7 @@ describe('the earlier pull requests of someone who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
-  test('are fetched without haste: behind what somebody waits for, and at once', async () => {
+  test('are fetched in the background: at once, but behind what somebody waits for', async () => {
     const home = await newHome(world);
     const { author, opened } = await startStranger(home);
     const listener = new pg.Client(world.service.database.url);
@@ -296,7 +296,7 @@ describe('the earlier pull requests of someone who joins', () => {
     expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
   });
 
-  test('that wait to be fetched already wait as they did', async () => {
+  test('keep their sync requests if they have any', async () => {
     const home = await newHome(world);
     const { author, web, opened } = await startStranger(home);
     const [one] = opened;
@@ -310,7 +310,7 @@ describe('the earlier pull requests of someone who joins', () => {
     await workOff();
   });
 
-  test('are theirs alone: others who are not members, and other organisations, gain nothing', async () => {
+  test('are fetched only for them, not for others who are not members or for other organisations', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const { author } = await startStranger(home);
     const someone = home.acme.repository('api').openPullRequest({ author: world.github.account('someone-else') });
@@ -326,7 +326,7 @@ describe('the earlier pull requests of someone who joins', () => {
     await workOff();
   });
 
-  test('that moved to another organisation are remembered in both, and come in the one that the author joins', async () => {
+  test('that moved to another organisation are remembered in both, and fetched in the one that the author joins', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const { author, web, opened } = await startStranger(home);
     web.transfer(other.acme);
@@ -339,7 +339,7 @@ describe('the earlier pull requests of someone who joins', () => {
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
 
-  test('become as many requests at once, if they are a thousand', async () => {
+  test('may become a thousand requests at once', async () => {
     const home = await newHome(world);
     const { id: organisationId } = home.organisation;
     const author = home.acme.member(`busy-${home.acme.login}`);
@@ -350,7 +350,7 @@ describe('the earlier pull requests of someone who joins', () => {
       nodeId: `PR_${index}`,
       authorGithubId: author.id,
     }));
-    // Not in the order in which they are to be fetched.
+    // Not in the order in which they are fetched.
     await rememberUntracked(executor, organisationId, thousand.slice(500));
     await rememberUntracked(executor, organisationId, thousand.slice(0, 500));
     expect(await untracked(home)).toHaveLength(1_000);
@@ -364,7 +364,7 @@ describe('the earlier pull requests of someone who joins', () => {
   });
 });
 
-test('of more than ten thousand earlier pull requests, some are requested with the next list', async () => {
+test('of more than ten thousand earlier pull requests, the rest is requested with the next list', async () => {
   const home = await newHome(world);
   const author = home.acme.member(`busiest-${home.acme.login}`);
   const { executor } = world.service.database;
@@ -383,7 +383,7 @@ test('of more than ten thousand earlier pull requests, some are requested with t
   await executor.execute(`delete from sync_requests where organisation_id = '${home.organisation.id}'`);
 });
 
-describe('what was fetched and not kept is', () => {
+describe('a pull request that was fetched but not kept is', () => {
   test('remembered once, however often it is fetched', async () => {
     const home = await newHome(world);
     const { opened } = await startStranger(home);
@@ -391,7 +391,7 @@ describe('what was fetched and not kept is', () => {
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
 
-  test('known by its latest node id', async () => {
+  test('remembered by its latest node id', async () => {
     const { organisation } = await newHome(world);
     const { executor } = world.service.database;
     for (const nodeId of ['PR_before', 'PR_now']) {
@@ -404,7 +404,7 @@ describe('what was fetched and not kept is', () => {
     expect(rows).toMatchObject([{ nodeId: 'PR_now' }]);
   });
 
-  test("not remembered if nobody's joining would make it one of ours: a ghost's, another owner's", async () => {
+  test("not remembered if nobody can join to make it tracked: a ghost's, or one with another owner", async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const ghostly = home.acme.repository('web').openPullRequest({ author: null });
     const foreign = other.acme.repository('web').openPullRequest();
@@ -417,7 +417,7 @@ describe('what was fetched and not kept is', () => {
     const { author, opened } = await startStranger(home);
     const [one, two] = opened;
     if (one === undefined || two === undefined) throw new Error('none');
-    // Looked for and not found while the list was read: as if both had been at it at the same moment.
+    // As if the list had been read at the same moment as the fetch.
     const early = await fetchedSync(world.service, home, one);
     home.acme.join(author);
     await readList(home);
@@ -427,7 +427,7 @@ describe('what was fetched and not kept is', () => {
     expect(await early.save()).toBe('saved');
     expect(await untracked(home)).toEqual([]);
     await workOff();
-    // Nor when its author has left: it stays.
+    // Nor if its author has left: it stays stored.
     home.acme.leave(author);
     await readList(home);
     expect(await sync(world.service, home, two)).toEqual(['saved']);

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Changes as many facts as can be. */
+/** Changes as many facts as possible. */
 function change(pullRequest: PullRequest, turn: number): void {
   pullRequest.edit({ title: `title ${turn}`, body: `body ${turn}`, base: `base-${turn}` });
   pullRequest.push({ files: [{ path: `${turn}.ts`, additions: turn, deletions: 1 }] });
@@ -67,7 +67,7 @@ async function storedFacts(home: Home, pullRequest: PullRequest) {
 }
 
 describe('what an older fetch found', () => {
-  test('and saves later does not undo a newer one', async () => {
+  test('does not undo a newer one that was saved first', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     change(pullRequest, 1);
@@ -79,7 +79,7 @@ describe('what an older fetch found', () => {
     expect(await storedFacts(home, pullRequest)).toEqual(snapshot(pullRequest));
   });
 
-  test('in the same second gives way to the fetch begun later, whichever ends first', async () => {
+  test('in the same second gives way to the fetch that began later, whichever ends first', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     for (const laterEndsFirst of [true, false]) {
@@ -94,7 +94,7 @@ describe('what an older fetch found', () => {
     }
   });
 
-  test('of other pull requests in the same reply is saved all the same', async () => {
+  test('about other pull requests in the same reply is still saved', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
@@ -130,7 +130,7 @@ async function deliver(event: WebhookEvent | undefined): Promise<void> {
 }
 
 describe('a name that changed after a fetch began', () => {
-  test.each(['another fetch', 'a comparison'])('and came by %s is not put back by it', async way => {
+  test.each(['another fetch', 'a comparison'])('and was saved by %s is not changed back by it', async way => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
@@ -146,7 +146,7 @@ describe('a name that changed after a fetch began', () => {
     if (way === 'another fetch') expect(await logins(home)).toEqual([author.login]);
   });
 
-  test('is the one that scores of that fetch go by', async () => {
+  test('is used to score that fetch', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     await apply(world.service, home, rule('7', `repository == "${home.acme.login}/site"`));
@@ -160,11 +160,11 @@ describe('a name that changed after a fetch began', () => {
     expect((await stored(world.service, home, one))?.score).toBe(7);
   });
 
-  test('is what GitHub has after the comparison that webhooks ask for, in whatever order they come', async () => {
+  test('is right after the comparison that webhooks request, in whatever order they come', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     await sync(world.service, home, web.openPullRequest());
-    // The first one reads the pull requests of the repository, and its name with them.
+    // The first one reads the pull requests of the repository, and with them its name.
     world.github.clock.advance(120);
     await compare(world, home);
     const [first, second] = [web.rename('site'), web.rename('home')];
@@ -176,8 +176,8 @@ describe('a name that changed after a fetch began', () => {
   });
 });
 
-describe('a repository that was called otherwise for a while', () => {
-  test('is not called so again by a fetch from then, once a comparison with GitHub has been made since', async () => {
+describe('a repository that had another name for a while', () => {
+  test('does not get it back from an old fetch if a comparison was made since', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();
@@ -192,8 +192,8 @@ describe('a repository that was called otherwise for a while', () => {
   });
 });
 
-describe('someone who left after a fetch began', () => {
-  test('is not made a member again by it, and what it found is stored', async () => {
+describe('somebody who left after a fetch began', () => {
+  test('is not made a member again by it, and its result is stored', async () => {
     const home = await newHome(world);
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -204,7 +204,7 @@ describe('someone who left after a fetch began', () => {
     expect(await logins(home)).toEqual([]);
   });
 
-  test('and whom the service first hears of by it has left with the next list, and what it found stays', async () => {
+  test('and was unknown before it has left after the next list, and its result stays', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const early = await fetchedSync(world.service, home, pullRequest);
@@ -215,7 +215,7 @@ describe('someone who left after a fetch began', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(1);
   });
 
-  test('is a member again by a fetch that began after the return, with the same profile as before', async () => {
+  test('is a member again after a fetch that began after the return, even with the same profile', async () => {
     const home = await newHome(world);
     const author = authorOf(home);
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -229,7 +229,7 @@ describe('someone who left after a fetch began', () => {
   });
 });
 
-test('a list of members that was begun before another one, and ends after it, undoes nothing', async () => {
+test('a list of members that began before another one and ends after it undoes nothing', async () => {
   const home = await newHome(world);
   const comer = world.github.account(`comer-${home.acme.login}`);
   const leaver = home.acme.member(`leaver-${home.acme.login}`);
@@ -243,7 +243,7 @@ test('a list of members that was begun before another one, and ends after it, un
   const before = world.github.count('Members');
   const early = syncMembers(world.service, home.organisation);
   await expect.poll(() => world.github.count('Members'), { interval: 5 }).toBe(before + 2);
-  // Its second page is on its way: it no longer has those whom the first one should have had.
+  // Its second page is on its way, without those who were not on the first one yet.
   home.acme.leave(leaver);
   home.acme.join(comer);
   await syncMembers(world.service, home.organisation);
@@ -255,11 +255,11 @@ test('a list of members that was begun before another one, and ends after it, un
   expect(known).toHaveLength(102);
 });
 
-test('in whatever order fetches end, the rows are wholly what the latest of them found', async () => {
+test('in whatever order fetches end, each row is completely what the latest of them found', async () => {
   const second = await world.replica();
   await fc.assert(
     fc.asyncProperty(
-      // Seconds between the changes, and the order in which the fetches are saved.
+      // Seconds between the changes, and the order in which fetches are saved.
       fc.array(fc.nat(1), { minLength: 4, maxLength: 4 }),
       fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4, maxLength: 4 }),
       async (pauses, order) => {
@@ -285,7 +285,7 @@ test('in whatever order fetches end, the rows are wholly what the latest of them
   );
 });
 
-test('first sight on three replicas at once makes one row and one first score', async () => {
+test('three replicas that first see a pull request at once store one row and one first score', async () => {
   const replicas = [world.service, await world.replica(), await world.replica()];
   for (let round = 0; round < 8; round += 1) {
     const home = await newHome(world);

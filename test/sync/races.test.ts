@@ -1,7 +1,8 @@
-/** Where two transactions meet, one is held at the point in question, and the other passes. */
+/** One of two transactions is stopped at the critical point while the other passes. */
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { retrySyncRequests } from '../../src/database/backlog.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescoring.ts';
@@ -11,10 +12,9 @@ import {
   deferSyncRequests,
   endSyncRequests,
   findDueSyncRequests,
-  retrySyncRequests,
 } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
-import { createRequestWorker } from '../../src/sync/requests.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { createTenant } from '../support/service.ts';
 import {
@@ -29,8 +29,8 @@ import {
   startWorld,
   stored,
   sync,
-  until,
   type World,
+  waitUntil,
 } from './support.ts';
 
 let world: World;
@@ -54,13 +54,13 @@ const deliveryOf = ({ acme }: Home, githubId: number) => ({
 const requestsOf = ({ organisation }: Home) =>
   world.service.database.executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
 
-test('a sync between the reading and the writing of a re-scoring keeps its newer score', async () => {
+test('a sync between the read and the write of a re-scoring keeps its newer score', async () => {
   const home = await newHome(world);
   await apply(world.service, home, rule('additions'));
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
   await sync(world.service, home, pullRequest);
   const { database } = world.service;
-  const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null, urlsInDoubt: false };
+  const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null, urlsStale: false };
   const { pullRequests } = await readRange(
     database.executor,
     home.organisation.id,
@@ -77,7 +77,7 @@ test('a sync between the reading and the writing of a re-scoring keeps its newer
   expect(await scoreHistory(world.service, home)).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
 });
 
-test('two saves of one pull request at once give one unbroken history of its score', async () => {
+test('two simultaneous saves of one pull request give one continuous history of its score', async () => {
   const home = await newHome(world);
   await apply(world.service, home, rule('additions'));
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
@@ -91,9 +91,9 @@ test('two saves of one pull request at once give one unbroken history of its sco
   pullRequest.push({ additions: 100 });
   const second = await fetchedSync(world.service, home, pullRequest);
   const saving = first.save();
-  await until(async () => (await lockWaits(world.service)) === 1);
+  await waitUntil(async () => (await lockWaits(world.service)) === 1);
   const savingToo = second.save();
-  await until(async () => (await lockWaits(world.service)) === 2);
+  await waitUntil(async () => (await lockWaits(world.service)) === 2);
   await lock.query('rollback');
   expect(await Promise.all([saving, savingToo])).toEqual(['saved', 'saved']);
   expect(await scoreHistory(world.service, home)).toEqual([
@@ -122,20 +122,20 @@ describe('a retry by the operator during a fetch', () => {
     expect(await findDueSyncRequests(world.service.database.executor, home.organisation.id, 10)).toHaveLength(1);
   };
 
-  test('that succeeds is not ended by it', async () => {
+  test('is not undone by that fetch if it succeeds', async () => {
     const home = await newFailing();
     const latch = createLatch();
     const before = world.github.count();
     world.github.fault({ kind: 'late', until: latch.released });
     const working = createRequestWorker(world.service)();
-    await until(async () => world.github.count() > before);
+    await waitUntil(async () => world.github.count() > before);
     await retry(home);
     latch.release();
     await working;
     await isNew(home);
   });
 
-  test('that fails, or finds GitHub behind, is not put off by it', async () => {
+  test('is not undone by that fetch if it fails or finds GitHub behind', async () => {
     const home = await newFailing();
     const { executor } = world.service.database;
     const requests = await findDueSyncRequests(executor, home.organisation.id, 10);
@@ -163,7 +163,7 @@ test('of more requests than fit, the oldest are fetched first', async () => {
   expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([98, 98, 98, 99, 99, 99]);
 });
 
-test('those that wait for GitHub to catch up leave the room to those that are due', async () => {
+test('requests that wait for GitHub to catch up make room for those that are due', async () => {
   const home = await newHome(world);
   const { executor } = world.service.database;
   await executor.execute(sql`
@@ -175,7 +175,7 @@ test('those that wait for GitHub to catch up leave the room to those that are du
   expect(due.map(({ githubId }) => githubId).toSorted()).toEqual([1, 2]);
 });
 
-test('a name that was fetched earlier gives way to a later one that was saved in between', async () => {
+test('a name from an earlier fetch gives way to a later one that was saved in between', async () => {
   const { organisation } = await newHome(world);
   const { database } = world.service;
   const save = (ticket: number, name: string) =>
@@ -186,9 +186,9 @@ test('a name that was fetched earlier gives way to a later one that was saved in
   const lock = await openSession(world);
   await lock.query('begin');
   await lock.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [organisation.id]);
-  // It has found the former name, and waits to change it.
+  // It has read the former name, and waits to change it.
   const saving = save(2, 'acme/earlier');
-  await until(async () => (await lockWaits(world.service)) === 1);
+  await waitUntil(async () => (await lockWaits(world.service)) === 1);
   await lock.query("update repositories set name = 'acme/later', fetch_ticket = 3 where organisation_id = $1", [
     organisation.id,
   ]);
@@ -197,7 +197,7 @@ test('a name that was fetched earlier gives way to a later one that was saved in
 });
 
 describe('a delivery', () => {
-  test('goes to the organisation that has the id, not to one that has taken its login', async () => {
+  test('goes to the organisation with the id, not to one that has taken its login', async () => {
     const home = await newHome(world);
     await world.service.database.executor
       .update(organisations)
@@ -210,7 +210,7 @@ describe('a delivery', () => {
     expect(squatter.organisation.id).not.toBe(home.organisation.id);
   });
 
-  test('that comes through late does not lower the ticket of its request', async () => {
+  test('that is stored late does not lower the ticket of its request', async () => {
     const home = await newHome(world);
     const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
     const lock = await openSession(world);
@@ -220,9 +220,9 @@ describe('a delivery', () => {
         values ($1, $2, 'pull_request', 'edited', 'pending', 0)`,
       [home.organisation.id, late.guid],
     );
-    // It has drawn its ticket, and waits to see whether its GUID is taken.
+    // It has drawn its ticket, and waits to see whether its GUID exists.
     const waiting = takePullRequestDeliveries(world.service.database, [late]);
-    await until(async () => (await lockWaits(world.service)) === 1);
+    await waitUntil(async () => (await lockWaits(world.service)) === 1);
     await takePullRequestDeliveries(world.service.database, [early]);
     const [before] = await requestsOf(home);
     await lock.query('rollback');

@@ -20,10 +20,10 @@ afterEach(() => {
   return world.service.database.executor.execute('delete from github_limits');
 });
 
-/** A turn so short that it is over after one page. */
+/** So short that a turn is over after one page. */
 const shortTurn = () => reconcileOrganisation(world.service, { turnMs: 0 });
 
-/** Repositories that no comparison has seen, with as many pull requests each. */
+/** Repositories that no comparison has seen, with so many pull requests each. */
 async function withRepositories(names: readonly string[], count: number) {
   const home = await newHome(world);
   const made = names.map(name => home.acme.repository(name));
@@ -34,7 +34,7 @@ async function withRepositories(names: readonly string[], count: number) {
   return { home, made };
 }
 
-/** How many pages of pull requests were read of each. */
+/** How many pages of pull requests were read from each. */
 const pagesOf = (made: readonly Repository[]) =>
   made.map(
     ({ nodeId }) =>
@@ -47,7 +47,7 @@ const now = ({ organisation }: Home) => getOrganisation(world.service.database.e
 const change = ({ organisation: { id } }: Home, values: object) =>
   world.service.database.executor.update(organisations).set(values).where(eq(organisations.id, id));
 
-/** Seconds from now, by the database's clock; null if there is no such moment. */
+/** Seconds from now, by the database's clock; null if the time is not set. */
 async function secondsTo(home: Home, column: 'reconcile_due_at' | 'reconcile_again_at' | 'members_due_at') {
   const { rows } = await world.service.database.executor.execute<{ seconds: number | null }>(
     sql`select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds
@@ -59,7 +59,7 @@ async function secondsTo(home: Home, column: 'reconcile_due_at' | 'reconcile_aga
 const storedCount = async (home: Home) => (await storedPullRequests(world.service, home)).length;
 
 describe('a comparison that is interrupted', () => {
-  test('among repositories continues with the next one, and reads none twice', async () => {
+  test('between repositories continues with the next one, and reads none twice', async () => {
     const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
     for (let turn = 1; turn <= 3; turn += 1) {
       expect(await shortTurn()).toBe(true);
@@ -71,7 +71,7 @@ describe('a comparison that is interrupted', () => {
     expect(await shortTurn()).toBe(false);
   });
 
-  test('among repositories that keep changing comes to its end', async () => {
+  test('between repositories that keep changing still ends', async () => {
     const { home, made } = await withRepositories(['one', 'two', 'three'], 1);
     for (let turn = 0; turn < 4; turn += 1) {
       for (const repository of made) repository.pullRequests[0]?.edit({ title: `Edited ${turn}` });
@@ -88,7 +88,7 @@ describe('a comparison that is interrupted', () => {
       await shortTurn();
       expect(await storedCount(home)).toBe(count);
     }
-    // Those that were read come to the front: this changes nothing about the rest, and they are read the next time.
+    // Those that were read move to the front. The rest stays in place; the changes are read the next time.
     const latest = made[0]?.sortedBy('updatedAt').at(-1);
     latest?.edit({ title: 'Edited meanwhile' });
     await shortTurn();
@@ -102,7 +102,7 @@ describe('a comparison that is interrupted', () => {
     expect(pagesOf(made)).toEqual([4]);
   });
 
-  test('by a rate limit asks no further, and continues there', async () => {
+  test('by a rate limit asks no further, and continues there later', async () => {
     const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
     const [, two] = made;
     world.github.fault(secondaryLimit('60'), { when: ({ variables }) => variables.repository === two?.nodeId });
@@ -115,7 +115,7 @@ describe('a comparison that is interrupted', () => {
     expect(await storedCount(home)).toBe(6);
   });
 
-  test('begins anew, once, if GitHub no longer knows where it was', async () => {
+  test('starts again, once, if GitHub no longer knows the cursor', async () => {
     const { home, made } = await withRepositories(['one', 'two'], 60);
     await shortTurn();
     const { executor } = world.service.database;
@@ -129,7 +129,7 @@ describe('a comparison that is interrupted', () => {
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('misses nothing that GitHub did not even name before the interruption', async () => {
+  test('misses nothing that GitHub did not name before the interruption', async () => {
     const { home, made } = await withRepositories(['web'], 60);
     const bad = made[0]?.sortedBy('updatedAt').at(-1)?.nodeId ?? '';
     world.github.fault(
@@ -143,7 +143,7 @@ describe('a comparison that is interrupted', () => {
     expect(await storedCount(home)).toBe(60);
   });
 
-  test('long ago, before webhooks were disabled, does not count when they are enabled again', async () => {
+  test('before webhooks were disabled starts again when they are enabled', async () => {
     const { home } = await withRepositories(['one', 'two'], 2);
     await shortTurn();
     expect((await now(home)).reconcileCursor).not.toBeNull();
@@ -153,7 +153,7 @@ describe('a comparison that is interrupted', () => {
 });
 
 describe('organisations', () => {
-  test('take turns while a comparison is long: the one that had its turn comes after those that are due', async () => {
+  test('take turns: one with a long comparison comes after those that are due', async () => {
     const { home: large, made } = await withRepositories(['one', 'two', 'three'], 2);
     const { home: small } = await withRepositories(['web'], 1);
     await change(large, { reconcileDueAt: sql`now() - interval '2 seconds'` });
@@ -185,11 +185,11 @@ describe('organisations', () => {
   });
 });
 
-describe('a comparison that a webhook asks for', () => {
+describe('a comparison that a webhook requests', () => {
   const request = (home: Home, options?: { members: boolean }) =>
     requestComparison(world.service.database.executor, home.organisation.id, options);
 
-  test('is made at once, and once more a minute later, when GitHub no longer answers from before the event', async () => {
+  test('is made at once, and again a minute later, when GitHub no longer answers from before the event', async () => {
     const { home } = await withRepositories(['web'], 1);
     await change(home, { reconcileDueAt: sql`now() + interval '1 hour'` });
     await request(home);
@@ -203,7 +203,7 @@ describe('a comparison that a webhook asks for', () => {
     expect((await now(home)).reconcileAgainAt).toBeNull();
   });
 
-  test('is repeated at once if the one under way took longer than that minute', async () => {
+  test('is repeated at once if it took longer than that minute', async () => {
     const { home } = await withRepositories(['one', 'two'], 1);
     await shortTurn();
     await request(home);
@@ -214,7 +214,7 @@ describe('a comparison that a webhook asks for', () => {
     expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(800);
   });
 
-  test('for the members waits as long as a list of them keeps the next one waiting', async () => {
+  test('for the members waits until they may be listed again', async () => {
     const { home } = await withRepositories([], 0);
     const { executor } = world.service.database;
     await compare(world, home);
@@ -239,7 +239,7 @@ describe('members', () => {
     return rows.filter(({ leftAt }) => leftAt === null).map(({ login }) => login);
   };
 
-  test('are compared with the repositories, so that no lost webhook matters', async () => {
+  test('are compared together with the repositories, so lost webhooks do not matter', async () => {
     const { home } = await withRepositories([], 0);
     const [ada] = [...home.acme.members.values()];
     await compare(world, home);
@@ -250,7 +250,7 @@ describe('members', () => {
     expect(await loginsOf(home)).toEqual([bert.login]);
   });
 
-  test('that GitHub does not list leave the comparison of the repositories as it is, and are tried with the next', async () => {
+  test('that GitHub does not list do not undo the comparison of the repositories, and are tried with the next', async () => {
     const { home } = await withRepositories(['web'], 1);
     world.github.fault({ kind: 'reply', status: 403 }, { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);
@@ -261,7 +261,7 @@ describe('members', () => {
     expect(await loginsOf(home)).toHaveLength(1);
   });
 
-  test('that GitHub does not list for now, by its rate limit, are compared once it may be asked again', async () => {
+  test('that GitHub does not list because of its rate limit are compared once that ends', async () => {
     const { home } = await withRepositories([], 0);
     world.github.fault(secondaryLimit('7'), { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);

@@ -35,7 +35,7 @@ async function imported(pullRequests: number) {
     repository.openPullRequest({ title: `Change ${index}` }),
   );
   await importPullRequests(world.service, home.organisation);
-  // The first comparison reads what is as young as the organisation here.
+  // The first comparison reads what changed since the organisation was added.
   world.github.clock.advance(120);
   await compare(world, home);
   return { home, repository, opened };
@@ -51,12 +51,12 @@ async function dueInSeconds({ organisation: { id } }: Home): Promise<number> {
 const titles = async (home: Home) => (await storedPullRequests(world.service, home)).map(({ title }) => title).sort();
 
 describe('a comparison with GitHub', () => {
-  test('costs one request where nothing has changed', async () => {
+  test('costs one request if nothing has changed', async () => {
     const { home } = await imported(60);
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('brings in what no webhook told of, closed pull requests included, fifty for a request', async () => {
+  test('brings in what webhooks missed, closed pull requests included, fifty per request', async () => {
     const { home, repository, opened } = await imported(130);
     world.github.clock.advance(60);
     for (const pullRequest of opened.slice(0, 120)) pullRequest.edit({ title: `Edited ${pullRequest.number}` });
@@ -69,7 +69,7 @@ describe('a comparison with GitHub', () => {
     expect(stored.map(({ title }) => title)).toContain('Opened during the outage');
   });
 
-  test('finds what changed within the second of the comparison before', async () => {
+  test('finds what changed within the second of the last comparison', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'First' });
@@ -82,7 +82,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['Second, in the same second', 'Third, in the same second']);
   });
 
-  test('reads once what was over when it began', async () => {
+  test('reads a change only once if it was complete before the comparison', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
@@ -92,7 +92,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toContain('Missed');
   });
 
-  test('reads the last minute again, for GitHub may show an earlier change after a later one', async () => {
+  test('reads the last minute again, because GitHub may show an earlier change after a later one', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.lag();
@@ -110,18 +110,15 @@ describe('a comparison with GitHub', () => {
   test.each([
     ['behind', -3_600],
     ['ahead', 3_600],
-  ])(
-    "brings in what happened since the organisation was added where GitHub's clock is an hour %s",
-    async (_, ahead) => {
-      const before = world.github.clock.now();
-      world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
-      const home = await newHome(world);
-      home.acme.repository('web').openPullRequest({ title: 'Missed' });
-      await compare(world, home);
-      world.github.clock.set(before);
-      expect(await titles(home)).toEqual(['Missed']);
-    },
-  );
+  ])("brings in what happened since the organisation was added if GitHub's clock is an hour %s", async (_, ahead) => {
+    const before = world.github.clock.now();
+    world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
+    const home = await newHome(world);
+    home.acme.repository('web').openPullRequest({ title: 'Missed' });
+    await compare(world, home);
+    world.github.clock.set(before);
+    expect(await titles(home)).toEqual(['Missed']);
+  });
 
   test('does not bring back what was deleted here and has not changed since', async () => {
     const { home, opened } = await imported(3);
@@ -143,7 +140,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['Anew', 'Anew', 'Anew']);
   });
 
-  test('waits as long as GitHub wants, and goes on where it was', async () => {
+  test('waits as long as GitHub demands, and continues where it was', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
@@ -155,7 +152,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toContain('Missed');
   });
 
-  test('is not held up by a pull request that GitHub can never serve whole, which is left to the loop', async () => {
+  test('is not held up by a pull request on which GitHub always fails, which is left to the loop', async () => {
     const { home, opened } = await imported(70);
     const other = home.acme.repository('zoo').openPullRequest();
     await compare(world, home);
@@ -189,7 +186,7 @@ describe('a comparison with GitHub', () => {
     expect(await waitingSyncs(world.service, home)).toEqual([]);
   });
 
-  test('reads again what GitHub did not even name for the moment', async () => {
+  test('reads again what GitHub did not name for a moment', async () => {
     const { home, opened } = await imported(3);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
@@ -207,7 +204,7 @@ describe('a comparison with GitHub', () => {
 
   const forbidden = { type: 'FORBIDDEN', path: ['node'], message: 'Resource protected by SAML enforcement.' };
 
-  test('of one repository that fails does not keep it from the others, and is made up for later', async () => {
+  test('continues after a repository that fails, and catches up on it later', async () => {
     const { home, repository, opened } = await imported(1);
     const other = home.acme.repository('zoo').openPullRequest();
     await compare(world, home);
@@ -222,12 +219,12 @@ describe('a comparison with GitHub', () => {
     expect((await storedPullRequests(world.service, home)).map(({ title }) => title)).toEqual(['Change 0', 'Missed']);
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
     heal();
-    // The list, and the one repository that is behind.
+    // The list, and the one repository that failed.
     expect(await compare(world, home)).toBe(2);
     expect(await titles(home)).toEqual(['Missed', 'Missed']);
   });
 
-  test('stops, and soon tries again, when GitHub does not answer about the organisation either', async () => {
+  test('stops, and soon tries again, if GitHub does not answer about the organisation either', async () => {
     const { home, opened } = await imported(1);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
@@ -253,7 +250,7 @@ describe('a comparison with GitHub', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(opened.length);
   });
 
-  test('passes over a repository that alone is too much for GitHub', async () => {
+  test('skips a repository that alone is too much for GitHub', async () => {
     const home = await newHome(world);
     const opened = ['one', 'two', 'three'].map(name => home.acme.repository(name).openPullRequest());
     const identity = { githubId: home.acme.id, nodeId: home.acme.nodeId, login: home.acme.login };
@@ -269,7 +266,7 @@ describe('a comparison with GitHub', () => {
     expect(stored.map(({ githubId }) => githubId)).toEqual([one?.id, three?.id]);
   });
 
-  test('is not made where webhooks are disabled, and at once when they are enabled again', async () => {
+  test('is not made while webhooks are disabled, and is made at once when they are enabled', async () => {
     const home = await newHome(world);
     const { executor } = world.service.database;
     await makeDue(world.service, home);
@@ -282,7 +279,7 @@ describe('a comparison with GitHub', () => {
     expect(await reconcileOrganisation(world.service)).toBe(true);
   });
 
-  test('is made again where webhooks were enabled while one was under way', async () => {
+  test('is made again if webhooks were enabled while one was under way', async () => {
     const { home, opened } = await imported(1);
     const { executor } = world.service.database;
     world.github.clock.advance(60);
@@ -303,7 +300,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toContain('Missed');
   });
 
-  test('renews its lease while GitHub takes its time, so that no other replica begins one', async () => {
+  test('renews its lease while GitHub is slow, so that no other replica starts one', async () => {
     const home = await newHome(world);
     const { executor } = world.service.database;
     const leasedUntil = async () => {
@@ -323,20 +320,20 @@ describe('a comparison with GitHub', () => {
     const first = await leasedUntil();
     vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
     await expect.poll(leasedUntil).toBeGreaterThan(first);
-    // Had it ended, by the time limit of its request, it would be due later than that.
+    // If it had ended by the timeout of its request, it would be due later than that.
     expect(await leasedUntil()).toBeLessThan(first + 2_000 * leaseSeconds);
     reply.release();
     expect(await underway).toBe(1);
   });
 
-  test('holds its lease for less than the ten seconds in which its work must resume', async () => {
+  test('has a lease below the ten seconds in which its work must resume', async () => {
     const home = await newHome(world);
     await makeDue(world.service, home);
     await claimReconciliation(world.service.database.executor);
     expect(await dueInSeconds(home)).toBeLessThan(10);
   });
 
-  test('that another replica is about to make is passed over', async () => {
+  test('that another replica has claimed is skipped', async () => {
     const home = await newHome(world);
     await makeDue(world.service, home);
     const { database } = world.service;
@@ -362,7 +359,7 @@ describe('the sweep at the end of a comparison', () => {
       .set({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` })
       .where(eq(organisations.id, home.organisation.id));
 
-  test('has what no webhook told fetched again, within a day and the pace', async () => {
+  test('refetches what changes without a webhook, at its pace', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const [old, fresh] = [web.openPullRequest(), web.openPullRequest()];
@@ -377,7 +374,7 @@ describe('the sweep at the end of a comparison', () => {
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: old.id, isBackground: true }]);
   });
 
-  test('asks for no more than its pace allows since the last one, which organisations of one token share', async () => {
+  test('requests no more than its pace allows since the last one; organisations of one token share the pace', async () => {
     const home = await newHome(world);
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
     const { executor } = world.service.database;

@@ -20,7 +20,7 @@ afterEach(async () => {
 
 interface Sources {
   home: Home;
-  /** Stored, and edited on GitHub since. */
+  /** Stored, and edited on GitHub since then. */
   pullRequests: PullRequest[];
   put(pullRequest: PullRequest): Promise<{ status: number; headers: Record<string, unknown>; body: Body }>;
 }
@@ -47,11 +47,11 @@ const naming =
   (...pullRequests: PullRequest[]) =>
   (request: GithubStandInRequest) =>
     pullRequests.some(({ nodeId }) => idsOf(request).includes(nodeId));
-/** How many requests named one of these, since the world began. */
+/** How many requests so far named one of these. */
 const requestsFor = (...pullRequests: PullRequest[]) =>
   world.github.requests.filter(request => request.operation === 'PullRequests' && naming(...pullRequests)(request));
 
-/** Syncs all but the last in one request, for they come while one for the last is under way. */
+/** Syncs all but the last in one request, because they come while one for the last is under way. */
 async function putTogether({ pullRequests, put }: Sources) {
   const shared = [...pullRequests];
   const last = shared.pop();
@@ -72,7 +72,7 @@ async function putTogether({ pullRequests, put }: Sources) {
   return { replies, requests };
 }
 
-/** The statuses, and of those that were synced that each is the right one, as GitHub has it now. */
+/** Returns the statuses, and checks that each synced one is the right one, as GitHub has it now. */
 function statusesOf({ pullRequests }: Sources, replies: { status: number; body: Body }[]): number[] {
   return replies.map(({ status, body }, index) => {
     const { id, title } = pullRequests[index] as PullRequest;
@@ -96,7 +96,7 @@ describe('PUT syncs that come together', () => {
     expect(requests().length).toBeLessThanOrEqual(4);
   });
 
-  test('while a request is under way share the next one, also if they do not come at the same moment', async () => {
+  test('while a request is under way share the next one, even if they do not come at the same moment', async () => {
     const sources = await newSources(3);
     const { home, pullRequests, put } = sources;
     const [first, second, third] = pullRequests as [PullRequest, PullRequest, PullRequest];
@@ -109,14 +109,14 @@ describe('PUT syncs that come together', () => {
     replies.push(put(second));
     await client.get('/2025-04/account', home.token);
     replies.push(put(third));
-    // The next one goes out beside one that hangs.
+    // The next one is sent although one hangs.
     await expect.poll(() => requestsFor(second, third).length).toBe(askedMeanwhile + 1);
     release();
     expect(statusesOf(sources, await Promise.all(replies))).toEqual([200, 200, 200]);
     expect(requestsFor(second, third).length).toBe(askedMeanwhile + 1);
   });
 
-  test('of one pull request begin a request of their own if one is under way, which may know less', async () => {
+  test('of one pull request do not join a request under way, which may know less', async () => {
     const { pullRequests, put } = await newSources(1);
     const [pullRequest] = pullRequests as [PullRequest];
     const { released, release } = createLatch();
@@ -133,7 +133,7 @@ describe('PUT syncs that come together', () => {
     expect((await early).body.data?.title).toBe('Newest');
   });
 
-  test('of two organisations share no request', async () => {
+  test('of two organisations do not share a request', async () => {
     const all = await Promise.all([newSources(10), newSources(10)]);
     const before = world.github.requests.length;
     const replies = await Promise.all(all.map(({ pullRequests, put }) => Promise.all(pullRequests.map(put))));
@@ -148,7 +148,7 @@ describe('PUT syncs that come together', () => {
 });
 
 describe('of PUT syncs that share a request', () => {
-  test('only that of a pull request fails which GitHub serves neither with others nor alone', async () => {
+  test('only the one whose pull request GitHub serves neither with others nor alone fails', async () => {
     const sources = await newSources(11);
     const [poisoned] = sources.pullRequests as [PullRequest];
     world.github.fault(htmlError(502), { when: naming(poisoned), times: Number.POSITIVE_INFINITY });
@@ -157,7 +157,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests).toHaveLength(11);
   });
 
-  test('only that of a pull request fails which is broken inside the reply', async () => {
+  test('only the one whose pull request is broken inside the reply fails', async () => {
     const sources = await newSources(4);
     const [broken] = sources.pullRequests as [PullRequest];
     world.github.fault(
@@ -181,7 +181,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests.map(request => idsOf(request).length)).toEqual([3, 1, 1]);
   });
 
-  test('only that of a pull request is 404 which GitHub no longer shows', async () => {
+  test('only the one whose pull request GitHub no longer shows gets 404', async () => {
     const sources = await newSources(4);
     sources.pullRequests[1]?.remove();
     const { replies, requests } = await putTogether(sources);
@@ -189,7 +189,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('each is 503 with Retry-After if GitHub limits its rate, which is asked once', async () => {
+  test('each gets 503 with Retry-After if GitHub limits its rate, after one request', async () => {
     const sources = await newSources(4);
     const [first] = sources.pullRequests as [PullRequest];
     world.github.fault(secondaryLimit('90'), { when: naming(first), times: Number.POSITIVE_INFINITY });
@@ -200,7 +200,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('each is 504 within 10 s if GitHub does not answer', async () => {
+  test('each gets 504 within 10 s if GitHub does not answer', async () => {
     const sources = await newSources(3);
     const shared = sources.pullRequests.slice(0, 2);
     world.github.fault({ kind: 'hang' }, { when: naming(...shared), times: Number.POSITIVE_INFINITY });

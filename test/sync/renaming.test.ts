@@ -37,7 +37,7 @@ afterAll(() => world.close());
 const now = (home: Home) => getOrganisation(world.service.database.executor, home.organisation.id);
 const loginOf = async (home: Home) => (await now(home)).login;
 
-/** Compares whoever is due, until nobody is. @returns how many comparisons there were */
+/** Compares organisations until none is due. @returns how many comparisons it took */
 async function compareDue(): Promise<number> {
   for (let made = 0; ; made += 1) if (!(await reconcileOrganisation(world.service))) return made;
 }
@@ -58,7 +58,7 @@ const repositoryNames = async ({ organisation }: Home) =>
     .map(({ name }) => name)
     .sort();
 
-/** Somebody else, who takes the login that has become free, with a repository of the same name. */
+/** Another organisation, which takes the free login, with a repository of the same name. */
 function takeOver(login: string, author: string): GithubOrganisation {
   const newcomer = world.github.organisation(login);
   const member = newcomer.member(author);
@@ -69,7 +69,7 @@ function takeOver(login: string, author: string): GithubOrganisation {
 }
 
 describe('an organisation that is renamed on GitHub', () => {
-  test('is followed by the next comparison where the webhook was lost, without a request more', async () => {
+  test('is followed by the next comparison if the webhook was lost, without an additional request', async () => {
     const home = await newHome(world);
     const login = `${home.acme.login}-now`;
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
@@ -88,7 +88,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
   });
 
-  test('is not set back by an answer of before it had its login again', async () => {
+  test('is not renamed back by an answer from before it got its login again', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -101,7 +101,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(await loginOf(home)).toBe(login);
   });
 
-  test('is not taken for one that must have been renamed by an adding of its own, begun before it was there', async () => {
+  test('keeps its login if it is the one to which GitHub has given it', async () => {
     const home = await newHome(world);
     const { database } = world.service;
     const ticket = await drawTicket(database.executor);
@@ -110,7 +110,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(await loginOf(home)).toBe(home.acme.login);
   });
 
-  test('is followed by each of an import, its estimate, a look at members and a fetch of a pull request', async () => {
+  test('is followed by an import, an estimate, a list of members, and a fetch of a pull request', async () => {
     const ways: ((home: Home) => Promise<unknown>)[] = [
       home => importPullRequests(world.service, home.organisation),
       home => importPullRequests(world.service, home.organisation, { repositories: ['web'] }),
@@ -127,7 +127,7 @@ describe('an organisation that is renamed on GitHub', () => {
     }
   });
 
-  test('stays itself where somebody else has taken its login: nothing of theirs comes in, by no way', async () => {
+  test('is never confused with one that has taken its login: nothing of theirs comes in', async () => {
     const home = await newHome(world);
     const { login } = home.acme;
     const [ada] = [...home.acme.members.values()];
@@ -148,7 +148,7 @@ describe('an organisation that is renamed on GitHub', () => {
     ).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('has the login that GitHub says, whatever a late, doubled or redelivered webhook does', async () => {
+  test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
     const home = await newHome(world);
     const { login } = home.acme;
     const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
@@ -161,7 +161,7 @@ describe('an organisation that is renamed on GitHub', () => {
     }
   });
 
-  test('keeps its new login where an answer from before the renaming comes after it', async () => {
+  test('keeps its new login if an answer from before the renaming comes later', async () => {
     const home = await newHome(world);
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -181,7 +181,7 @@ describe('an organisation that is renamed on GitHub', () => {
 });
 
 describe('the address of a pull request', () => {
-  test('follows its repository, also where rules are applied before it could, and no other does', async () => {
+  test('follows its repository, even if rules are applied first, and no other address changes', async () => {
     const home = await newHome(world);
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('web-lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
@@ -200,7 +200,7 @@ describe('the address of a pull request', () => {
     expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
   });
 
-  test('has the new name where a fetch from before the renaming is saved after it', async () => {
+  test('has the new name if a fetch from before the renaming is saved after it', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
@@ -216,7 +216,7 @@ describe('the address of a pull request', () => {
   });
 });
 
-describe('two organisations of ours', () => {
+describe('two tracked organisations', () => {
   test.each([
     ['the first', 0],
     ['the second', 1],
@@ -231,7 +231,7 @@ describe('two organisations of ours', () => {
     expect(await reconcileOrganisation(world.service)).toBe(true);
     const other = homes[1 - place] ?? two;
     expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
-    // It has become due by that.
+    // This has made it due.
     expect(await compareDue()).toBe(1);
     expect(await Promise.all(homes.map(loginOf))).toEqual([logins[1], logins[0]]);
   });
@@ -242,7 +242,7 @@ describe('two organisations of ours', () => {
     one.acme.rename(`${login}-now`);
     two.acme.rename(login);
     await compare(world, two);
-    // The other one has become due by that.
+    // This has made the other one due.
     expect(await compareDue()).toBe(1);
     expect(await Promise.all([one, two].map(loginOf))).toEqual([`${login}-now`, login]);
   });
@@ -266,7 +266,7 @@ describe('an organisation whose node id is not known yet', () => {
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('is not taken for the one that has its login now; a pull request of its own tells the new one', async () => {
+  test('is not confused with the one that has its login now; a pull request of its own shows the new login', async () => {
     const home = await unidentified();
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -290,7 +290,7 @@ describe('an organisation whose node id is not known yet', () => {
     expect(await syncMembers(world.service, await now(home))).toMatchObject({ members: 1 });
   });
 
-  test('is not made a second one of an organisation that is here already', async () => {
+  test('does not become a duplicate of an organisation that is here already', async () => {
     const known = await newHome(world);
     const former = known.acme.login;
     known.acme.rename(`${former}-now`);

@@ -6,11 +6,11 @@ import { type Running, requireBuild, start } from '../commands/support.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { deliver } from '../support/github/webhooks.ts';
 import { webhookSecret } from '../support/service.ts';
-import { type Home, newHome, startWorld, stored, storedPullRequests, sync, until, type World } from './support.ts';
+import { type Home, newHome, startWorld, stored, storedPullRequests, sync, type World, waitUntil } from './support.ts';
 
 const hour = 3_600;
 
-/** Runs before anything else in a process, and puts its clock wrong. */
+/** Runs before anything else in a process, and sets its clock wrong. */
 const withClockAhead = (seconds: number) =>
   `--import=data:text/javascript,${encodeURIComponent(`
     const RealDate = Date;
@@ -21,7 +21,7 @@ const withClockAhead = (seconds: number) =>
 
 let world: World;
 let webhookUrl: string;
-/** Processes of their own, whose clocks are an hour behind, right, and an hour ahead. */
+/** Separate processes whose clocks are an hour behind, right, and an hour ahead. */
 let workers: Running[];
 
 beforeAll(async () => {
@@ -55,7 +55,7 @@ async function requestsOf(home: Home): Promise<{ leased: boolean }[]> {
   return rows;
 }
 
-const tell = async (event: Parameters<typeof deliver>[2]) =>
+const deliverAccepted = async (event: Parameters<typeof deliver>[2]) =>
   expect((await deliver(webhookUrl, webhookSecret, event)).status).toBe(202);
 
 test('replicas whose clocks and GitHub’s are hours apart keep the order of changes', async () => {
@@ -69,18 +69,18 @@ test('replicas whose clocks and GitHub’s are hours apart keep the order of cha
     for (let turn = 0; turn < 4; turn += 1) {
       world.github.clock.advance(turn % 2);
       for (const [owner, pullRequest] of opened) {
-        if (owner === home) await tell(pullRequest.edit({ title: `turn ${turn}` }));
+        if (owner === home) await deliverAccepted(pullRequest.edit({ title: `turn ${turn}` }));
       }
     }
   }
-  await until(async () => (await Promise.all(homes.map(requestsOf))).flat().length === 0, 15_000);
+  await waitUntil(async () => (await Promise.all(homes.map(requestsOf))).flat().length === 0, 15_000);
   for (const [home, pullRequest] of opened) {
     const { title, updatedAt } = pullRequest;
     expect(await stored(world.service, home, pullRequest)).toMatchObject({ title, sourceUpdatedAt: updatedAt });
   }
 });
 
-test('replicas killed while they fetch, amid a save and after it leave nothing undone for ten seconds', async () => {
+test('work of replicas that are killed during a fetch, during a save or after it is done within ten seconds', async () => {
   const homes = { fetching: await newHome(world), saving: await newHome(world), saved: await newHome(world) };
   const open = async (home: Home) => {
     const pullRequest = home.acme.repository('web').openPullRequest({ title: 'before' });
@@ -102,11 +102,11 @@ test('replicas killed while they fetch, amid a save and after it leave nothing u
     world.github.fault({ kind: 'hang' }, isOf(fetching));
     world.github.fault({ kind: 'delay', milliseconds: 500 }, isOf(saved));
     world.github.requests.length = 0;
-    await tell(saved.edit({ title: 'after' }));
-    await until(async () => (await requestsOf(homes.saved)).every(({ leased }) => leased), 5_000);
+    await deliverAccepted(saved.edit({ title: 'after' }));
+    await waitUntil(async () => (await requestsOf(homes.saved)).every(({ leased }) => leased), 5_000);
     await lock.query('select from sync_requests where github_id = $1 for update', [saved.id]);
-    await tell(fetching.edit({ title: 'after' }));
-    await tell(saving.edit({ title: 'after' }));
+    await deliverAccepted(fetching.edit({ title: 'after' }));
+    await deliverAccepted(saving.edit({ title: 'after' }));
 
     const blocked = async () => {
       const { rows } = await lock.query<{ pid: number }>(
@@ -114,18 +114,18 @@ test('replicas killed while they fetch, amid a save and after it leave nothing u
       );
       return rows.map(({ pid }) => pid);
     };
-    await until(async () => (await blocked()).length === 2 && world.github.count() === 3, 5_000);
+    await waitUntil(async () => (await blocked()).length === 2 && world.github.count() === 3, 5_000);
     expect(await title(homes.saved, saved)).toBe('after');
     expect(await title(homes.saving, saving)).toBe('before');
     for (const { child } of workers) child.kill('SIGKILL');
     const killed = performance.now();
     const loops = startLoops(world.service);
-    // PostgreSQL would do to its end what a dead client has sent; these had not sent it.
+    // PostgreSQL completes what a dead client has sent; these had not sent it yet.
     await lock.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [await blocked()]);
     await lock.query('rollback');
     for (const home of Object.values(homes)) expect(await requestsOf(home)).toHaveLength(1);
 
-    await until(async () => (await Promise.all(Object.values(homes).map(requestsOf))).flat().length === 0, 10_000);
+    await waitUntil(async () => (await Promise.all(Object.values(homes).map(requestsOf))).flat().length === 0, 10_000);
     expect(performance.now() - killed).toBeLessThan(10_000);
     await loops.stop();
     for (const home of Object.values(homes)) {

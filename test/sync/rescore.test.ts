@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
-import { countOutdated, cutRest, requestRescoring, takeRanges } from '../../src/database/rescoring.ts';
+import { countOutdated, requestRescoring, splitRemainder, takeRanges } from '../../src/database/rescoring.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -23,8 +23,8 @@ import {
   stored,
   storedPullRequests,
   sync,
-  until,
   type World,
+  waitUntil,
 } from './support.ts';
 
 let world: World;
@@ -39,7 +39,7 @@ async function rescore(home: Home): Promise<number> {
   return all;
 }
 
-/** Copies of one stored pull request, with other ids. */
+/** Copies of one stored pull request with other ids. */
 async function newStored(home: Home, count: number): Promise<void> {
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 3 });
   await sync(world.service, home, pullRequest);
@@ -83,7 +83,7 @@ describe('scores', () => {
     ]);
   });
 
-  test('have a history of what changed them, and of nothing else', async () => {
+  test('have a history of their changes, and of nothing else', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 5 });
     await apply(world.service, home, rule('additions'));
@@ -110,7 +110,7 @@ describe('scores', () => {
 });
 
 describe('re-scoring', () => {
-  test('leaves rows as they are whose score stays the same, and records nothing of them', async () => {
+  test('does not touch or record a row whose score stays the same', async () => {
     const home = await newHome(world);
     await newStored(home, 3);
     await apply(world.service, home, rule('additions', 'true', 'Size'));
@@ -133,7 +133,7 @@ describe('re-scoring', () => {
       total: 5_001,
     });
     expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(5_001);
-    // Where it stopped another process goes on: what is stored says what is left.
+    // Another process can continue: what is stored shows what is left.
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 5_001 }]);
     expect(await rescoreBatch(world.service, home.organisation.id)).toBe(0);
@@ -159,12 +159,12 @@ describe('re-scoring', () => {
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
-  test('passes over batches that another replica holds', async () => {
+  test('skips batches that another replica holds', async () => {
     const home = await newHome(world);
     await newStored(home, 10_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
-    await database.transaction(executor => cutRest(executor, home.organisation.id));
+    await database.transaction(executor => splitRemainder(executor, home.organisation.id));
     await database.transaction(async executor => {
       const held = await takeRanges(executor, home.organisation.id);
       const others = await database.transaction(another => takeRanges(another, home.organisation.id));
@@ -172,7 +172,7 @@ describe('re-scoring', () => {
     });
   });
 
-  test('cuts batches once: who comes while another is about it waits, and finds them', async () => {
+  test('splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
     const home = await newHome(world);
     await newStored(home, 3_000);
     await apply(world.service, home, rule('additions'));
@@ -180,19 +180,19 @@ describe('re-scoring', () => {
     let attempts = 0;
     let waiting: Promise<void> | undefined;
     await database.transaction(async executor => {
-      await cutRest(executor, home.organisation.id);
+      await splitRemainder(executor, home.organisation.id);
       waiting = database.transaction(another => {
         attempts += 1;
-        return cutRest(another, home.organisation.id);
+        return splitRemainder(another, home.organisation.id);
       });
-      await until(async () => (await lockWaits(world.service)) === 1);
+      await waitUntil(async () => (await lockWaits(world.service)) === 1);
     });
     await waiting;
     expect(attempts).toBe(1);
     expect(await rescore(home)).toBe(3_000);
   });
 
-  test('goes on beside saves', async () => {
+  test('does not wait for saves', async () => {
     const home = await newHome(world);
     await newStored(home, 2);
     await apply(world.service, home, rule('additions'));
@@ -202,7 +202,7 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(2);
   });
 
-  test('begins on two replicas at once: neither goes away while the other cuts the batches', async () => {
+  test('starts on two replicas at once: neither gives up while the other splits batches', async () => {
     const home = await newHome(world);
     const replica = await world.replica();
     await newStored(home, 8_000);
@@ -211,12 +211,12 @@ describe('re-scoring', () => {
     expect(shares).toEqual([4_000, 4_000]);
   });
 
-  test('takes no more batches at a time than it should, however the planner sees the table', async () => {
+  test('takes no more batches at a time than it should, with any query plan', async () => {
     const home = await newHome(world);
     await newStored(home, 10_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
-    await database.transaction(transaction => cutRest(transaction, home.organisation.id));
+    await database.transaction(transaction => splitRemainder(transaction, home.organisation.id));
     for (const setting of ['on', 'off']) {
       await database.transaction(async transaction => {
         for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
@@ -227,12 +227,12 @@ describe('re-scoring', () => {
     }
   });
 
-  test('has no batch without an end while more than the batches cut at once is left', async () => {
+  test('has no batch without an end while a remainder is left', async () => {
     const home = await newHome(world);
     await newStored(home, 20_001);
     await apply(world.service, home, rule('additions'));
     const { executor } = world.service.database;
-    await world.service.database.transaction(transaction => cutRest(transaction, home.organisation.id));
+    await world.service.database.transaction(transaction => splitRemainder(transaction, home.organisation.id));
     const ranges = await executor
       .select()
       .from(rescoreRanges)
@@ -241,7 +241,7 @@ describe('re-scoring', () => {
     expect(ranges.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
   });
 
-  test('goes on where a worker was killed, again and again, and records each change once', async () => {
+  test('continues where a worker was killed, again and again, and records each change once', async () => {
     await requireBuild();
     const home = await newHome(world);
     await newStored(home, 12_000);
@@ -259,7 +259,7 @@ describe('re-scoring', () => {
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
-  test('that does not come to its end on three replicas holds up neither a deletion nor other rules', async () => {
+  test('that never ends on three replicas holds up neither a deletion nor new rules', async () => {
     const home = await newHome(world);
     const replicas = [world.service, await world.replica(), await world.replica()];
     await newStored(home, 8_000);
@@ -268,7 +268,7 @@ describe('re-scoring', () => {
     const { database } = world.service;
     let over = false;
     let rounds = 0;
-    // There is always more of it: no moment comes when nobody scores.
+    // There is always more to do, so somebody is always scoring.
     const working = replicas.map(async replica => {
       while (!over) {
         if ((await rescoreBatch(replica, home.organisation.id)) > 0) continue;
@@ -290,15 +290,15 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 7_999 }]);
   });
 
-  test('that is asked for anew while batches are cut off the rest comes to its end', async () => {
+  test('that is requested again while batches are split still ends', async () => {
     const home = await newHome(world);
-    // More than are cut at once.
+    // More than are split at once.
     await newStored(home, 20_001);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
     let applying: Promise<unknown> | undefined;
     await database.transaction(async executor => {
-      await cutRest(executor, home.organisation.id);
+      await splitRemainder(executor, home.organisation.id);
       applying ??= apply(world.service, home, rule('additions + 1'));
       await expect.poll(() => lockWaits(world.service)).toBe(1);
     });
@@ -307,7 +307,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
   });
 
-  test('takes any organisation that has something to do', async () => {
+  test('takes any organisation with stale scores', async () => {
     const home = await newHome(world);
     await newStored(home, 2);
     await apply(world.service, home, rule('additions'));
@@ -315,7 +315,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
-  test('counts a stored rule that is no longer valid for nothing, reports it once, and scores the rest', async () => {
+  test('ignores a stored rule that is no longer valid, reports it once, and scores by the rest', async () => {
     const home = await newHome(world);
     await newStored(home, 3);
     await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Of an older release'));
@@ -327,7 +327,7 @@ describe('re-scoring', () => {
     expect(reports[0]?.msg).toContain('Of an older release');
   });
 
-  test('of a ruleset in which nothing is understood leaves the service standing', async () => {
+  test('under a ruleset without any valid rule gives zero', async () => {
     const home = await newHome(world);
     await newStored(home, 1);
     await apply(world.service, home, rule('additions'));
@@ -350,7 +350,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
   await sync(world.service, home, ...opened);
   const versionRule = (version: number) => rule(String(version), 'true', `version ${version}`);
   let over = false;
-  const until = async (work: () => Promise<unknown>) => {
+  const repeatedly = async (work: () => Promise<unknown>) => {
     while (!over) await work();
   };
   const mixed = sql<number>`count(*) filter (where score <> ruleset_version
@@ -358,9 +358,11 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
     or json_array_length(score_breakdown) <> least(1, ruleset_version))::int`;
   const found: number[] = [];
   const background = [
-    ...replicas.map((replica, index) => until(() => sync(replica, home, ...opened.slice(index * 3, index * 3 + 6)))),
-    ...replicas.map(replica => until(() => rescoreBatch(replica, home.organisation.id))),
-    until(async () => {
+    ...replicas.map((replica, index) =>
+      repeatedly(() => sync(replica, home, ...opened.slice(index * 3, index * 3 + 6))),
+    ),
+    ...replicas.map(replica => repeatedly(() => rescoreBatch(replica, home.organisation.id))),
+    repeatedly(async () => {
       const [row] = await world.service.database.executor
         .select({ mixed })
         .from(pullRequests)
@@ -381,7 +383,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
   expect(new Set(ends).size).toBe(1);
 });
 
-test('rules whose commit succeeded unheard are applied once', async () => {
+test('rules are applied once even if the reply to the commit is lost', async () => {
   const home = await newHome(world);
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
@@ -400,7 +402,7 @@ test('rules whose commit succeeded unheard are applied once', async () => {
   await proxy.close();
 });
 
-test('rules with text that PostgreSQL cannot hold are applied with it replaced', async () => {
+test('text in rules that PostgreSQL cannot hold is replaced', async () => {
   const home = await newHome(world);
   const pullRequest = home.acme.repository('web').openPullRequest();
   const hostile = { ...rule('4', 'title != "\0\ud800"', 'Hostile'), description: 'nul \0 and lone \ud800' };

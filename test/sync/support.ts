@@ -6,8 +6,9 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import { members, organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
-import { type SyncOutcome, syncPullRequests } from '../../src/sync/pull-requests.ts';
+import { type SyncOutcome, syncByNodeIds, syncPullRequests } from '../../src/sync/pull-requests.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { createLatch } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
@@ -16,12 +17,12 @@ import { createTenant, type Service, startReplica, startService, type Tenant } f
 export interface World {
   github: GithubStandIn;
   service: Service;
-  /** One more service on the same database, or another way to it, and GitHub; it ends with the test. */
+  /** One more service with the same GitHub and database, or another way to the database. It ends with the test. */
   replica(databaseUrl?: string, environment?: Record<string, string>): Promise<Service>;
   close(): Promise<void>;
 }
 
-/** A GitHub whose clock stands still, and the service with its token. */
+/** Starts a GitHub whose clock stands still, and a service with a token for it. */
 export async function startWorld(environment: Record<string, string> = {}): Promise<World> {
   const github = await startGithub();
   github.clock.set(1_800_000_000);
@@ -55,7 +56,7 @@ export interface Home extends Tenant {
 
 let homes = 0;
 
-/** An organisation of its own, here and on GitHub, so that tests share a world without meeting. */
+/** A new organisation, here and on GitHub: tests share a world without meeting. */
 export async function newHome({ github, service }: World): Promise<Home> {
   const acme = github.organisation(`acme-${++homes}`);
   acme.member(`ada-${homes}`, { name: 'Ada' });
@@ -63,23 +64,23 @@ export async function newHome({ github, service }: World): Promise<Home> {
   return { ...tenant, acme };
 }
 
-/** Fetches them from GitHub in one request, as the loop does. */
+/** Fetches the pull requests in one request, as the loop does. */
 export async function fetchOf(deps: Deps, home: Home, wanted: readonly PullRequest[]) {
   const results = await deps.github.fetchPullRequests(
     home.organisation,
     wanted.map(({ nodeId }) => nodeId),
   );
   const found = [...results.values()].flatMap(result => (result.status === 'found' ? [result.pullRequest] : []));
-  return { results, pullRequests: found };
+  return { pullRequests: found };
 }
 
-/** Of those who have not left. */
+/** Logins of members who have not left. */
 export async function memberLogins({ database }: Deps, { organisation }: Home): Promise<string[]> {
   const rows = await database.executor.select().from(members).where(eq(members.organisationId, organisation.id));
   return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
 }
 
-/** Those that wait for the sync loop, by GitHub id. */
+/** Pending sync requests, in the order of GitHub's ids. */
 export async function waitingSyncs({ database }: Deps, { organisation }: Home) {
   return database.executor
     .select()
@@ -88,49 +89,43 @@ export async function waitingSyncs({ database }: Deps, { organisation }: Home) {
     .orderBy(asc(syncRequests.githubId));
 }
 
-/** Waits as long as it must for what is asked about, and no longer. @returns milliseconds */
-export async function until(condition: () => Promise<boolean>, milliseconds = 20_000): Promise<number> {
+/** Polls until the condition holds. @returns after how many milliseconds */
+export async function waitUntil(condition: () => Promise<boolean>, timeoutMs = 20_000): Promise<number> {
   const begin = performance.now();
   while (!(await condition())) {
-    if (performance.now() - begin > milliseconds) throw new Error(`not within ${milliseconds} ms`);
+    if (performance.now() - begin > timeoutMs) throw new Error(`not within ${timeoutMs} ms`);
     await delay(10);
   }
   return performance.now() - begin;
 }
 
-/** Takes them the one way in. */
+/** Syncs the pull requests in one request. @returns outcomes in the order given */
 export async function sync(deps: Deps, home: Home, ...wanted: PullRequest[]): Promise<(SyncOutcome | undefined)[]> {
-  const { outcomes } = await syncPullRequests(deps, home.organisation, () => fetchOf(deps, home, wanted));
+  const nodeIds = wanted.map(({ nodeId }) => nodeId);
+  const { outcomes } = await syncByNodeIds(deps, home.organisation, nodeIds);
   return wanted.map(({ id }) => outcomes.get(id));
 }
 
-/** A sync that has fetched, and saves when told to. */
+/** Starts a sync that has fetched and waits for `save()`. */
 export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
-  let save: () => void = () => undefined;
-  const told = new Promise<void>(resolve => {
-    save = resolve;
-  });
-  let fetched: () => void = () => undefined;
-  const isFetched = new Promise<void>(resolve => {
-    fetched = resolve;
-  });
+  const saving = createLatch();
+  const fetching = createLatch();
   const done = syncPullRequests(deps, home.organisation, async () => {
     const reply = await fetchOf(deps, home, [wanted]);
-    fetched();
-    await told;
+    fetching.release();
+    await saving.released;
     return reply;
   });
-  await Promise.race([isFetched, done]);
+  await Promise.race([fetching.released, done]);
   return {
     async save(): Promise<SyncOutcome | undefined> {
-      save();
+      saving.release();
       return (await done).outcomes.get(wanted.id);
     },
   };
 }
 
-/** How many statements wait for a lock in the database. */
-/** A session with the database, whose locks end with the test at the latest. */
+/** A session with the database that ends with the test, with its locks. */
 export async function openSession({ service }: World): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: service.database.url });
   await client.connect();
@@ -138,6 +133,7 @@ export async function openSession({ service }: World): Promise<pg.Client> {
   return client;
 }
 
+/** How many statements wait for a lock. */
 export async function lockWaits({ database }: Deps): Promise<number> {
   const { rows } = await database.executor.execute(
     sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -145,7 +141,7 @@ export async function lockWaits({ database }: Deps): Promise<number> {
   return rows.length;
 }
 
-/** From now on, no organisation is due for a comparison but these. */
+/** Makes these organisations due for a comparison, and no others. */
 export async function makeDue({ database: { executor } }: Deps, ...homes: readonly Home[]): Promise<void> {
   await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
   const ids = homes.map(({ organisation }) => organisation.id);
@@ -153,7 +149,8 @@ export async function makeDue({ database: { executor } }: Deps, ...homes: readon
 }
 
 /**
- * Compares the organisation with GitHub now, and no other that was due.
+ * Compares the organisation with GitHub, and no other.
+ *
  * @returns how many GraphQL requests it took, without those for the list of members
  */
 export async function compare({ github, service }: World, home: Home): Promise<number> {
@@ -186,7 +183,7 @@ export async function scoreHistory({ database }: Deps, { organisation }: Home): 
   return rows.map(row => `${row.fromScore} → ${row.toScore} (${row.cause}, ${row.rulesetVersion})`);
 }
 
-/** A rule that counts wherever `expression` is true. */
+/** A rule that adds `value` if `expression` is true. */
 export const rule = (value: string, expression = 'true', name = value): RuleDefinition => ({
   name,
   description: '',

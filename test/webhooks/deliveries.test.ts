@@ -3,7 +3,7 @@ import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { members, organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
-import { forgetOldDeliveries } from '../../src/database/webhook-deliveries.ts';
+import { deleteOldDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
@@ -434,6 +434,6 @@ test('deliveries are deleted in batches after a month, however many there are; t
   onTestFinished(async () => {
     await executor.execute(sql`drop function refuse cascade`);
   });
-  await forgetOldDeliveries(executor);
+  await deleteOldDeliveries(executor);
   expect(await states()).toEqual([...Array(3).fill('pending'), ...Array(5).fill('applied')]);
 });

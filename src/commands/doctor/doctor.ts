@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { pino } from 'pino';
+import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
 import { connectDatabase, type Database } from '../../database/client.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
 import { secondsBlocked } from '../../database/github-limits.ts';
@@ -7,7 +8,6 @@ import { findUnconfirmedRepositories, inspectOrganisation, inspectServer } from 
 import { listOrganisations, type Organisation } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescoring.ts';
 import { getRuleset } from '../../database/rules.ts';
-import { countSyncRequests, listFailingRequests } from '../../database/sync-requests.ts';
 import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { createGithub, type Github } from '../../github/client.ts';
 import { createInspection, type GithubInspection } from '../../github/inspection.ts';

@@ -1,9 +1,10 @@
 /** What can be found in the configuration and in the database. Each check turns facts into findings. */
 import { isIP } from 'node:net';
 import type { Config } from '../../config.ts';
+import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import type { Organisation } from '../../database/organisations.ts';
-import { type FailingRequest, maxRefetchesPerHour, type SyncRequestCounts } from '../../database/sync-requests.ts';
+import { maxRefetchesPerHour } from '../../database/refetches.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
 import { compileRuleset, type RuleDefinition } from '../../scoring/ruleset.ts';
 import { counted } from '../numbers.ts';

@@ -1,17 +1,15 @@
 import { eq, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { countSyncRequests, listFailingRequests, retrySyncRequests } from '../../src/database/backlog.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import {
   claimSyncTurn,
-  countSyncRequests,
   deferSyncRequests,
   findDueSyncRequests,
-  listFailingRequests,
   renewSyncTurn,
-  retrySyncRequests,
 } from '../../src/database/sync-requests.ts';
-import { createRequestWorker } from '../../src/sync/requests.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import {
   createLatch,
   htmlError,
@@ -25,7 +23,7 @@ import type { PullRequest } from '../support/github/pull-request.ts';
 import { isoTime } from '../support/github/world.ts';
 import type { Service } from '../support/service.ts';
 import { post } from '../webhooks/support.ts';
-import { type Home, newHome, startWorld, stored, storedPullRequests, sync, until, type World } from './support.ts';
+import { type Home, newHome, startWorld, stored, storedPullRequests, sync, type World, waitUntil } from './support.ts';
 
 let world: World;
 let work: () => Promise<boolean>;
@@ -44,7 +42,7 @@ afterEach(async () => {
   await executor.execute(sql`delete from github_limits`);
 });
 
-/** Never early; a little late, so that not all come back at once. */
+/** Never early; a little late, because of jitter. */
 function expectAbout(seconds: number | null, expected: number): void {
   expect(seconds).toBeGreaterThan(expected - 3);
   expect(seconds).toBeLessThan(expected * 1.02 + 3);
@@ -81,7 +79,7 @@ async function waiting({ organisation }: Home) {
 
 const endLeases = () => world.service.database.executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
 
-/** As if the time had passed. */
+/** Lets time pass in the database. */
 const makeRequestsDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
 
 async function deliveryStates({ organisation }: Home): Promise<string[]> {
@@ -109,7 +107,7 @@ function open(home: Home, count: number): PullRequest[] {
 }
 
 describe('pending pull requests', () => {
-  test('are fetched fifty in a request', async () => {
+  test('are fetched fifty per request', async () => {
     const home = await newHome(world);
     const opened = open(home, 120);
     await request(home, ...opened);
@@ -149,7 +147,7 @@ describe('pending pull requests', () => {
     const latch = createLatch();
     world.github.fault({ kind: 'hold', until: latch.released });
     const working = work();
-    await until(async () => world.github.count() === 1);
+    await waitUntil(async () => world.github.count() === 1);
     const other = createRequestWorker(await world.replica());
     expect(await other()).toBe(false);
     await request(small, ...open(small, 1));
@@ -161,7 +159,7 @@ describe('pending pull requests', () => {
     expect(await other()).toBe(true);
   });
 
-  test('that nobody waits for come after those of webhooks, and fill up their requests', async () => {
+  test('in the background come after those of webhooks, and fill up their requests', async () => {
     const home = await newHome(world);
     const [first, ...others] = open(home, 70);
     if (first === undefined) throw new Error('nothing opened');
@@ -176,7 +174,7 @@ describe('pending pull requests', () => {
     expect(await waiting(home)).toHaveLength(20);
   });
 
-  test('of no member are done with', async () => {
+  test('of people who are not members need no more work', async () => {
     const home = await newHome(world);
     await request(home, home.acme.repository('web').openPullRequest({ author: null }));
     await untilIdle();
@@ -204,7 +202,7 @@ describe('pending pull requests', () => {
 });
 
 describe('a fetch that fails', () => {
-  test('is put off: five seconds, half a minute, two minutes, ten, an hour, and an hour from then on', async () => {
+  test('is repeated after five seconds, half a minute, two minutes, ten, and then every hour', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 3));
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
@@ -213,7 +211,7 @@ describe('a fetch that fails', () => {
       await makeRequestsDue();
       expect(await work()).toBe(true);
       const rows = await waiting(home);
-      // GitHub's failures count as far as the longest wait, and no further.
+      // GitHub's failures count up to the longest wait, and no further.
       expect(rows.map(({ attempts }) => attempts)).toEqual(Array(3).fill(Math.min(turn, 5)));
       expect(rows[0]?.lastError).toContain('GitHub failed with status 500');
       waits.push(rows[0]?.seconds ?? 0);
@@ -230,7 +228,7 @@ describe('a fetch that fails', () => {
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
   });
 
-  test('does not make a new request wait as long as the old ones that it failed with', async () => {
+  test('does not make a new request wait as long as the old ones that failed with it', async () => {
     const home = await newHome(world);
     const [old, fresh] = open(home, 2);
     if (old === undefined || fresh === undefined) throw new Error('nothing opened');
@@ -245,7 +243,7 @@ describe('a fetch that fails', () => {
     expect(rows[1]?.seconds).toBeLessThan(10);
   });
 
-  test('is tried within a minute of a new delivery, which does not reset its failures', async () => {
+  test('is repeated within a minute of a new delivery, which does not reset its failures', async () => {
     const home = await newHome(world);
     const opened = open(home, 1);
     await request(home, ...opened);
@@ -261,7 +259,7 @@ describe('a fetch that fails', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('because it was too much is halved until it succeeds, without a wait, and grows again', async () => {
+  test('because it asks for too much is halved until it succeeds, without a wait, and grows again', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 50));
     world.github.fault(queryTimeout(), {
@@ -284,7 +282,7 @@ describe('a fetch that fails', () => {
     expect(world.github.count()).toBe(1);
   });
 
-  test('because of one pull request saves the others, and puts off that one', async () => {
+  test('because of one pull request saves the others, and defers that one', async () => {
     const home = await newHome(world);
     const opened = open(home, 5);
     const [broken, ...others] = opened;
@@ -302,7 +300,7 @@ describe('a fetch that fails', () => {
     expect(await deliveryStates(home)).toEqual(Array(5).fill('applied'));
   });
 
-  test('for refused credentials says so, and keeps everything', async () => {
+  test('because of refused credentials says so, and keeps all requests', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     world.github.fault({ kind: 'reply', status: 401, body: { message: 'Bad credentials' } });
@@ -316,7 +314,7 @@ describe('a fetch that fails', () => {
   });
 });
 
-describe('a pull request that makes every request fail which names it', () => {
+describe('a pull request that makes every request for it fail', () => {
   const poison = (source: PullRequest) =>
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY, when: naming(source) });
 
@@ -336,7 +334,7 @@ describe('a pull request that makes every request fail which names it', () => {
     },
   );
 
-  test('is asked for by itself from then on, and the pages of others stay whole', async () => {
+  test('is fetched alone from then on, and pages for others keep their size', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const poisoned = opened[17];
@@ -359,7 +357,7 @@ describe('a pull request that makes every request fail which names it', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('is found beside another one, a handful of requests later', async () => {
+  test('is found next to another one, with a few more requests', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const [first, second] = [opened[3], opened[30]];
@@ -372,7 +370,7 @@ describe('a pull request that makes every request fail which names it', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(48);
   });
 
-  test('is looked for no further once the service is told to stop; nothing is lost', async () => {
+  test('is not searched for any more once the service is told to stop; nothing is lost', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const [poisoned] = opened;
@@ -386,7 +384,7 @@ describe('a pull request that makes every request fail which names it', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(49);
   });
 
-  test('does not make others wait by being too expensive inside an answer', async () => {
+  test('does not make others wait if it is too expensive inside a reply', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const expensive = opened[30];
@@ -402,7 +400,7 @@ describe('a pull request that makes every request fail which names it', () => {
     expect(await waiting(home)).toMatchObject([{ githubId: expensive.id, attempts: 1, isIsolated: true }]);
   });
 
-  test('is not blamed if the answer is too expensive for its number alone: the page shrinks', async () => {
+  test('is not blamed if only the number of pull requests is too expensive: the page shrinks', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const dropped = opened.slice(30).map(({ nodeId }) => nodeId);
@@ -422,7 +420,7 @@ describe('a pull request that makes every request fail which names it', () => {
 });
 
 describe('a pull request that keeps failing', () => {
-  /** One that fails, next to one that is stored and does not. */
+  /** One that fails, next to a stored one that does not. */
   async function startFailing() {
     const home = await newHome(world);
     const [broken, sound] = open(home, 2);
@@ -441,7 +439,7 @@ describe('a pull request that keeps failing', () => {
   };
   const parked = { attempts: 8, seconds: null };
 
-  test('is parked with the eighth failure: logged once, kept with its reason, and not asked for again', async () => {
+  test('is parked with the eighth failure: logged once, kept with its reason, and not fetched again', async () => {
     const { home, broken } = await startFailing();
     world.service.complaints.length = 0;
     await fail(7);
@@ -478,7 +476,7 @@ describe('a pull request that keeps failing', () => {
     expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied']);
   });
 
-  test('is taken up anew by a retry, with all that failed, and no other organisation', async () => {
+  test('is tried again by a retry, like all that failed, but not in other organisations', async () => {
     const [{ home, broken }, other] = [await park(), await newHome(world)];
     const [limited, fresh] = open(home, 2);
     if (limited === undefined || fresh === undefined) throw new Error('nothing opened');
@@ -502,7 +500,7 @@ describe('a pull request that keeps failing', () => {
     expect(await retrySyncRequests(executor, home.organisation.id)).toEqual({ retried: 0, parked: 0 });
   });
 
-  test('is done with once it has come in another way', async () => {
+  test('needs no retry once it was fetched another way', async () => {
     const { home, broken } = await park();
     const idle = createRequestWorker(world.service);
     world.github.clearFaults();
@@ -512,7 +510,7 @@ describe('a pull request that keeps failing', () => {
     expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
   });
 
-  test('because it times out alone is parked too, for others come', async () => {
+  test('because it times out alone is parked, too, because others succeed', async () => {
     const { home, broken } = await startFailing();
     world.github.clearFaults();
     world.github.fault(queryTimeout(), {
@@ -523,7 +521,7 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toMatchObject([parked]);
   });
 
-  test('is parked too where it is the only one there is, for GitHub tells of its organisation', async () => {
+  test('is parked, too, if it is the only one, because GitHub still shows its organisation', async () => {
     const home = await newHome(world);
     const [only] = open(home, 1);
     if (only === undefined) throw new Error('nothing opened');
@@ -535,7 +533,7 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toMatchObject([parked]);
   });
 
-  test('because we can not save it is found among the others, which are saved', async () => {
+  test('because the service can not save it is found among the others, which are saved', async () => {
     const home = await newHome(world);
     const opened = open(home, 20);
     const [, , broken] = opened;
@@ -550,19 +548,19 @@ describe('a pull request that keeps failing', () => {
       await executor.execute('drop function refuse cascade');
     });
     await request(home, ...opened);
-    // The loop logs what the worker throws, and goes on.
+    // The loop logs what the worker throws, and continues.
     while (await work().catch(() => true));
     expect(await storedPullRequests(world.service, home)).toHaveLength(19);
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
   });
 });
 
-describe('is never parked:', () => {
+describe('a pull request is never parked', () => {
   test.each<[string, ReplyFault]>([
-    ['by an outage of GitHub', htmlError(502)],
-    ['by refused credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
-    ['by a GitHub that answers nothing of what was asked', { kind: 'reply', status: 200, body: { data: {} } }],
-  ])('a pull request %s of two days', async (_, fault) => {
+    ['an outage of GitHub', htmlError(502)],
+    ['refused credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
+    ['empty replies from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
+  ])('by two days of %s', async (_, fault) => {
     const home = await newHome(world);
     const [stored, ...others] = open(home, 3);
     if (stored === undefined) throw new Error('nothing opened');
@@ -579,7 +577,7 @@ describe('is never parked:', () => {
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
   });
 
-  test('the few that there are, while GitHub tells of their organisation and of none of them', async () => {
+  test('if GitHub shows the organisation but none of its few pull requests', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 2));
     world.github.fault(htmlError(502), {
@@ -593,7 +591,7 @@ describe('is never parked:', () => {
     ]);
   });
 
-  test('the only pull request there is, while GitHub does not even tell of its organisation', async () => {
+  test('if it is the only one and GitHub does not show its organisation either', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
@@ -622,7 +620,7 @@ describe('a rate limit', () => {
       expect(row.attempts).toBe(0);
       expectAbout(row.seconds, seconds);
     }
-    // However soon a request is due, neither replica calls.
+    // Even if a request is due, neither replica calls GitHub.
     await request(home, ...opened);
     await makeRequestsDue();
     await untilIdle(replica);
@@ -637,7 +635,7 @@ describe('a rate limit', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('without a time doubles its wait from a minute to an hour, and an answer ends that', async () => {
+  test('without a time doubles the wait from a minute to an hour, until GitHub answers', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     const blocked = async () => {
@@ -665,7 +663,7 @@ describe('a rate limit', () => {
     expect(await blocked()).toBe(60);
   });
 
-  test('with a time does not lengthen a later one without', async () => {
+  test('with a time does not lengthen the wait of a later one without', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     for (const fault of [secondaryLimit('1'), secondaryLimit('1'), secondaryLimit()]) {
@@ -684,7 +682,7 @@ describe('a rate limit', () => {
 });
 
 describe('a turn', () => {
-  test('of a replica that died is taken over once its lease ends, not before', async () => {
+  test('of a dead replica is taken over once its lease ends, not before', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 3));
     await claimSyncTurn(world.service.database.executor);
@@ -695,7 +693,7 @@ describe('a turn', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(3);
   });
 
-  test('keeps the reason of a failure with text that PostgreSQL cannot hold replaced', async () => {
+  test('stores the reason of a failure, with text that PostgreSQL cannot hold replaced', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     const { executor } = world.service.database;
@@ -706,7 +704,7 @@ describe('a turn', () => {
     expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
   });
 
-  test('is held for less than the ten seconds in which its work must resume', async () => {
+  test('has a lease below the ten seconds in which its work must resume', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     await claimSyncTurn(world.service.database.executor);
@@ -718,7 +716,7 @@ describe('a turn', () => {
     expect(row?.seconds).toBeLessThan(10);
   });
 
-  test('that somebody else has taken over is neither renewed nor ended', async () => {
+  test('that another replica has taken over is neither renewed nor ended', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     const { executor } = world.service.database;
@@ -733,7 +731,7 @@ describe('a turn', () => {
     expect(await claimSyncTurn(executor)).toMatchObject({ organisationId: home.organisation.id });
   });
 
-  test('keeps two replicas at work from fetching anything twice', async () => {
+  test('keeps two busy replicas from fetching anything twice', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 200));
     const replica: Service = await world.replica();

@@ -1,0 +1,83 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { storable } from '../scoring/text.ts';
+import type { Executor } from './client.ts';
+
+/** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
+export const maxRefetchesPerHour = 4_000;
+
+/**
+ * The sweep, for facts that change on GitHub without a webhook: requests refetches of stored pull requests, as many as
+ * its pace allows since the last sweep, at most an hour's.
+ *
+ * @param perHour the pace for this organisation
+ */
+export async function sweepPullRequests(executor: Executor, organisationId: string, perHour: number): Promise<void> {
+  const { rows } = await executor.execute<{ seconds: number }>(sql`
+    with before as (
+      select swept_at from organisations
+      where id = ${organisationId} and swept_at < now() - interval '1 minute' for no key update
+    )
+    update organisations set swept_at = now() from before where id = ${organisationId}
+    returning extract(epoch from now() - before.swept_at)::float8 as seconds`);
+  const [swept] = rows;
+  if (swept === undefined) return;
+  await requestRefetches(executor, organisationId, Math.floor((perHour * Math.min(swept.seconds, 3_600)) / 3_600));
+}
+
+/**
+ * Requests refetches of the stored pull requests that were fetched longest ago, and not within the last day.
+ *
+ * @returns how many
+ */
+export async function requestRefetches(executor: Executor, organisationId: string, limit: number): Promise<number> {
+  const { rows } = await executor.execute<{ count: number }>(sql`
+    with oldest as (
+      select id from pull_requests where organisation_id = ${organisationId} and fetched_at < now() - interval '1 day'
+      order by fetched_at limit ${limit} for update skip locked
+    ), asked as (
+      -- A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
+      update pull_requests set fetched_at = now() from oldest
+      where organisation_id = ${organisationId} and pull_requests.id = oldest.id
+      returning github_id, node_id
+    ), requested as (${requestInBackground(organisationId, sql`asked`)})
+    select count(*)::int as count, pg_notify('pullscore', 'sync') from requested having count(*) > 0`);
+  return rows[0]?.count ?? 0;
+}
+
+/**
+ * Requests refetches of stored pull requests with a label or milestone that was renamed or deleted on GitHub.
+ *
+ * @param of the repository's GitHub id, and the former name of a label or a milestone
+ */
+export async function requestCarriers(
+  executor: Executor,
+  organisationId: string,
+  of: { repositoryGithubId: number; label: string } | { repositoryGithubId: number; milestone: string },
+): Promise<void> {
+  const carries =
+    'label' in of ? sql`labels @> array[${storable(of.label)}]` : sql`milestone = ${storable(of.milestone)}`;
+  await executor.execute(sql`
+    with carriers as (
+      select pull_requests.github_id, pull_requests.node_id from pull_requests
+      join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
+      where pull_requests.organisation_id = ${organisationId}
+        and repositories.github_id = ${of.repositoryGithubId} and ${carries}
+    ), requested as (${requestInBackground(organisationId, sql`carriers`, carrierDelaySeconds)})
+    select pg_notify('pullscore', 'sync') from requested limit 1`);
+}
+
+/**
+ * A label's new name does not change `updated_at`, so no floor shows whether an answer is older: GitHub gets some time
+ * to catch up.
+ */
+const carrierDelaySeconds = 15;
+
+/** @param source with the columns github_id and node_id */
+const requestInBackground = (organisationId: string, source: SQL, seconds = 0) =>
+  sql`insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background)
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'),
+      now() + make_interval(secs => ${seconds}), true
+    from (select * from ${source} order by github_id) as source
+    -- With a new ticket, a fetch that is already under way does not settle it.
+    on conflict (organisation_id, github_id) do update set ticket = excluded.ticket
+    returning github_id`;
