@@ -203,7 +203,7 @@ describe('webhooks', () => {
       { labels: ['defect'], milestone: 'v1.0', updatedAt: 1_700_000_000 },
       { labels: [], milestone: null, updatedAt: 1_700_000_000 },
     ]);
-    expect(() => web.renameLabel('defect', 'defect')).toThrow('There is a label defect already');
+    expect(() => web.renameLabel('defect', 'defect')).toThrow('The label defect already exists');
   });
 
   test('each event is delivered once, signed over the exact bytes, after a ping', async () => {
