@@ -73,7 +73,8 @@ export function createCredentials(config: GithubConfig, baseUrl: string, bounded
 
 export const noCredentials = () =>
   new ServiceError('github_not_configured', 'There are no GitHub credentials.', {
-    action: 'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/commands.md says what they must be allowed.',
+    action:
+      'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/commands.md says what they must be allowed.',
   });
 
 const noApp = () => Promise.reject(new RangeError('There is no App'));

@@ -1,10 +1,12 @@
-import { markOthersLeft, saveMembers } from '../database/members.ts';
+import type { Executor } from '../database/client.ts';
+import { findMembers, type MemberProfile, markOthersLeft, saveMembers, saveProfile } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { maxMembers } from '../github/client.ts';
 import type { GithubMember } from '../github/organisation.ts';
 import { createPageSize, withPageSize } from '../github/page-size.ts';
+import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { askGithub } from './exchange.ts';
 import { identifyOrganisation } from './organisation.ts';
 
@@ -48,4 +50,50 @@ export async function syncMembers(deps: Deps, unidentified: Organisation): Promi
     await requestUntrackedOfMembers(executor, organisation.id);
     return { members: listed.length, left };
   });
+}
+
+/**
+ * Makes authors members if GitHub marks them so, and follows their renames.
+ *
+ * @returns `ids` of authors who are members, by GitHub id; `joined`: GitHub ids of those who were not members before
+ */
+export async function saveAuthors(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  fetched: readonly FetchedPullRequest[],
+): Promise<{ ids: Map<number, string>; joined: number[] }> {
+  const profiles = new Map<number, MemberProfile & { marked: boolean }>();
+  for (const { author, authorName, authorPhotoUrl, authorGithubId, authorAssociation } of fetched) {
+    if (authorGithubId === null) continue;
+    profiles.set(authorGithubId, {
+      githubId: authorGithubId,
+      login: author,
+      name: authorName,
+      photoUrl: authorPhotoUrl,
+      marked: ['MEMBER', 'OWNER'].includes(authorAssociation) || (profiles.get(authorGithubId)?.marked ?? false),
+    });
+  }
+  const known = await findMembers(executor, organisationId, [...profiles.keys()]);
+  const ids = new Map<number, string>();
+  const changed: MemberProfile[] = [];
+  for (const { marked, ...profile } of profiles.values()) {
+    const member = known.get(profile.githubId);
+    const isMember = marked || (member !== undefined && member.leftAt === null);
+    if (!isMember) continue;
+    if (member !== undefined) ids.set(profile.githubId, member.id);
+    const isSame =
+      member !== undefined &&
+      member.leftAt === null &&
+      member.login === profile.login &&
+      member.name === profile.name &&
+      member.photoUrl === profile.photoUrl;
+    if (isSame) continue;
+    if (marked) changed.push(profile);
+    // Unlike saveMembers, this does not bring back somebody who has left meanwhile.
+    else await saveProfile(executor, organisationId, ticket, profile);
+  }
+  for (const [githubId, id] of await saveMembers(executor, organisationId, ticket, changed)) ids.set(githubId, id);
+  const joined = changed.flatMap(({ githubId }) => (known.get(githubId)?.leftAt === null ? [] : [githubId]));
+  return { ids, joined };
 }

@@ -5,7 +5,6 @@ import {
   removeTombstones,
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
-import { findMembers, type MemberProfile, saveMembers, saveProfile } from '../database/members.ts';
 import { lockOrganisation, type Organisation } from '../database/organisations.ts';
 import { findRepositories, renamesAny, saveRepositories } from '../database/repositories.ts';
 import { settleSyncRequests } from '../database/sync-requests.ts';
@@ -15,6 +14,7 @@ import type { FetchedPullRequest } from '../github/pull-request.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { askGithub, type Urgency } from './exchange.ts';
+import { saveAuthors } from './members.ts';
 import { loadRuleset } from './rulesets.ts';
 
 /** What happened to a fetched pull request. */
@@ -189,49 +189,3 @@ const belongsTo = (owner: FetchedPullRequest['repositoryOwner'], organisation: O
   organisation.githubId === null
     ? owner.login.toLowerCase() === organisation.login.toLowerCase()
     : owner.githubId === organisation.githubId;
-
-/**
- * Makes authors members if GitHub marks them so, and follows their renames.
- *
- * @returns `ids` of authors who are members, by GitHub id; `joined`: GitHub ids of those who were not members before
- */
-async function saveAuthors(
-  executor: Executor,
-  organisationId: string,
-  ticket: number,
-  fetched: readonly FetchedPullRequest[],
-): Promise<{ ids: Map<number, string>; joined: number[] }> {
-  const profiles = new Map<number, MemberProfile & { marked: boolean }>();
-  for (const { author, authorName, authorPhotoUrl, authorGithubId, authorAssociation } of fetched) {
-    if (authorGithubId === null) continue;
-    profiles.set(authorGithubId, {
-      githubId: authorGithubId,
-      login: author,
-      name: authorName,
-      photoUrl: authorPhotoUrl,
-      marked: ['MEMBER', 'OWNER'].includes(authorAssociation) || (profiles.get(authorGithubId)?.marked ?? false),
-    });
-  }
-  const known = await findMembers(executor, organisationId, [...profiles.keys()]);
-  const ids = new Map<number, string>();
-  const changed: MemberProfile[] = [];
-  for (const { marked, ...profile } of profiles.values()) {
-    const member = known.get(profile.githubId);
-    const isMember = marked || (member !== undefined && member.leftAt === null);
-    if (!isMember) continue;
-    if (member !== undefined) ids.set(profile.githubId, member.id);
-    const isSame =
-      member !== undefined &&
-      member.leftAt === null &&
-      member.login === profile.login &&
-      member.name === profile.name &&
-      member.photoUrl === profile.photoUrl;
-    if (isSame) continue;
-    if (marked) changed.push(profile);
-    // Unlike saveMembers, this does not bring back somebody who has left meanwhile.
-    else await saveProfile(executor, organisationId, ticket, profile);
-  }
-  for (const [githubId, id] of await saveMembers(executor, organisationId, ticket, changed)) ids.set(githubId, id);
-  const joined = changed.flatMap(({ githubId }) => (known.get(githubId)?.leftAt === null ? [] : [githubId]));
-  return { ids, joined };
-}

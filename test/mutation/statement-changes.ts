@@ -110,7 +110,7 @@ export const changes: readonly Change[] = [
     ["nextval('tickets'), true", "nextval('tickets'), false"],
     ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
   ]),
-  ...of('Membership', 'sync/pull-requests.ts', sync('members', 'order'), [
+  ...of('Membership', 'sync/members.ts', sync('members', 'order'), [
     ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
   ]),
 
