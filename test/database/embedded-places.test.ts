@@ -18,6 +18,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
+  cleanUpAfterTests,
   dataDirectories,
   isRoot,
   joinAt,
@@ -32,6 +33,8 @@ import {
   root,
 } from '../support/embedded.ts';
 import { createHome } from '../support/home.ts';
+
+cleanUpAfterTests();
 
 /** For folders. */
 const oddName = `Ünïcode, "söme" $HOME's place 日本語`;

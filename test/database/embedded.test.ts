@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import {
   children,
+  cleanUpAfterTests,
   eventually,
   gone,
   isRoot,
@@ -22,6 +23,8 @@ import {
   startChild,
   startOf,
 } from '../support/embedded.ts';
+
+cleanUpAfterTests();
 
 /** One home for the tests that can share one: making a database is the slow part. */
 const shared = join(root, 'shared');
@@ -47,7 +50,7 @@ describe('sharing', () => {
     expect(new Set(users).size).toBe(1);
     expect(new Set(await Promise.all(users.map(startOf))).size).toBe(1);
     expect(readdirSync(home)).toEqual(['postgresql']);
-    for (const child of children) child.stdin?.write('\n');
+    await Promise.all([...children].map(child => leaveInChild({ child })));
   });
 
   it('keeps the data and the URL when all have left and one joins again', async () => {

@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { createGithub, type Github } from '../../src/github/client.ts';
 import type { GithubError } from '../../src/github/errors.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
@@ -7,12 +7,6 @@ import type { FetchResult } from '../../src/github/replies.ts';
 import type { GithubOptions } from '../../src/github/transport.ts';
 import type { Organisation } from '../support/github/organisation.ts';
 import { type GithubStandIn, type StartOptions, startGithub } from '../support/github/server.ts';
-
-const running: GithubStandIn[] = [];
-
-afterEach(async () => {
-  for (const github of running.splice(0)) await github.close();
-});
 
 /** A stand-in that ends with the test, an organisation in it, and a client with its token. */
 export async function start(options: StartOptions = {}, clientOptions: GithubOptions = {}) {
@@ -25,7 +19,7 @@ export async function start(options: StartOptions = {}, clientOptions: GithubOpt
 
 export async function startStandIn(options: StartOptions = {}): Promise<GithubStandIn> {
   const github = await startGithub(options);
-  running.push(github);
+  onTestFinished(() => github.close());
   return github;
 }
 

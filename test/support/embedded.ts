@@ -85,7 +85,7 @@ export async function joinInChild(home: string, user?: Partial<User>): Promise<J
   return { child, ...database };
 }
 
-export async function leaveInChild({ child }: Joined): Promise<void> {
+export async function leaveInChild({ child }: Pick<Joined, 'child'>): Promise<void> {
   child.stdin?.write('\n');
   await once(child, 'exit');
 }
@@ -134,17 +134,25 @@ export async function refusalOf(joining: Promise<unknown>): Promise<string> {
   return (failure as ServiceError).text;
 }
 
-afterEach(async () => {
-  await Promise.all([...joined].map(leave));
-  for (const child of children) child.kill('SIGKILL');
-  children.clear();
-  await gone(...dataDirectories);
-});
+/** Ends what the tests of a file start. A hook here would be the first file's alone: modules load once per worker. */
+export function cleanUpAfterTests(): void {
+  afterEach(async () => {
+    const ended = [...children].map(
+      child => child.exitCode === null && child.signalCode === null && once(child, 'exit'),
+    );
+    for (const child of children) child.kill('SIGKILL');
+    children.clear();
+    await Promise.all(ended);
+    await Promise.all([...joined].map(leave));
+    await gone(...dataDirectories);
+  });
 
-afterAll(() => {
-  // Of a test that failed.
-  for (const line of processesOf(root, ...dataDirectories)) process.kill(Number.parseInt(line, 10), 'SIGKILL');
-  rmSync(root, { recursive: true, force: true });
-  // Root's databases are elsewhere.
-  for (const data of dataDirectories) rmSync(dirname(data), { recursive: true, force: true });
-});
+  afterAll(() => {
+    // Of a test that failed.
+    for (const line of processesOf(root, ...dataDirectories)) process.kill(Number.parseInt(line, 10), 'SIGKILL');
+    rmSync(root, { recursive: true, force: true });
+    // Root's databases are elsewhere.
+    for (const data of dataDirectories) rmSync(dirname(data), { recursive: true, force: true });
+    dataDirectories.clear();
+  });
+}
