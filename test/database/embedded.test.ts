@@ -14,6 +14,7 @@ import {
   joinInChild,
   leave,
   leaveInChild,
+  nodeForAll,
   pidFile,
   processesOf,
   query,
@@ -197,7 +198,7 @@ describe('access', () => {
     const path = join(new URL(url).searchParams.get('host') ?? '', '.s.PGSQL.5432');
     const program = `require('net').connect(${JSON.stringify(path)}).on('error', ({ code }) => console.log(code))`;
     const stranger = { uid: 54_321, gid: 54_321, cwd: '/' };
-    expect(execFileSync(process.execPath, ['-e', program], stranger).toString().trim()).toBe('EACCES');
+    expect(execFileSync(nodeForAll(), ['-e', program], stranger).toString().trim()).toBe('EACCES');
   });
 
   it('refuses a server that may lose data', async () => {

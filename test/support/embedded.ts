@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -30,6 +30,25 @@ function canEnter(folder: string, user: User): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+let copiedNode: string | undefined;
+
+/** A Node that every user can run: npx keeps its own in a folder that only its user can enter. */
+export function nodeForAll(): string {
+  if (!isRoot) return process.execPath;
+  try {
+    execFileSync(process.execPath, ['--version'], { ...nobody, cwd: '/', stdio: 'ignore' });
+    return process.execPath;
+  } catch {
+    if (copiedNode === undefined) {
+      const folder = createHome('node');
+      chmodSync(folder, 0o755);
+      copiedNode = join(folder, 'node');
+      copyFileSync(process.execPath, copiedNode);
+    }
+    return copiedNode;
   }
 }
 
@@ -64,7 +83,8 @@ export function startChild(home: string, user: Partial<User> = {}): ChildProcess
     process.stdout.write(JSON.stringify(database) + '\\n');
     process.stdin.once('data', () => database.leave().then(() => process.exit()));`;
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-  const child = spawn(process.execPath, ['--import', tsx, '--input-type=module', '-e', program], user);
+  const node = user.uid === undefined ? process.execPath : nodeForAll();
+  const child = spawn(node, ['--import', tsx, '--input-type=module', '-e', program], user);
   children.add(child);
   return child;
 }
@@ -154,5 +174,7 @@ export function cleanUpAfterTests(): void {
     // Root's databases are elsewhere.
     for (const data of dataDirectories) rmSync(dirname(data), { recursive: true, force: true });
     dataDirectories.clear();
+    if (copiedNode !== undefined) rmSync(dirname(copiedNode), { recursive: true });
+    copiedNode = undefined;
   });
 }
