@@ -12,8 +12,7 @@ const operands = process.argv.slice(2);
 const name = operands[0]?.startsWith('-') === false ? operands.shift() : 'histories';
 const soak = soaks[name ?? ''];
 try {
-  if (soak === undefined)
-    throw new RangeError(`There is no soak ${name}; choose from ${Object.keys(soaks).join(', ')}`);
+  if (soak === undefined) throw new RangeError(`"${name}" is not a soak; choose from ${Object.keys(soaks).join(', ')}`);
   process.exitCode = (await soak(operands)) ? 0 : 1;
 } catch (error) {
   const isUsage =

@@ -10,7 +10,7 @@ export interface Progress {
   stop(): void;
 }
 
-/** Between two lines, if there is no terminal for a bar. */
+/** Time between two lines on a stream that is not a terminal. */
 const lineIntervalMs = 10_000;
 
 /** The rate is measured over this: long enough for pages of all sizes, short enough to follow GitHub's speed. */

@@ -18,7 +18,7 @@ import {
   withDeps,
 } from './context.ts';
 
-/** @throws UsageError where the text is no number, CommandError where there is no such version */
+/** @throws UsageError if the text is not a number, CommandError if there is no such version */
 export async function requireRuleset(
   context: Context,
   { database }: Deps,
@@ -26,7 +26,7 @@ export async function requireRuleset(
   text: string,
 ): Promise<RuleDefinition[]> {
   const version = /^\d{1,9}$/.test(text) ? Number(text) : undefined;
-  if (version === undefined) throw new UsageError(`"${text}" is no version: give its number.`);
+  if (version === undefined) throw new UsageError(`"${text}" is not a version: give its number.`);
   if (version > organisation.rulesetVersion) {
     throw new CommandError(
       `${organisation.login} has no version ${version} of its rules. List them: ${context.program} rules history --organisation ${organisation.login}`,

@@ -96,7 +96,7 @@ function listenError(error: unknown, { host, port }: Context['config']): unknown
   if (code === 'EACCES')
     return new CommandError(`Port ${port} may not be used by this user: set PORT to one above 1023.`);
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new CommandError(`HOST ${host} is no address of this machine: set it to 127.0.0.1, or 0.0.0.0 for all.`);
+    return new CommandError(`HOST ${host} is not an address of this machine: set it to 127.0.0.1, or 0.0.0.0 for all.`);
   }
   return error;
 }

@@ -18,7 +18,7 @@ function parseExpiry(text: string): Date {
   const now = Date.now() / 1000;
   const moment = amount !== undefined && hours !== undefined ? now + Number(amount) * hours * 3_600 : startOfDay(text);
   if (moment === undefined) {
-    throw new UsageError(`"${text}" is no time to expire after: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
+    throw new UsageError(`"${text}" is not a valid expiry: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
   }
   if (moment <= now) throw new UsageError(`${text} is over already: give a later one.`);
   if (moment > latestExpiry) throw new UsageError(`${text} is too far off: without --expires it never expires.`);
@@ -29,7 +29,7 @@ function parseScopes(text: string): string[] {
   const scopes = text.split(',').map(scope => scope.trim());
   for (const scope of scopes) {
     if (!(knownScopes as readonly string[]).includes(scope)) {
-      throw new UsageError(`"${scope}" is no scope: give one or more of ${knownScopes.join(',')}.`);
+      throw new UsageError(`"${scope}" is not a scope: give one or more of ${knownScopes.join(',')}.`);
     }
   }
   return knownScopes.filter(scope => scopes.includes(scope));

@@ -22,7 +22,7 @@ const represent = (user: User, organisation: string) => ({
   created_at: seconds(user.createdAt),
 });
 
-/** @throws CommandError where nobody has the address, or people of several organisations do */
+/** @throws CommandError if nobody has the address, or people of several organisations do */
 export async function requireUser(
   context: Context,
   deps: Deps,

@@ -64,7 +64,7 @@ export interface Github {
     nodeIds: readonly string[],
     signal?: AbortSignal,
   ): Promise<Map<string, FetchResult>>;
-  /** Undefined where GitHub does not show the repository. */
+  /** Undefined if GitHub does not show the repository. */
   pagePullRequests(
     organisation: OrganisationReference,
     repositoryNodeId: string,
@@ -88,7 +88,7 @@ export interface Github {
     choice: { after: string | null; pageSize: number; facts?: boolean },
     signal?: AbortSignal,
   ): Promise<RepositoryPage>;
-  /** By its name now or a former one. @throws not_found where GitHub does not show the organisation. */
+  /** By its name now or a former one. @throws not_found if GitHub does not show the organisation. */
   findRepository(
     organisation: GithubIdentity,
     name: string,
@@ -209,7 +209,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     },
   };
 
-  /** Undefined where GitHub does not show the repository. */
+  /** Undefined if GitHub does not show the repository. */
   async function askPage(
     query: string,
     organisation: OrganisationReference,

@@ -13,7 +13,7 @@ export interface GithubConfig {
   app: { id: string; privateKey: string } | undefined;
 }
 
-/** An organisation as far as it is known: GitHub is asked by the node id where that is known, else by the login. */
+/** An organisation as far as it is known: GitHub is asked by the node id if that is known, otherwise by the login. */
 export interface OrganisationReference {
   login: string;
   githubId?: number | null;
@@ -48,11 +48,11 @@ export interface Credentials {
   readonly names: string;
   /** The `authorization` header for requests about one organisation. */
   authorization(organisation: OrganisationReference): Promise<string>;
-  /** The header for requests about the App itself. @throws RangeError where there is no App */
+  /** The header for requests about the App itself. @throws RangeError if there is no App */
   appAuthorization(): Promise<string>;
   /**
-   * The App's installation on the organisation; undefined where it is not installed.
-   * @throws RangeError where there is no App
+   * The App's installation on the organisation; undefined if it is not installed.
+   * @throws RangeError if there is no App
    */
   findInstallation(organisation: OrganisationReference): Promise<GithubInstallation | undefined>;
   /** GitHub refused what {@link Credentials.authorization} gave: nothing kept for the organisation is used again. */
@@ -102,7 +102,7 @@ function tokenCredentials(token: string): Credentials {
 const installationsOfPage = 100;
 
 /** A list that does not end is none of GitHub's. */
-const mostPages = 100;
+const maxPages = 100;
 
 /** The App's installation is found by organisation; its tokens last an hour and are renewed by auth-app. */
 function appCredentials(
@@ -142,7 +142,7 @@ function appCredentials(
     }
     if (!githubId) return undefined;
     // It may have been renamed, and its login taken by another one.
-    for (let page = 1; page <= mostPages; page += 1) {
+    for (let page = 1; page <= maxPages; page += 1) {
       const { data } = await octokit.request('GET /app/installations', { per_page: installationsOfPage, page });
       const listed = present(decode(installationsCheck, data));
       const found = listed.find(isOwn);

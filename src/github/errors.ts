@@ -43,12 +43,12 @@ export interface GraphqlFailure {
 }
 
 const guessedRetryAfter = 60;
-const longestRetryAfter = 86_400;
+const maxRetryAfterSeconds = 86_400;
 const rateLimitText = /rate limit|abuse detection/i;
 const tryLater = 'Try again later.';
 const tooMuchText = /something went wrong while executing your query|respond to your request in time|timed? ?out/i;
 
-/** @param milliseconds the limit that was passed, where it is our own. */
+/** @param milliseconds the limit that was passed, if it is our own. */
 export function timeoutError(milliseconds: number | undefined): GithubError {
   const after = milliseconds === undefined ? 'in time' : `within ${milliseconds / 1000} seconds`;
   return new GithubError('github_timeout', `GitHub did not answer ${after}.`, { action: tryLater, tooMuch: true });
@@ -112,13 +112,13 @@ export function errorOfFailures(failures: GraphqlFailure[], subject: string, cre
 
 type Headers = Record<string, string | number | undefined>;
 
-/** GitHub's clock when it replied, in Unix seconds; ours where the reply does not say. */
+/** GitHub's clock when it replied, in Unix seconds; ours if the reply does not say. */
 export function clockOf({ date }: Headers): number {
   const milliseconds = Date.parse(String(date));
   return Math.floor((Number.isNaN(milliseconds) ? Date.now() : milliseconds) / 1000);
 }
 
-/** Seconds until GitHub wants to be called again, by its own clock; undefined where it does not say. */
+/** Seconds until GitHub wants to be called again, by its own clock; undefined if it does not say. */
 function secondsToWait(headers: Headers): number | undefined {
   const now = clockOf(headers);
   const retryAfter = headers['retry-after'];
@@ -135,7 +135,7 @@ function secondsToWait(headers: Headers): number | undefined {
 
 export function rateLimitError(headers: Headers, cause: unknown): GithubError {
   const told = secondsToWait(headers);
-  const retryAfter = Math.min(Math.max(Math.ceil(told ?? guessedRetryAfter), 1), longestRetryAfter);
+  const retryAfter = Math.min(Math.max(Math.ceil(told ?? guessedRetryAfter), 1), maxRetryAfterSeconds);
   return new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
     action: `Try again in ${retryAfter} seconds, or give the service credentials of its own.`,
     cause,

@@ -6,7 +6,7 @@ import { decode, present, Reply, UnexpectedReply, unixSeconds } from './decode.t
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
 
-/** What GitHub tells of the credentials. */
+/** What GitHub says about the credentials. */
 export interface CredentialFacts {
   /** GraphQL's points of this hour, `resetAt` in Unix seconds; null on a GitHub Enterprise Server without limits. */
   limit: { limit: number; remaining: number; resetAt: number } | null;
@@ -63,7 +63,7 @@ export interface GithubInspection {
 }
 
 const timeout = 8_000;
-const largestReply = 4 * 1024 * 1024;
+const maxReplyBytes = 4 * 1024 * 1024;
 
 type Parameters = Record<string, string | number>;
 
@@ -72,7 +72,7 @@ const octokitModule = () => import('octokit');
 
 export function createInspection(config: GithubConfig): GithubInspection {
   const baseUrl = config.apiUrl;
-  const guardedFetch = createGuardedFetch(largestReply);
+  const guardedFetch = createGuardedFetch(maxReplyBytes);
   const credentials = createCredentials(config, baseUrl, (input, init) =>
     guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeout) }),
   );

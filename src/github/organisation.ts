@@ -14,7 +14,7 @@ export interface GithubRepository {
   name: string;
   archived: boolean;
   pullRequests: number;
-  /** When any of its pull requests last changed, in Unix seconds; null where it has none. */
+  /** When any of its pull requests last changed, in Unix seconds; null if it has none. */
   pullRequestsUpdatedAt: number | null;
 }
 
@@ -42,7 +42,7 @@ export interface GithubOrganisation extends GithubIdentity {
   name: string;
   photoUrl: string;
   repositories: number;
-  /** Null where the credentials may not read the member list. */
+  /** Null if the credentials may not read the member list. */
   members: number | null;
 }
 

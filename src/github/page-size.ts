@@ -3,7 +3,7 @@ import { GithubError } from './errors.ts';
 /** How many entries are asked for at once: fewer after GitHub has failed on more, then more again. */
 export interface PageSize {
   readonly current: number;
-  /** `asked` were too many: halves; false where it was one already. */
+  /** `asked` were too many: halves; false if it was one already. */
   shrink(asked: number): boolean;
   /** `asked` went well: doubles after some such successes in a row, if that many were asked for. */
   grow(asked: number): void;

@@ -25,7 +25,7 @@ export interface FetchedPullRequest extends PullRequestRecord {
   repositoryNodeId: string;
   repositoryName: string;
   repositoryOwner: GithubIdentity;
-  /** Null where the account is gone (a "ghost") or has no numeric id. */
+  /** Null if the account is gone (a "ghost") or has no numeric id. */
   authorGithubId: number | null;
   /** The login where the account has no name. */
   authorName: string;
@@ -162,7 +162,7 @@ query ${operation}($repository: ID!, $first: Int!, $after: String, $orderBy: Iss
 export const pullRequestPageQuery = `${pageQuery('PullRequestPage', '...PullRequestFacts')}
 ${pullRequestFragment}`;
 
-/** Which pull requests a page has: what GitHub can tell of one also where it fails to put its facts together. */
+/** Which pull requests a page has: what GitHub can tell of one also if it fails to put its facts together. */
 export const pullRequestListQuery = pageQuery('PullRequestList', 'id fullDatabaseId updatedAt');
 const listedCheck = TypeCompiler.Compile(Type.Object({ id: Text, fullDatabaseId: Id, updatedAt: Time }));
 const pageCheck = TypeCompiler.Compile(Type.Object({ pullRequests: pageOf({ nodes: Entries(Type.Unknown()) }) }));

@@ -49,7 +49,7 @@ export function readEntry(
   }
 }
 
-/** What a query's one root field answered: null where GitHub does not show it. */
+/** What a query's one root field answered: null if GitHub does not show it. */
 export function answerAt(data: object, name: string, subject: string): unknown {
   if (!Object.hasOwn(data, name)) throw unexpectedReplyError(new UnexpectedReply(`${name} is missing`), subject);
   return (data as Record<string, unknown>)[name];
@@ -96,7 +96,7 @@ export function unexpectedReplyError(error: unknown, subject: string): GithubErr
   return new GithubError('github_failed', message, { action: 'Try again later.', cause: error });
 }
 
-/** @throws GithubError where `reading` finds what GitHub does not document */
+/** @throws GithubError if `reading` finds what GitHub does not document */
 export function read<Result>(subject: string, reading: () => Result): Result {
   try {
     return reading();

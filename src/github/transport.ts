@@ -35,7 +35,7 @@ export interface GithubRequest {
   organisation: string;
   operation: string;
   milliseconds: number;
-  /** Undefined where it failed, and on a GitHub Enterprise Server without rate limits. */
+  /** Undefined if it failed, and on a GitHub Enterprise Server without rate limits. */
   rateLimit: RateLimit | undefined;
   error: Error | undefined;
 }
@@ -62,7 +62,7 @@ export interface Transport {
   readonly credentialNames: string;
   /** Tells of every request that is sent from now on. @returns ends that */
   onRequest(listener: (request: GithubRequest) => void): () => void;
-  /** One GraphQL request. @throws ServiceError where no part of the reply can be used. */
+  /** One GraphQL request. @throws ServiceError if no part of the reply can be used. */
   graphql(
     query: string,
     variables: Record<string, unknown>,

@@ -40,7 +40,7 @@ type EffectChunk = (facts: Facts, effects: Float64Array) => void;
 const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
 
 /**
- * Whether a text or a list may be null: any fact, so that nothing throws even where one is null that never should be.
+ * Whether a text or a list may be null: any fact, so that nothing throws even if one is null that never should be.
  * Absent numbers are NaN; booleans are never absent.
  */
 function mayBeAbsent(tree: TypedExpression): boolean {
@@ -206,7 +206,7 @@ function createWriter() {
   return { add, addEffect, finish, finishEffects, finishExpression, isFull: () => statements.length > sourceLimit };
 }
 
-/** The number that a value is whatever the facts, where it is written as one. */
+/** The number that a value is whatever the facts, if it is written as one. */
 function fixedValue(tree: TypedExpression): number | undefined {
   if (tree.kind === 'constant' && typeof tree.value === 'number') return tree.value;
   if (tree.kind !== 'negation') return undefined;
@@ -246,7 +246,7 @@ export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts)
 export const clampScore = (sum: number): number => Math.min(Math.max(sum, minimum), maximum);
 
 /**
- * What each entry by itself adds to a score, negative where it subtracts, without a breakdown: `effects` has a place
+ * What each entry by itself adds to a score, negative if it subtracts, without a breakdown: `effects` has a place
  * for each, and an entry that does not count leaves 0 there.
  */
 export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts, effects: Float64Array) => void {

@@ -93,9 +93,9 @@ export function createDistribution(): Distribution {
 }
 
 export interface Bucket {
-  /** The lowest score in it; null where it takes everything below `to`. */
+  /** The lowest score in it; null if it takes everything below `to`. */
   from: number | null;
-  /** The lowest score above it; null where it takes everything from `from` on. */
+  /** The lowest score above it; null if it takes everything from `from` on. */
   to: number | null;
   before: number;
   after: number;

@@ -14,7 +14,7 @@ export interface ExplainedPart {
   /** As written, without brackets around it; of a fact that a function reads by itself, the fact's name. */
   source: string;
   kind: 'operation' | 'fact' | 'constant';
-  /** Null where it is absent. Of a number also infinite. */
+  /** Null if it is absent. Of a number also infinite. */
   value: Value | null;
   /** What the value alone does not tell, such as why it is absent; often empty. Lower case, without a full stop. */
   note: string;

@@ -25,20 +25,20 @@ export interface ExplainedEntry {
   expression: string;
   value: string;
   outcome: EntryOutcome;
-  /** What is added or subtracted: 0 where it did not count. */
+  /** What is added or subtracted: 0 if it did not count. */
   effect: number;
   /** Why, in words that follow "because": lower case, without a full stop. */
   reason: string;
-  /** Null where it was not looked at. */
+  /** Null if it was not looked at. */
   condition: ExplainedPart | null;
-  /** Null where the condition is not true. */
+  /** Null if the condition is not true. */
   amount: ExplainedPart | null;
 }
 
 export interface ExplainedRule {
   name: string;
   enabled: boolean;
-  /** Whole sentences; where there is one, no entry of the rule counts. */
+  /** Whole sentences; if there is one, no entry of the rule counts. */
   problems: string[];
   entries: ExplainedEntry[];
 }

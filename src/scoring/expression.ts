@@ -49,7 +49,7 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     if (isFactName(name)) return { kind: 'fact', type: factTypes[name], name, ...span };
     if (functions.has(name)) throw fail(`\`${name}\` is a function; call it, as in \`${exampleCall(name)}\``, span);
     if (name === 'null' || name === 'undefined') {
-      throw fail(`\`${name}\` is no value of the rule language; what is absent compares false`, span);
+      throw fail(`\`${name}\` is not a value of the rule language; an absent value compares false`, span);
     }
     throw fail(`${show(span)} is not a known fact${suggestion(name, factTypesByName.keys())}`, span);
   }

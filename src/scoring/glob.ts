@@ -61,7 +61,7 @@ function readClass(glob: string, start: number): { regex: string; end: number } 
   return { regex: `${regex}]`, end: index + 1 };
 }
 
-/** Splits `{a,b}` from its opening brace. One without a comma is no choice but two braces, as in a shell. */
+/** Splits `{a,b}` from its opening brace. Without a comma they are just braces, as in a shell. */
 function readChoices(glob: string, start: number): { choices: string[]; end: number } {
   const choices: string[] = [];
   let depth = 0;

@@ -25,7 +25,7 @@ function editDistance(left: string, right: string): number {
   return last[right.length] ?? 0;
 }
 
-/** The candidate that `name` most likely meant, or undefined where none is near. */
+/** The candidate that `name` most likely meant, or undefined if none is near. */
 export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   if (name.length > 60) return undefined;
   // Case and hyphens are the commonest slips: changedFiles, changed-files.

@@ -65,7 +65,7 @@ function assertionsBetween(before: number, after: number): number {
   return held;
 }
 
-/** What can come next where certain assertions hold, as bit sets of `words` 32-bit words. */
+/** What can come next if certain assertions hold, as bit sets of `words` 32-bit words. */
 interface Transitions {
   start: Int32Array;
   /** For each group of four steps and each subset of it: the union of what follows those. */
@@ -230,7 +230,7 @@ function unrolledBound(source: string): number {
   return factor * source.length;
 }
 
-/** @throws PatternError where the syntax is wrong or the pattern too large */
+/** @throws PatternError if the syntax is wrong or the pattern too large */
 export function compilePattern(source: string): Pattern {
   if (unrolledBound(source) > patternLimits.unrolled) {
     throw new PatternError('is too large with its repeats written out; shorten it or lower its repeat counts');

@@ -54,7 +54,7 @@ export interface Mover {
 
 export interface Summary {
   sum: number;
-  /** Null where there is no pull request. */
+  /** Null if there is no pull request. */
   mean: number | null;
   /** Exact up to 4,095 on either side of zero, beyond that to 1 in 2,048. */
   median: number | null;

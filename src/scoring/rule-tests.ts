@@ -105,7 +105,7 @@ function complete(given: Given): Facts {
   return { ...defaults, ...(given as Partial<Facts>) };
 }
 
-/** Reads a test's facts; undefined where one of them was reported. */
+/** Reads a test's facts; undefined if one of them was reported. */
 export function readTestFacts(
   node: YamlNode,
   place: string,

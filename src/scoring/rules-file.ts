@@ -26,7 +26,7 @@ type Entries = ReadonlyMap<string, YamlNode>;
 
 const kindNames = { text: 'a text', list: 'a list', map: 'a map of keys' } as const;
 
-/** The keys of a map, unknown ones reported; nothing where it is no map. */
+/** The keys of a map, unknown ones reported; nothing if it is not a map. */
 function readMap(node: YamlNode, known: readonly string[], place: string, report: Report): Entries {
   if (node.kind !== 'map') {
     report(
@@ -51,7 +51,7 @@ function readList(node: YamlNode | undefined, place: string, report: Report): re
   return [];
 }
 
-/** A scalar's text without white space around it, or undefined, reported, where it is missing or no scalar. */
+/** A scalar's text without white space around it, or undefined, reported, if it is missing or not a scalar. */
 function readText(entries: Entries, key: string, place: string, line: number, report: Report): string | undefined {
   const node = entries.get(key);
   if (node === undefined) {

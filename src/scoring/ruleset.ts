@@ -31,7 +31,7 @@ export interface BreakdownEntry {
 
 export interface RuleProblem {
   rule: string;
-  /** Counted from 1; null where the problem is the rule's own. */
+  /** Counted from 1; null if the problem is the rule's own. */
   entry: number | null;
   part: 'name' | 'logic' | 'expression' | 'action' | 'value';
   /** A whole sentence that names the rule, the entry and the part. */

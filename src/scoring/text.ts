@@ -45,7 +45,7 @@ export function compareText(left: string, right: string): number {
   return left.length - right.length;
 }
 
-/** The first second, UTC, of a day written as 2026-01-31, as a Unix time; undefined where it is no day. */
+/** The first second, UTC, of a day written as 2026-01-31, as a Unix time; undefined if it is not a valid day. */
 export function startOfDay(text: string): number | undefined {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined;
   const time = new Date(`${text}T00:00:00Z`);

@@ -26,7 +26,7 @@ class YamlProblem extends Error {
   }
 }
 
-/** @throws YamlProblem where the file is too large, nested too deep or no YAML */
+/** @throws YamlProblem if the file is too large, nested too deep or not YAML */
 function compose(text: string, lines: LineCounter): ParsedNode | null {
   if (text.length > fileLimits.characters) {
     throw new YamlProblem(`The file is longer than ${fileLimits.characters} characters; shorten it`, 1);

@@ -92,11 +92,11 @@ test('wrong usage ends with 2 before anything is opened, and says what is right'
     [['token', 'create'], "required option '--user <email>' not specified"],
     [
       ['token', 'create', '--user', 'a@b.c', '--scopes', 'read,write'],
-      '"write" is no scope: give one or more of read,sync,delete',
+      '"write" is not a scope: give one or more of read,sync,delete',
     ],
-    [['token', 'create', '--user', 'a@b.c', '--expires', 'soon'], '"soon" is no time to expire after: give 12h'],
+    [['token', 'create', '--user', 'a@b.c', '--expires', 'soon'], '"soon" is not a valid expiry: give 12h'],
     [['token', 'create', '--user', 'a@b.c', '--expires', '2020-01-01'], '2020-01-01 is over already'],
-    [['token', 'create', '--user', 'a@b.c', '--expires', '2027-02-30'], '"2027-02-30" is no time to expire after'],
+    [['token', 'create', '--user', 'a@b.c', '--expires', '2027-02-30'], '"2027-02-30" is not a valid expiry'],
     [['token', 'create', '--user', 'a@b.c', '--expires', '9000y'], '9000y is too far off: without --expires it never'],
     [
       ['import', '--organisation', 'acme', '--since', '31.1.2026'],

@@ -227,7 +227,7 @@ describe('serve', () => {
       `pullscore: Port ${port} on 127.0.0.1 is taken: stop the other program, or set PORT to another one.`,
     );
     expect(complaintOf(foreign)).toBe(
-      'pullscore: HOST 192.0.2.1 is no address of this machine: set it to 127.0.0.1, or 0.0.0.0 for all.',
+      'pullscore: HOST 192.0.2.1 is not an address of this machine: set it to 127.0.0.1, or 0.0.0.0 for all.',
     );
   });
 });

@@ -58,7 +58,7 @@ describe('names reach nothing but facts and functions of the language', () => {
     ['min(1, 2)(3)', "`(` can't follow `min(1, 2)`"],
     ['"a"[0]', '`[` after `"a"` is member access'],
     ['this', '`this` is not a known fact'],
-    ['undefined', '`undefined` is no value of the rule language'],
+    ['undefined', '`undefined` is not a value of the rule language'],
   ])('%s is refused by name', (source, message) => {
     expect(problem(source)).toContain(message);
   });
@@ -124,7 +124,7 @@ describe('what jsep lets pass is refused', () => {
     ['title in', 'a value is missing after `in`'],
     ['in labels', 'a value is missing before `in`'],
     ['[1, 2]', 'a list in square brackets can only stand after `in`'],
-    ['null', '`null` is no value'],
+    ['null', '`null` is not a value'],
     ['true(1)', '`true` is not a known function'],
     ['this(1)', '`this` is not a known function'],
   ])('%j', (source, message) => {

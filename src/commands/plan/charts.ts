@@ -28,7 +28,7 @@ function positionOf(score: number, buckets: readonly Bucket[], each: number): nu
   return (index + Math.min(1, inside)) * each;
 }
 
-/** @param before null where only what is after is shown */
+/** @param before null if only what is after is shown */
 function medianMarks(before: number | null, after: number, x: (score: number) => number): Html {
   const mark = (value: number, label: string, side: 'before' | 'after', anchor: 'end' | 'middle' | 'start') => {
     const offset = anchor === 'end' ? -6 : anchor === 'start' ? 6 : 0;
@@ -45,7 +45,7 @@ ${mark(after, `median after ${decimal(after)}`, 'after', second)}`;
 /**
  * How many pull requests have which score: columns for after, a stepped line for before.
  *
- * @param before null where only what is after is shown
+ * @param before null if only what is after is shown
  */
 export function distributionChart(buckets: readonly Bucket[], before: Summary | null, after: Summary): Html {
   const inner = { width: chart.width - chart.left - chart.right, height: chart.height - chart.top - chart.bottom };

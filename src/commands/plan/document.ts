@@ -17,7 +17,7 @@ export interface PlannedEntry {
   expression: string;
   action: RuleAction;
   value: string;
-  /** Null where the entry is not on that side. */
+  /** Null if the entry is not on that side. */
   before: PlannedShare | null;
   after: PlannedShare | null;
 }
@@ -27,7 +27,7 @@ export interface PlannedRule {
   status: 'added' | 'removed' | 'changed' | 'unchanged';
   /** What of it changes. */
   changes: ('description' | 'enabled' | 'logic')[];
-  /** Null where the rule is not on that side. `valid`: this release understands it; else it counts for nothing. */
+  /** Null if the rule is not on that side. `valid`: this release understands it; else it counts for nothing. */
   before: (PlannedShare & { enabled: boolean; valid: boolean }) | null;
   after: (PlannedShare & { enabled: boolean; valid: boolean }) | null;
   /** Those of a side on which the rule is switched off are not listed. */
@@ -62,7 +62,7 @@ export interface PlannedMove {
 export interface PlanDocument {
   organisation: string;
   file: string;
-  /** The one in force, which the file is compared with; 0 where none was applied yet. */
+  /** The one in force, which the file is compared with; 0 if none was applied yet. */
   ruleset_version: number;
   /** Whether applying the file would change a rule, and with it perhaps scores. */
   changes: boolean;

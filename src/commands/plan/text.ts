@@ -11,7 +11,7 @@ import {
   type PlannedRule,
 } from './document.ts';
 
-/** Where standard output is no terminal. */
+/** If standard output is not a terminal. */
 const usualColumns = 80;
 /** Longer lines are hard to read. */
 const mostColumns = 120;
@@ -206,7 +206,7 @@ function movers(
 }
 
 /**
- * @param columns the terminal's; undefined where there is none
+ * @param columns the terminal's; undefined if there is none
  * @param apply the command that puts the file in force
  */
 export function planText(plan: PlanDocument, columns: number | undefined, apply: string): string {
