@@ -1,4 +1,3 @@
-import type { Executor } from '../database/client.ts';
 import {
   findTombstones,
   lockPullRequests,
