@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
+import { rescoreRanges } from '../src/database/schema.ts';
 import type { RuleDefinition } from '../src/scoring/ruleset.ts';
 import { withClient } from './database.ts';
 import { startProcess } from './processes.ts';
@@ -76,8 +77,7 @@ const rule = (name: string, expression: string, value: string): RuleDefinition =
   logic: [{ expression, effect: { action: 'ADD', value } }],
 });
 
-const isRescored = async (database: Database) =>
-  (await database.read({ name: 'left', text: 'select 1 from rescore_ranges limit 1' }, [])).length === 0;
+const isRescored = async (database: Database) => (await database.executor.$count(rescoreRanges)) === 0;
 
 interface Measured {
   seconds: number;

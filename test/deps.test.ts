@@ -59,7 +59,7 @@ test('a failed connection is logged in one line without a stack, because an outa
   const ways = [
     () => database.executor.execute(sql`select ${'ada@acme.example'}::text`),
     () => database.transaction(async executor => executor.execute(sql`select 1`)),
-    () => database.read({ name: 'one', text: 'select 1' }, []),
+    () => database.read({ name: 'one', text: 'select 1', parameters: [], columns: [] }, {}),
   ];
   for (const way of ways) await way().catch((err: unknown) => log.error({ err }, 'failed'));
   expect(lines.map(line => JSON.parse(line).err)).toEqual(
@@ -89,7 +89,7 @@ test('closing the dependencies leaves no connection', async () => {
   onTestFinished(drop);
   const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log);
   expect(deps.migrationsApplied).toBe(0);
-  await deps.database.read({ name: 'one', text: 'select 1' }, []);
+  await deps.database.read({ name: 'one', text: 'select 1', parameters: [], columns: [] }, {});
   await deps.database.executor.execute(sql`select 1`);
   await deps.close();
   const other = connectDatabase(url, logging().log);

@@ -39,7 +39,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async app => {
       const row = await findUserRow(database, caller.organisationId, caller.userId);
       // The user was removed a moment ago, and the token with them.
       if (row === undefined) throw unauthenticated();
-      const [id, name, , photoUrl, createdAt] = row;
+      const { id, name, photoUrl, createdAt } = row;
       return {
         data: { id: formatId('usr', id), name, profile_photo_url: photoUrl, created_at: Number(createdAt) },
       };

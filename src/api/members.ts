@@ -24,7 +24,7 @@ const Member = Type.Object(
 
 const MemberParams = Type.Object({ member: Type.String({ description: 'Unique identifier of the member' }) });
 
-const represent = ([id, name, photoUrl, createdAt]: MemberRow, base: string) => ({
+const represent = ({ id, name, photoUrl, createdAt }: MemberRow, base: string) => ({
   id: formatId('mem', id),
   name,
   profile_photo_url: photoUrl,
@@ -103,7 +103,7 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const { organisationId } = request.caller;
-      const [memberId] = await getMember(organisationId, request.params.member);
+      const { id: memberId } = await getMember(organisationId, request.params.member);
       return paginatePullRequests(database, request, reply, { organisationId, memberId });
     },
   );

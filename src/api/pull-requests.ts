@@ -68,14 +68,13 @@ const PullRequestParams = Type.Object({
 
 /** Numbers and the breakdown are JSON already; ids and states need no escaping. */
 function represent(row: PullRequestRow, base: string): string {
-  const [id, createdAt, memberId, externalId, number, url, state, title, body, ...counts] = row;
-  const [additions, deletions, commits, changedFiles, score, breakdown] = counts;
   return (
-    `{"id":"${formatId('pr', id)}","external_id":"${externalId}","number":${number},"url":${JSON.stringify(url)},` +
-    `"state":"${state}","title":${JSON.stringify(title)},"body":${JSON.stringify(body)},"additions":${additions},` +
-    `"deletions":${deletions},"commits":${commits},"changed_files":${changedFiles},"score":${score},` +
-    `"score_breakdown":${breakdown},"created_at":${createdAt},` +
-    `"links":{"member":${JSON.stringify(`${base}/2025-04/members/${formatId('mem', memberId)}`)}}}`
+    `{"id":"${formatId('pr', row.id)}","external_id":"${row.githubId}","number":${row.number},` +
+    `"url":${JSON.stringify(row.url)},"state":"${row.state}","title":${JSON.stringify(row.title)},` +
+    `"body":${JSON.stringify(row.body)},"additions":${row.additions},"deletions":${row.deletions},` +
+    `"commits":${row.commits},"changed_files":${row.changedFiles},"score":${row.score},` +
+    `"score_breakdown":${row.scoreBreakdown},"created_at":${row.createdAt},` +
+    `"links":{"member":${JSON.stringify(`${base}/2025-04/members/${formatId('mem', row.memberId)}`)}}}`
   );
 }
 
@@ -102,7 +101,7 @@ export function paginatePullRequests(
     },
     start: beforeAllPullRequests,
     read: (direction, from, limit) => readPullRequestPage(database, of, direction, from, limit),
-    placeOf: (row: PullRequestRow) => ({ created_at: Number(row[1]), id: formatId('pr', row[0]) }),
+    placeOf: (row: PullRequestRow) => ({ created_at: Number(row.createdAt), id: formatId('pr', row.id) }),
     format: row => represent(row, base),
   });
 }

@@ -55,7 +55,7 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
     async ({ caller }) => {
       const rows = await readRules(database, caller.organisationId);
       return {
-        data: rows.map(([id, name, description, isEnabled, logic, createdAt]) => ({
+        data: rows.map(({ id, name, description, isEnabled, logic, createdAt }) => ({
           id: formatId('rul', id),
           name,
           description,

@@ -50,8 +50,8 @@ export const userRoutes: FastifyPluginAsyncTypebox = async app => {
         },
         start: beforeAllUsers,
         read: (direction, from, limit) => readUserPage(database, organisationId, direction, from, limit),
-        placeOf: ([id, name]: UserRow) => ({ name, id: formatId('usr', id) }),
-        format: ([id, name, email, photoUrl, createdAt]) =>
+        placeOf: ({ id, name }: UserRow) => ({ name, id: formatId('usr', id) }),
+        format: ({ id, name, email, photoUrl, createdAt }) =>
           JSON.stringify({
             id: formatId('usr', id),
             name,

@@ -1,7 +1,8 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, eq, gt, isNull, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { accessTokens, organisations, users } from './schema.ts';
+import { createSelection, placeholder, query } from './statement.ts';
 
 export type AccessToken = typeof accessTokens.$inferSelect;
 
@@ -11,7 +12,7 @@ export interface Caller {
   readonly organisationId: string;
   readonly userId: string;
   readonly scopes: readonly string[];
-  /** Its last use was written more than ten minutes ago, or never. */
+  /** Its last use must be written. */
   readonly useIsUnwritten: boolean;
 }
 
@@ -63,27 +64,38 @@ export async function revokeAccessToken(executor: Executor, id: string): Promise
   return revoked.length > 0;
 }
 
-const validTokens = {
-  name: 'valid_access_tokens',
-  text: `select token_hash, id, organisation_id, user_id, array_to_string(scopes, ' '),
-      last_used_at is null or last_used_at < now() - interval '10 minutes'
-    from access_tokens
-    where token_hash = any($1) and revoked_at is null and (expires_at is null or expires_at > now())`,
-};
+/** The last use was written more than ten minutes ago, or never. */
+const useIsUnwritten = sql<boolean>`(${accessTokens.lastUsedAt} is null
+  or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`;
+
+const validTokens = createSelection(
+  'valid_access_tokens',
+  query
+    .select({
+      tokenHash: accessTokens.tokenHash,
+      tokenId: accessTokens.id,
+      organisationId: accessTokens.organisationId,
+      userId: accessTokens.userId,
+      scopes: sql<string>`array_to_string(${accessTokens.scopes}, ' ')`,
+      useIsUnwritten,
+    })
+    .from(accessTokens)
+    .where(
+      and(
+        sql`${accessTokens.tokenHash} = any(${placeholder('hashes')})`,
+        isNull(accessTokens.revokedAt),
+        or(isNull(accessTokens.expiresAt), gt(accessTokens.expiresAt, sql`now()`)),
+      ),
+    ),
+);
 
 /** Callers with valid tokens, by the token's hash. */
 export async function findCallers(database: Database, hashes: readonly string[]): Promise<Map<string, Caller>> {
-  const rows = await database.read<[string, string, string, string, string, string]>(validTokens, [hashes]);
+  const rows = await database.read(validTokens, { hashes });
   return new Map(
-    rows.map(([hash, tokenId, organisationId, userId, scopes, useIsUnwritten]) => [
-      hash,
-      {
-        tokenId,
-        organisationId,
-        userId,
-        scopes: scopes.split(' '),
-        useIsUnwritten: useIsUnwritten === 't',
-      },
+    rows.map(({ tokenHash, tokenId, organisationId, userId, scopes, useIsUnwritten }) => [
+      tokenHash,
+      { tokenId, organisationId, userId, scopes: scopes.split(' '), useIsUnwritten: useIsUnwritten === 't' },
     ]),
   );
 }
@@ -98,7 +110,7 @@ export async function writeTokenUse(executor: Executor, caller: Caller): Promise
         eq(accessTokens.id, caller.tokenId),
         isNull(accessTokens.revokedAt),
         // Of many requests that saw the old time, only the first one writes.
-        sql`(${accessTokens.lastUsedAt} is null or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`,
+        useIsUnwritten,
       ),
     );
 }

@@ -3,18 +3,15 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
+import { type Selection, type Statement, valuesOf } from './statement.ts';
 
 /** The first parameter of query functions: the database, or a transaction in it. */
 export type Executor = NodePgDatabase & { readonly $client: pg.Pool | pg.ClientBase };
 
-/** Each connection prepares a statement once, by its name. */
-export interface Statement {
-  readonly name: string;
-  readonly text: string;
-}
-
-/** Columns in PostgreSQL's text format, not parsed: most go into a reply as they are. */
+/** Columns in PostgreSQL's text format, not parsed. */
 export type TextRow = readonly (string | null)[];
+
+type Values = Readonly<Record<string, unknown>>;
 
 export interface Database {
   readonly url: string;
@@ -23,12 +20,12 @@ export interface Database {
    * One short read that serves a request. Reads share a pipelined connection: statements are sent without waiting for
    * earlier replies, which serves half again as many requests as a pool does. A slow read would hold up the others.
    */
-  read<Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
+  read<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]>;
   /**
    * One statement that writes, durable when it resolves. It is repeated like the work of {@link Database.transaction},
    * and must then have the same effect.
    */
-  write<Row extends object>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
+  write<Row extends object>(statement: Statement, values: Values): Promise<Row[]>;
   /**
    * Runs `work` in a transaction. It is repeated, in a new one, after a serialisation failure, a deadlock, a conflict
    * with a new row, or a lost connection, even during the commit: `work` must have the same effect when it is repeated.
@@ -106,8 +103,10 @@ export function connectDatabase(url: string, log: Logger): Database {
     url,
     executor: drizzle({ client: pool }),
     read: reader.read,
-    async write<Row extends object>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-      const { rows } = await withRetries(() => pool.query<Row>({ ...statement, values: [...values] }));
+    async write<Row extends object>(statement: Statement, given: Values): Promise<Row[]> {
+      const { name, text } = statement;
+      const values = valuesOf(statement, given);
+      const { rows } = await withRetries(() => pool.query<Row>({ name, text, values }));
       return rows;
     },
     transaction(work, { durable = true } = {}) {
@@ -153,20 +152,26 @@ function createReader(options: pg.ClientConfig, log: Logger) {
     return connecting;
   };
 
-  const query = async <Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]> => {
+  const query = async <Row extends object>(selection: Selection<Row>, given: Values): Promise<Row[]> => {
+    const { name, text, columns } = selection;
+    const values = valuesOf(selection, given);
     connection ??= connect();
-    const client = await connection;
-    return queryText<Row>(client, { ...statement, values: [...values] });
+    const rows = await queryText(await connection, { name, text, values });
+    return rows.map(row => {
+      const named: Record<string, string | null | undefined> = {};
+      for (const [index, column] of columns.entries()) named[column] = row[index];
+      return named as Row;
+    });
   };
 
   return {
-    async read<Row extends TextRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    async read<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]> {
       try {
-        return await query<Row>(statement, values);
+        return await query(selection, values);
       } catch (error) {
         // A read has no effect: after a lost connection it is tried once more.
         if (!isConnectionFailure(error) || isTimeout(error)) throw error;
-        return await query<Row>(statement, values);
+        return await query(selection, values);
       }
     },
     async close() {

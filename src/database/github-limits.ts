@@ -1,17 +1,22 @@
-import { sql } from 'drizzle-orm';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { githubLimits } from './schema.ts';
+import { createSelection, placeholder, query } from './statement.ts';
 
-const blocked = {
-  name: 'github_limit',
-  text: `select ceil(extract(epoch from blocked_until - now()))::int from github_limits
-    where credential = $1 and blocked_until > now()`,
-};
+const hasCredential = eq(githubLimits.credential, placeholder('credential'));
+
+const githubBlock = createSelection(
+  'github_block',
+  query
+    .select({ seconds: sql<number>`ceil(extract(epoch from ${githubLimits.blockedUntil} - now()))::int` })
+    .from(githubLimits)
+    .where(and(hasCredential, gt(githubLimits.blockedUntil, sql`now()`))),
+);
 
 /** Seconds until GitHub may be called again with the credential; 0 means now. */
 export async function secondsBlocked(database: Database, credential: string): Promise<number> {
-  const [row] = await database.read<[string]>(blocked, [credential]);
-  return Number(row?.[0] ?? 0);
+  const [row] = await database.read(githubBlock, { credential });
+  return Number(row?.seconds ?? 0);
 }
 
 /** GitHub's points for an hour. */
@@ -22,22 +27,33 @@ export interface Points {
   resetAt: number;
 }
 
-const points = {
-  name: 'github_points',
-  text: `select points, remaining_points, extract(epoch from reset_at)::bigint,
-      ceil(extract(epoch from reset_at - now()))::int
-    from github_limits where credential = $1 and reset_at > now()`,
-};
+const githubPoints = createSelection(
+  'github_points',
+  query
+    .select({
+      limit: githubLimits.points,
+      remaining: githubLimits.remainingPoints,
+      resetAt: sql<number>`extract(epoch from ${githubLimits.resetAt})::bigint`,
+      secondsToReset: sql<number>`ceil(extract(epoch from ${githubLimits.resetAt} - now()))::int`,
+    })
+    .from(githubLimits)
+    .where(and(hasCredential, gt(githubLimits.resetAt, sql`now()`))),
+);
 
 /** The credential's points as GitHub last reported them; undefined after their reset, or if there was no report. */
 export async function findPoints(
   database: Database,
   credential: string,
 ): Promise<(Points & { secondsToReset: number }) | undefined> {
-  const [row] = await database.read<[string, string, string, string]>(points, [credential]);
-  if (row === undefined) return undefined;
-  const [limit = 0, remaining = 0, resetAt = 0, secondsToReset = 0] = row.map(Number);
-  return { limit, remaining, resetAt, secondsToReset };
+  const [row] = await database.read(githubPoints, { credential });
+  return (
+    row && {
+      limit: Number(row.limit),
+      remaining: Number(row.remaining),
+      resetAt: Number(row.resetAt),
+      secondsToReset: Number(row.secondsToReset),
+    }
+  );
 }
 
 /**
@@ -80,20 +96,29 @@ export async function saveReply(executor: Executor, credential: string, reported
     await executor
       .update(githubLimits)
       .set({ refusals: 0 })
-      .where(sql`${githubLimits.credential} = ${credential} and ${githubLimits.refusals} > 0`);
+      .where(and(eq(githubLimits.credential, credential), gt(githubLimits.refusals, 0)));
     return;
   }
-  // GitHub counts by the hour. If its clock is ahead, the reset would come too late.
-  await executor.execute(sql`
-    insert into github_limits as known (credential, points, remaining_points, reset_at)
-    values (${credential}, ${reported.limit}, ${reported.remaining},
-      least(to_timestamp(${reported.resetAt}::double precision), now() + interval '1 hour'))
-    on conflict (credential) do update set
-      refusals = 0,
-      points = excluded.points,
-      remaining_points = case when excluded.reset_at = known.reset_at
-        then least(excluded.remaining_points, known.remaining_points) else excluded.remaining_points end,
-      reset_at = excluded.reset_at
-    where known.refusals > 0 or known.reset_at is null or excluded.reset_at > known.reset_at
-      or (excluded.reset_at = known.reset_at and excluded.remaining_points < known.remaining_points)`);
+  const { refusals, remainingPoints, resetAt } = githubLimits;
+  await executor
+    .insert(githubLimits)
+    .values({
+      credential,
+      points: reported.limit,
+      remainingPoints: reported.remaining,
+      // GitHub counts by the hour. If its clock is ahead, the reset would come too late.
+      resetAt: sql`least(to_timestamp(${reported.resetAt}::double precision), now() + interval '1 hour')`,
+    })
+    .onConflictDoUpdate({
+      target: githubLimits.credential,
+      set: {
+        refusals: 0,
+        points: sql`excluded.points`,
+        remainingPoints: sql`case when excluded.reset_at = ${resetAt}
+          then least(excluded.remaining_points, ${remainingPoints}) else excluded.remaining_points end`,
+        resetAt: sql`excluded.reset_at`,
+      },
+      setWhere: sql`${refusals} > 0 or ${resetAt} is null or excluded.reset_at > ${resetAt}
+        or (excluded.reset_at = ${resetAt} and excluded.remaining_points < ${remainingPoints})`,
+    });
 }

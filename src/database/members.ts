@@ -1,7 +1,8 @@
-import { and, eq, inArray, lte, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
-import { members } from './schema.ts';
+import { members, organisations } from './schema.ts';
+import { createSelection, placeholder, query, type RowOf } from './statement.ts';
 
 export type Member = typeof members.$inferSelect;
 
@@ -115,37 +116,52 @@ export async function markOthersLeft(
   return others.filter(({ now }) => now).length;
 }
 
-/** `createdAt` in Unix seconds, as text. */
-export type MemberRow = [id: string, name: string, photoUrl: string, createdAt: string];
-
-const columns = 'id, name, photo_url, floor(extract(epoch from created_at))::bigint';
-
-const all = {
-  name: 'members',
-  text: `select ${columns} from members where organisation_id = $1 and left_at is null
-    order by created_at desc, id desc`,
+/** `createdAt` in Unix seconds. */
+const fields = {
+  id: members.id,
+  name: members.name,
+  photoUrl: members.photoUrl,
+  createdAt: sql<number>`floor(extract(epoch from ${members.createdAt}))::bigint`,
 };
 
-const ofId = { name: 'member_of_id', text: `select ${columns} from members where organisation_id = $1 and id = $2` };
+const isOfOrganisation = eq(members.organisationId, placeholder('organisationId'));
+const hasId = eq(members.id, placeholder('id'));
+
+const presentMembers = createSelection(
+  'present_members',
+  query
+    .select(fields)
+    .from(members)
+    .where(and(isOfOrganisation, isNull(members.leftAt)))
+    .orderBy(desc(members.createdAt), desc(members.id)),
+);
+
+const memberOfId = createSelection(
+  'member_of_id',
+  query.select(fields).from(members).where(and(isOfOrganisation, hasId)),
+);
+
+export type MemberRow = RowOf<typeof memberOfId>;
 
 /** Probes one index entry per organisation; runs only if the caller's own has no such member. */
-const anywhere = {
-  name: 'member_anywhere',
-  text: `select exists (select from organisations join members on organisation_id = organisations.id
-    where members.id = $1)`,
-};
+const memberAnywhere = createSelection(
+  'member_anywhere',
+  query
+    .select({ id: members.id })
+    .from(organisations)
+    .innerJoin(members, and(eq(members.organisationId, organisations.id), hasId)),
+);
 
 /** Members who have not left, latest first. */
 export function readMembers(database: Database, organisationId: string): Promise<MemberRow[]> {
-  return database.read(all, [organisationId]);
+  return database.read(presentMembers, { organisationId });
 }
 
 export async function findMemberRow(database: Database, organisationId: string, id: string) {
-  const [row] = await database.read<MemberRow>(ofId, [organisationId, id]);
+  const [row] = await database.read(memberOfId, { organisationId, id });
   return row;
 }
 
 export async function memberExistsAnywhere(database: Database, id: string): Promise<boolean> {
-  const [row] = await database.read(anywhere, [id]);
-  return row?.[0] === 't';
+  return (await database.read(memberAnywhere, { id })).length > 0;
 }

@@ -5,6 +5,7 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import { ServiceError } from '../errors.ts';
 import type { Database } from './client.ts';
+import type { Selection } from './statement.ts';
 
 /** Two levels up, from the sources and from the build. */
 const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
@@ -136,16 +137,24 @@ export async function countPendingMigrations(client: pg.Client): Promise<number>
   return released.filter(when => when > Number(rows[0]?.newest ?? 0)).length;
 }
 
+// Drizzle keeps this table, so our schema does not have it.
+const migrationsPresent: Selection<{ present: string }> = {
+  name: 'migrations_present',
+  text: `select to_regclass('drizzle.__drizzle_migrations') is not null`,
+  parameters: [],
+  columns: ['present'],
+};
+const newestMigration: Selection<{ newest: string | null }> = {
+  name: 'newest_migration',
+  text: 'select max(created_at) from drizzle.__drizzle_migrations',
+  parameters: [],
+  columns: ['newest'],
+};
+
 /** Whether all of this release's migrations have been applied. Those of a newer release do no harm. */
 export async function isMigrated(database: Database): Promise<boolean> {
-  const [present] = await database.read(
-    { name: 'migrations_present', text: `select to_regclass('drizzle.__drizzle_migrations') is not null` },
-    [],
-  );
-  if (present?.[0] !== 't') return false;
-  const [newest] = await database.read(
-    { name: 'newest_migration', text: 'select max(created_at) from drizzle.__drizzle_migrations' },
-    [],
-  );
-  return Number(newest?.[0] ?? 0) >= Math.max(...releasedMigrations());
+  const [schema] = await database.read(migrationsPresent, {});
+  if (schema?.present !== 't') return false;
+  const [applied] = await database.read(newestMigration, {});
+  return Number(applied?.newest ?? 0) >= Math.max(...releasedMigrations());
 }

@@ -1,57 +1,70 @@
-import { and, eq, inArray } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { lockOrganisation } from './organisations.ts';
-import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
+import { deletedPullRequests, organisations, pullRequests, scoreChanges } from './schema.ts';
+import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
 
-/** The specification's fields in PostgreSQL's text format; `createdAt` in Unix seconds. */
-export type PullRequestRow = [
-  id: string,
-  createdAt: string,
-  memberId: string,
-  githubId: string,
-  number: string,
-  url: string,
-  state: string,
-  title: string,
-  body: string,
-  additions: string,
-  deletions: string,
-  commits: string,
-  changedFiles: string,
-  score: string,
-  scoreBreakdown: string,
-];
-
+/** The specification's fields, and `createdAt` in Unix seconds. */
 // Not as JSON: with `to_json` a page takes PostgreSQL two thirds more time, and saves this process nothing.
-const columns = `id, extract(epoch from created_at)::bigint, member_id, github_id, number, url, state, title, body,
-  additions, deletions, commits, changed_files, score, score_breakdown`;
+const fields = {
+  id: pullRequests.id,
+  createdAt: sql<number>`extract(epoch from ${pullRequests.createdAt})::bigint`,
+  memberId: pullRequests.memberId,
+  githubId: pullRequests.githubId,
+  number: pullRequests.number,
+  url: pullRequests.url,
+  state: pullRequests.state,
+  title: pullRequests.title,
+  body: pullRequests.body,
+  additions: pullRequests.additions,
+  deletions: pullRequests.deletions,
+  commits: pullRequests.commits,
+  changedFiles: pullRequests.changedFiles,
+  score: pullRequests.score,
+  scoreBreakdown: pullRequests.scoreBreakdown,
+};
+
+const isOfOrganisation = eq(pullRequests.organisationId, placeholder('organisationId'));
+const hasId = eq(pullRequests.id, placeholder('id'));
+
+const pullRequestOfId = createSelection(
+  'pull_request_of_id',
+  query.select(fields).from(pullRequests).where(and(isOfOrganisation, hasId)),
+);
+
+export type PullRequestRow = RowOf<typeof pullRequestOfId>;
+
+/** Probes one index entry per organisation; runs only if the caller's own has no such pull request. */
+const pullRequestAnywhere = createSelection(
+  'pull_request_anywhere',
+  query
+    .select({ id: pullRequests.id })
+    .from(organisations)
+    .innerJoin(pullRequests, and(eq(pullRequests.organisationId, organisations.id), hasId)),
+);
 
 type Direction = 'next' | 'previous';
 
-/**
- * The limit is in the text, not in a parameter: only then does PostgreSQL see that an index scan is always cheap, and
- * plans the statement once per connection instead of once per request.
- */
-const page = (list: 'organisation' | 'member', direction: Direction, limit: number) => ({
-  name: `pull_requests_of_${list}_${direction}_${limit}`,
-  text: `select ${columns} from pull_requests
-    where organisation_id = $1 and ${list === 'member' ? 'member_id = $4 and' : ''}
-      (created_at, id) ${direction === 'next' ? '<' : '>'} (to_timestamp($2), $3)
-    order by ${direction === 'next' ? 'created_at desc, id desc' : 'created_at, id'} limit ${Math.trunc(limit)}`,
-});
+function createPage(list: 'organisation' | 'member', direction: Direction) {
+  const [isPast, order] = direction === 'next' ? [sql`<`, desc] : [sql`>`, asc];
+  const { id, createdAt, memberId } = pullRequests;
+  const isOfList = list === 'member' ? eq(memberId, placeholder('memberId')) : undefined;
+  const position = sql`(to_timestamp(${placeholder('createdAt')}), ${placeholder('id')})`;
+  return createSelection(
+    `pull_requests_of_${list}_${direction}`,
+    query
+      .select(fields)
+      .from(pullRequests)
+      .where(and(isOfOrganisation, isOfList, sql`(${createdAt}, ${id}) ${isPast} ${position}`))
+      .orderBy(order(createdAt), order(id)),
+  );
+}
 
-const ofId = {
-  name: 'pull_request_of_id',
-  text: `select ${columns} from pull_requests where organisation_id = $1 and id = $2`,
-};
-
-/** Probes one index entry per organisation; runs only if the caller's own has no such pull request. */
-const anywhere = {
-  name: 'pull_request_anywhere',
-  text: `select exists (select from organisations join pull_requests on organisation_id = organisations.id
-    where pull_requests.id = $1)`,
+const pages = {
+  organisation: { next: createPage('organisation', 'next'), previous: createPage('organisation', 'previous') },
+  member: { next: createPage('member', 'next'), previous: createPage('member', 'previous') },
 };
 
 /** `createdAt` in Unix seconds, or the text `infinity`. */
@@ -71,20 +84,17 @@ export function readPullRequestPage(
   from: PullRequestPosition,
   limit: number,
 ): Promise<PullRequestRow[]> {
-  const values = [organisationId, from.createdAt, from.id];
-  return memberId === undefined
-    ? database.read(page('organisation', direction, limit), values)
-    : database.read(page('member', direction, limit), [...values, memberId]);
+  const page = pages[memberId === undefined ? 'organisation' : 'member'][direction];
+  return database.read(limited(page, limit), { organisationId, memberId, ...from });
 }
 
 export async function findPullRequestRow(database: Database, organisationId: string, id: string) {
-  const [row] = await database.read<PullRequestRow>(ofId, [organisationId, id]);
+  const [row] = await database.read(pullRequestOfId, { organisationId, id });
   return row;
 }
 
 export async function pullRequestExistsAnywhere(database: Database, id: string): Promise<boolean> {
-  const [row] = await database.read(anywhere, [id]);
-  return row?.[0] === 't';
+  return (await database.read(pullRequestAnywhere, { id })).length > 0;
 }
 
 /** A pull request's ids, here and on GitHub. */

@@ -7,25 +7,29 @@ import type { Database, Executor } from './client.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { organisations, rulesets, rules as rulesTable } from './schema.ts';
+import { createSelection, placeholder, query, type RowOf } from './statement.ts';
 
-/** All as text: `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix seconds. */
-export type RuleRow = [
-  id: string,
-  name: string,
-  description: string,
-  isEnabled: string,
-  logic: string,
-  createdAt: string,
-];
+const latestRules = createSelection(
+  'latest_rules',
+  query
+    .select({
+      id: rulesTable.id,
+      name: rulesTable.name,
+      description: rulesTable.description,
+      isEnabled: rulesTable.isEnabled,
+      logic: rulesTable.logic,
+      createdAt: sql<number>`floor(extract(epoch from ${rulesTable.createdAt}))::bigint`,
+    })
+    .from(rulesTable)
+    .where(eq(rulesTable.organisationId, placeholder('organisationId')))
+    .orderBy(desc(rulesTable.createdAt), desc(rulesTable.position)),
+);
 
-const latestFirst = {
-  name: 'rules',
-  text: `select id, name, description, is_enabled, logic, floor(extract(epoch from created_at))::bigint from rules
-    where organisation_id = $1 order by created_at desc, position desc`,
-};
+export type RuleRow = RowOf<typeof latestRules>;
 
+/** Latest first. `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix seconds. */
 export function readRules(database: Database, organisationId: string): Promise<RuleRow[]> {
-  return database.read(latestFirst, [organisationId]);
+  return database.read(latestRules, { organisationId });
 }
 
 /** The rules in force, in the file's order. */

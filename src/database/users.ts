@@ -1,7 +1,8 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { organisations, users } from './schema.ts';
+import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type User = typeof users.$inferSelect;
 
@@ -31,7 +32,7 @@ export function listUsers(executor: Executor): Promise<(User & { organisation: s
     })
     .from(users)
     .innerJoin(organisations, eq(organisations.id, users.organisationId))
-    .orderBy(organisations.login, sql`${users.name} collate "und-x-icu"`, users.id);
+    .orderBy(organisations.login, sortedName, users.id);
 }
 
 /** One in each organisation that has the e-mail address, in any case. */
@@ -44,21 +45,44 @@ export async function removeUser(executor: Executor, user: User): Promise<void> 
   await executor.delete(users).where(and(eq(users.organisationId, user.organisationId), eq(users.id, user.id)));
 }
 
-/** `createdAt` in Unix seconds, as text. */
-export type UserRow = [id: string, name: string, email: string, photoUrl: string, createdAt: string];
+/** `createdAt` in Unix seconds. */
+const fields = {
+  id: users.id,
+  name: users.name,
+  email: users.email,
+  photoUrl: users.photoUrl,
+  createdAt: sql<number>`floor(extract(epoch from ${users.createdAt}))::bigint`,
+};
 
-const columns = 'id, name, email, photo_url, floor(extract(epoch from created_at))::bigint';
+const isOfOrganisation = eq(users.organisationId, placeholder('organisationId'));
 
-const ofId = { name: 'user_of_id', text: `select ${columns} from users where organisation_id = $1 and id = $2` };
+const userOfId = createSelection(
+  'user_of_id',
+  query
+    .select(fields)
+    .from(users)
+    .where(and(isOfOrganisation, eq(users.id, placeholder('id')))),
+);
 
-/** The limit is in the text for the same reason as in pages of pull requests. */
-const page = (direction: 'next' | 'previous', limit: number) => ({
-  name: `users_${direction}_${limit}`,
-  text: `select ${columns} from users
-    where organisation_id = $1 and (name collate "und-x-icu", id) ${direction === 'next' ? '>' : '<'} ($2, $3)
-    order by name collate "und-x-icu" ${direction === 'next' ? 'asc' : 'desc'}, id ${direction === 'next' ? 'asc' : 'desc'}
-    limit ${Math.trunc(limit)}`,
-});
+export type UserRow = RowOf<typeof userOfId>;
+
+/** As people sort names: the ICU root collation. */
+const sortedName = sql`${users.name} collate "und-x-icu"`;
+
+function createPage(direction: 'next' | 'previous') {
+  const [isPast, order] = direction === 'next' ? [sql`>`, asc] : [sql`<`, desc];
+  const position = sql`(${placeholder('name')}, ${placeholder('id')})`;
+  return createSelection(
+    `users_${direction}`,
+    query
+      .select(fields)
+      .from(users)
+      .where(and(isOfOrganisation, sql`(${sortedName}, ${users.id}) ${isPast} ${position}`))
+      .orderBy(order(sortedName), order(users.id)),
+  );
+}
+
+const pages = { next: createPage('next'), previous: createPage('previous') };
 
 export type UserPosition = { name: string; id: string };
 
@@ -66,13 +90,11 @@ export type UserPosition = { name: string; id: string };
 export const beforeAllUsers: UserPosition = { name: '', id: '00000000-0000-0000-0000-000000000000' };
 
 export async function findUserRow(database: Database, organisationId: string, id: string) {
-  const [row] = await database.read<UserRow>(ofId, [organisationId, id]);
+  const [row] = await database.read(userOfId, { organisationId, id });
   return row;
 }
 
-/**
- * Sorted as people sort names (the ICU root collation), equal names by id; towards the previous page in reverse.
- */
+/** Sorted by name, equal names by id; towards the previous page in reverse. */
 export function readUserPage(
   database: Database,
   organisationId: string,
@@ -80,5 +102,5 @@ export function readUserPage(
   from: UserPosition,
   limit: number,
 ): Promise<UserRow[]> {
-  return database.read(page(direction, limit), [organisationId, from.name, from.id]);
+  return database.read(limited(pages[direction], limit), { organisationId, ...from });
 }

@@ -1,7 +1,8 @@
 import { desc, eq, sql } from 'drizzle-orm';
-import type { Database, Executor, Statement } from './client.ts';
+import type { Database, Executor } from './client.ts';
 import type { Organisation } from './organisations.ts';
 import { webhookDeliveries } from './schema.ts';
+import { createStatement, placeholder } from './statement.ts';
 
 /** A verified delivery about a change of a pull request. */
 export interface PullRequestDelivery {
@@ -19,53 +20,55 @@ export interface PullRequestDelivery {
 
 export type DeliveryOutcome = 'taken' | 'applied_before' | 'unknown_organisation' | 'webhooks_disabled';
 
-const takeStatement: Statement = {
-  name: 'take_deliveries',
-  text: `with given as materialized (
-      select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::text[],
-        $8::float8[])
-        with ordinality as given (guid, event, action, owner_github_id, login, github_id, node_id, updated_at, place)
-    ), addressed as materialized (
-      select given.*, organisation.id as organisation_id, organisation.webhooks_enabled
-      from given left join lateral (
-        select id, webhooks_enabled from organisations
-        where github_id = owner_github_id or (github_id is null and lower(organisations.login) = lower(given.login))
-        order by github_id limit 1
-      ) as organisation on true
-    ), drawn as materialized (
-      select nextval('tickets') as ticket
-    ), delivery as (
-      insert into webhook_deliveries
-        (organisation_id, guid, event, action, state, pull_request_github_id, ticket)
-      select distinct on (organisation_id, guid)
-        organisation_id, guid, event, action, 'pending', github_id, ticket
-      from addressed, drawn where webhooks_enabled order by organisation_id, guid, place desc
-      on conflict (organisation_id, guid) do update set ticket = excluded.ticket
-        where webhook_deliveries.state = 'pending'
-      returning organisation_id, guid
-    ), taken as materialized (
-      select addressed.*, ticket from addressed join delivery using (organisation_id, guid), drawn
-    ), request as (
-      insert into sync_requests (organisation_id, github_id, node_id, ticket, min_source_updated_at)
-      select distinct on (organisation_id, github_id) organisation_id, github_id, node_id, ticket,
-        to_timestamp(max(updated_at) over (partition by organisation_id, github_id))
-      from taken order by organisation_id, github_id, place desc
-      on conflict (organisation_id, github_id) do update
-        set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
-          min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
-          requested_at = now(), is_background = false,
-          -- News of one that fails brings the next try forward, but to no more than one a minute.
-          due_at = case when sync_requests.last_error is null then now()
-            else least(sync_requests.due_at, now() + interval '1 minute') end,
-          -- A higher floor: how long GitHub has been behind the former one says nothing.
-          behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null
-            else sync_requests.behind_since end
-      returning pg_notify('pullscore', 'sync')
-    )
-    select organisation_id is not null as known, webhooks_enabled as enabled,
-      exists (select from taken where taken.place = addressed.place) as taken
-    from addressed order by place`,
-};
+// In SQL, because it writes two tables at once.
+const takeDeliveries = createStatement(
+  'take_deliveries',
+  sql`with given as materialized (
+    select * from unnest(${placeholder('guids')}::text[], ${placeholder('events')}::text[], ${placeholder('actions')}::text[],
+      ${placeholder('ownerIds')}::bigint[], ${placeholder('logins')}::text[], ${placeholder('githubIds')}::bigint[],
+      ${placeholder('nodeIds')}::text[], ${placeholder('updatedAts')}::float8[])
+      with ordinality as given (guid, event, action, owner_github_id, login, github_id, node_id, updated_at, place)
+  ), addressed as materialized (
+    select given.*, organisation.id as organisation_id, organisation.webhooks_enabled
+    from given left join lateral (
+      select id, webhooks_enabled from organisations
+      where github_id = owner_github_id or (github_id is null and lower(organisations.login) = lower(given.login))
+      order by github_id limit 1
+    ) as organisation on true
+  ), drawn as materialized (
+    select nextval('tickets') as ticket
+  ), delivery as (
+    insert into webhook_deliveries
+      (organisation_id, guid, event, action, state, pull_request_github_id, ticket)
+    select distinct on (organisation_id, guid)
+      organisation_id, guid, event, action, 'pending', github_id, ticket
+    from addressed, drawn where webhooks_enabled order by organisation_id, guid, place desc
+    on conflict (organisation_id, guid) do update set ticket = excluded.ticket
+      where webhook_deliveries.state = 'pending'
+    returning organisation_id, guid
+  ), taken as materialized (
+    select addressed.*, ticket from addressed join delivery using (organisation_id, guid), drawn
+  ), request as (
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, min_source_updated_at)
+    select distinct on (organisation_id, github_id) organisation_id, github_id, node_id, ticket,
+      to_timestamp(max(updated_at) over (partition by organisation_id, github_id))
+    from taken order by organisation_id, github_id, place desc
+    on conflict (organisation_id, github_id) do update
+      set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
+        min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
+        requested_at = now(), is_background = false,
+        -- News of one that fails brings the next try forward, but to no more than one a minute.
+        due_at = case when sync_requests.last_error is null then now()
+          else least(sync_requests.due_at, now() + interval '1 minute') end,
+        -- A higher floor: how long GitHub has been behind the former one says nothing.
+        behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null
+          else sync_requests.behind_since end
+    returning pg_notify('pullscore', 'sync')
+  )
+  select organisation_id is not null as known, webhooks_enabled as enabled,
+    exists (select from taken where taken.place = addressed.place) as taken
+  from addressed order by place`,
+);
 
 /**
  * Stores deliveries and their sync requests in one statement: all are durable when it returns, or none. A GUID that was
@@ -78,16 +81,16 @@ export async function takePullRequestDeliveries(
   database: Pick<Database, 'write'>,
   deliveries: readonly PullRequestDelivery[],
 ): Promise<DeliveryOutcome[]> {
-  const rows = await database.write<{ known: boolean; enabled: boolean; taken: boolean }>(takeStatement, [
-    deliveries.map(({ guid }) => guid),
-    deliveries.map(({ event }) => event),
-    deliveries.map(({ action }) => action),
-    deliveries.map(({ organisation }) => organisation.githubId),
-    deliveries.map(({ organisation }) => organisation.login),
-    deliveries.map(({ pullRequest }) => pullRequest.githubId),
-    deliveries.map(({ pullRequest }) => pullRequest.nodeId),
-    deliveries.map(({ pullRequest }) => pullRequest.minSourceUpdatedAt),
-  ]);
+  const rows = await database.write<{ known: boolean; enabled: boolean; taken: boolean }>(takeDeliveries, {
+    guids: deliveries.map(({ guid }) => guid),
+    events: deliveries.map(({ event }) => event),
+    actions: deliveries.map(({ action }) => action),
+    ownerIds: deliveries.map(({ organisation }) => organisation.githubId),
+    logins: deliveries.map(({ organisation }) => organisation.login),
+    githubIds: deliveries.map(({ pullRequest }) => pullRequest.githubId),
+    nodeIds: deliveries.map(({ pullRequest }) => pullRequest.nodeId),
+    updatedAts: deliveries.map(({ pullRequest }) => pullRequest.minSourceUpdatedAt),
+  });
   return rows.map(({ known, enabled, taken }) => {
     if (!known) return 'unknown_organisation';
     if (!enabled) return 'webhooks_disabled';

@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
 import { isDatabaseUnavailable, TransactionOvertaken } from '../../src/database/failures.ts';
+import type { Selection } from '../../src/database/statement.ts';
 import { administer } from '../support/database-server.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { createDatabase } from '../support/service.ts';
@@ -35,13 +36,19 @@ let names = 0;
 const newName = () => `mark ${++names}`;
 
 async function count(database: Database, name: string): Promise<number> {
-  const rows = await database.read<[string]>({ name: 'marks', text: 'select count(*) from marks where name = $1' }, [
-    name,
-  ]);
-  return Number(rows[0]?.[0]);
+  const marks = selectionOf('marks', 'select count(*) from marks where name = $1', 'name');
+  const rows = await database.read(marks, { name });
+  return Number(rows[0]?.value);
 }
 
-const now = { name: 'now', text: 'select now()' };
+const selectionOf = (name: string, text: string, ...parameters: string[]): Selection<{ value: string }> => ({
+  name,
+  text,
+  parameters,
+  columns: ['value'],
+});
+
+const now = selectionOf('now', 'select now()');
 
 async function timed(promise: Promise<unknown>): Promise<{ error: unknown; milliseconds: number }> {
   const start = performance.now();
@@ -208,8 +215,8 @@ describe('a transaction', () => {
 describe('a read', () => {
   test('is repeated if the connection breaks', async () => {
     await withDatabase(async (database, proxy) => {
-      await database.read(now, []);
-      const sleeping = database.read({ name: 'sleep', text: 'select pg_sleep(0.2)' }, []);
+      await database.read(now, {});
+      const sleeping = database.read(selectionOf('sleep', 'select pg_sleep(0.2)'), {});
       setTimeout(() => proxy.cut(), 50);
       expect(await sleeping).toHaveLength(1);
       expect(proxy.connections).toBe(2);
@@ -218,7 +225,7 @@ describe('a read', () => {
 
   test('shares one connection with all other reads', async () => {
     await withDatabase(async (database, proxy) => {
-      const all = await Promise.all(Array.from({ length: 100 }, () => database.read(now, [])));
+      const all = await Promise.all(Array.from({ length: 100 }, () => database.read(now, {})));
       expect(all.every(rows => rows.length === 1)).toBe(true);
       expect(proxy.connections).toBe(1);
     });
@@ -226,8 +233,8 @@ describe('a read', () => {
 
   test('that fails does not disturb the reads around it', async () => {
     await withDatabase(async (database, proxy) => {
-      const wrong = { name: 'wrong', text: 'select 1 / ($1::int - 1)' };
-      const results = await Promise.allSettled(['0', '1', '2', '1', '3'].map(value => database.read(wrong, [value])));
+      const wrong = selectionOf('wrong', 'select 1 / ($1::int - 1)', 'value');
+      const results = await Promise.allSettled(['0', '1', '2', '1', '3'].map(value => database.read(wrong, { value })));
       expect(results.map(({ status }) => status)).toEqual([
         'fulfilled',
         'rejected',
@@ -241,7 +248,7 @@ describe('a read', () => {
 
   test('cannot write', async () => {
     await withDatabase(async database => {
-      const writing = database.read({ name: 'write', text: 'insert into marks values ($1)' }, [newName()]);
+      const writing = database.read(selectionOf('write', 'insert into marks values ($1)', 'name'), { name: newName() });
       await expect(writing).rejects.toMatchObject({ code: '25006' });
     });
   });
@@ -267,10 +274,10 @@ describe.concurrent('in time', () => {
 
   test('a half-open connection is replaced within five seconds', async () => {
     await withDatabase(async (database, proxy) => {
-      await Promise.all([database.read(now, []), database.executor.execute(sql`select 1`)]);
+      await Promise.all([database.read(now, {}), database.executor.execute(sql`select 1`)]);
       proxy.stall();
       const results = await Promise.all([
-        timed(database.read(now, [])),
+        timed(database.read(now, {})),
         timed(database.executor.execute(sql`select 1`)),
       ]);
       for (const { error, milliseconds } of results) {
@@ -279,7 +286,7 @@ describe.concurrent('in time', () => {
         expect(milliseconds).toBeLessThan(5_800);
       }
       const after = await Promise.all([
-        timed(database.read(now, [])),
+        timed(database.read(now, {})),
         timed(database.transaction(executor => executor.execute(sql`select 1`))),
       ]);
       for (const { error, milliseconds } of after) {
@@ -307,7 +314,7 @@ describe.concurrent('in time', () => {
     const port = typeof address === 'object' ? address?.port : 0;
     const database = connectDatabase(`postgres://nobody:nothing@127.0.0.1:${port}/none`, log);
     const results = await Promise.all([
-      timed(database.read(now, [])),
+      timed(database.read(now, {})),
       timed(database.executor.execute(sql`select 1`)),
       timed(database.transaction(executor => executor.execute(sql`select 1`))),
     ]);
@@ -322,18 +329,18 @@ describe.concurrent('in time', () => {
 
   test('the first call after the server is back succeeds', async () => {
     await withDatabase(async (database, proxy) => {
-      await Promise.all([database.read(now, []), database.executor.execute(sql`select 1`)]);
+      await Promise.all([database.read(now, {}), database.executor.execute(sql`select 1`)]);
       proxy.refuse();
       proxy.cut();
       for (const failing of [
-        database.read(now, []),
+        database.read(now, {}),
         database.executor.execute(sql`select 1`),
         database.transaction(executor => executor.execute(sql`select 1`)),
       ]) {
         expect(isDatabaseUnavailable((await timed(failing)).error)).toBe(true);
       }
       proxy.accept();
-      expect(await database.read(now, [])).toHaveLength(1);
+      expect(await database.read(now, {})).toHaveLength(1);
       await database.transaction(executor => executor.execute(sql`select 1`));
     });
   });
@@ -342,7 +349,7 @@ describe.concurrent('in time', () => {
 test('closing leaves no connection behind', async () => {
   const database = connectDatabase(url, log);
   await Promise.all([
-    database.read(now, []),
+    database.read(now, {}),
     ...Array.from({ length: 5 }, () => database.executor.execute(sql`select pg_sleep(0.05)`)),
   ]);
   await database.close();

@@ -1,0 +1,60 @@
+import { type Placeholder, type SQLWrapper, sql } from 'drizzle-orm';
+import { PgDialect, QueryBuilder } from 'drizzle-orm/pg-core';
+
+/** Its text is built once, and each connection prepares it once, by its name. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+  /** What stands for `$1`, `$2` and so on. */
+  readonly parameters: readonly string[];
+}
+
+/** A statement that gives a `Row` per row, in PostgreSQL's text format: most values go into a reply as they are. */
+export interface Selection<Row> extends Statement {
+  readonly columns: readonly (keyof Row & string)[];
+}
+
+/** The row type of a selection. */
+export type RowOf<Selected> = Selected extends Selection<infer Row> ? Row : never;
+
+type AsText<Row> = { readonly [Name in keyof Row]: null extends Row[Name] ? string | null : string };
+
+const dialect = new PgDialect();
+
+/** Builds the query of a statement. */
+export const query = new QueryBuilder();
+
+/** Stands in it for a value that each call gives by this name. */
+export const { placeholder } = sql;
+
+/** Constants stand in the text. */
+export function createStatement(name: string, source: SQLWrapper): Statement {
+  const { sql: text, params } = dialect.sqlToQuery(source.getSQL().inlineParams());
+  return { name, text, parameters: params.map(parameter => (parameter as Placeholder).name) };
+}
+
+export function createSelection<Row>(
+  name: string,
+  source: SQLWrapper & { readonly _: { readonly result: Row[]; readonly selectedFields: object } },
+): Selection<AsText<Row>> {
+  const columns = Object.keys(source._.selectedFields) as (keyof Row & string)[];
+  return { ...createStatement(name, source), columns };
+}
+
+/**
+ * The limit stands in the text, not in a parameter: only then does PostgreSQL see that an index scan is always cheap,
+ * and plans the statement once per connection instead of once per request.
+ */
+export const limited = <Row>({ name, text, ...rest }: Selection<Row>, limit: number): Selection<Row> => ({
+  name: `${name}_${limit}`,
+  text: `${text} limit ${Math.trunc(limit)}`,
+  ...rest,
+});
+
+/** In the order of the statement's parameters. */
+export function valuesOf({ name, parameters }: Statement, values: Readonly<Record<string, unknown>>): unknown[] {
+  return parameters.map(parameter => {
+    if (!(parameter in values)) throw new Error(`the statement ${name} lacks a value for ${parameter}`);
+    return values[parameter];
+  });
+}
