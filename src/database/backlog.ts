@@ -1,6 +1,6 @@
-import { sql } from 'drizzle-orm';
+import { and, count, eq, gt, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
-import { rescoreRanges } from './schema.ts';
+import { githubLimits, organisations, pullRequests, repositories, rescoreRanges, syncRequests } from './schema.ts';
 
 /* What operators see of the work that waits, and the retry that they can ask for. */
 
@@ -18,15 +18,21 @@ export interface SyncRequestCounts {
 
 /** @param organisationId undefined counts those of all organisations */
 export async function countSyncRequests(executor: Executor, organisationId?: string): Promise<SyncRequestCounts> {
-  const { rows } = await executor.execute<Record<string, number>>(sql`
-    select count(*)::int as waiting,
-      (count(*) filter (where last_error is null and behind_since is not null))::int as behind,
-      (count(*) filter (where last_error is not null))::int as failing,
-      (count(*) filter (where due_at is null))::int as parked,
-      coalesce(extract(epoch from now() - min(due_at) filter (where due_at <= now()))::int, 0) as overdue
-    from sync_requests ${organisationId === undefined ? sql`` : sql`where organisation_id = ${organisationId}`}`);
-  const { waiting = 0, behind = 0, failing = 0, parked = 0, overdue = 0 } = rows[0] ?? {};
-  return { waiting, behind, failing, parked, overdueSeconds: overdue };
+  const { dueAt, lastError, behindSince } = syncRequests;
+  const countIf = (condition: SQL) => sql<number>`(count(*) filter (where ${condition}))::int`;
+  const overdue = sql`extract(epoch from now() - min(${dueAt}) filter (where ${dueAt} <= now()))`;
+  const [counts] = await executor
+    .select({
+      waiting: count(),
+      behind: countIf(sql`${lastError} is null and ${behindSince} is not null`),
+      failing: countIf(isNotNull(lastError)),
+      parked: countIf(isNull(dueAt)),
+      overdueSeconds: sql<number>`coalesce(${overdue}::int, 0)`,
+    })
+    .from(syncRequests)
+    .where(organisationId === undefined ? undefined : eq(syncRequests.organisationId, organisationId));
+  if (counts === undefined) throw new Error('a count gave no row');
+  return counts;
 }
 
 /** The work that waits in all organisations together. */
@@ -47,13 +53,18 @@ export interface Backlog {
 }
 
 export async function readBacklog(executor: Executor): Promise<Backlog> {
+  const { blockedUntil, credential } = githubLimits;
   const [{ waiting, behind, failing, parked, overdueSeconds }, ranges, blocks] = await Promise.all([
     countSyncRequests(executor),
     executor.$count(rescoreRanges),
-    executor.execute<{ organisation: string; until: number }>(sql`
-      select coalesce(login, '') as organisation, extract(epoch from blocked_until)::float8 as until
-      from github_limits left join organisations on credential = 'app:' || id
-      where blocked_until > now() and (credential = 'token' or login is not null)`),
+    executor
+      .select({
+        organisation: sql<string>`coalesce(${organisations.login}, '')`,
+        until: sql<number>`extract(epoch from ${blockedUntil})::float8`,
+      })
+      .from(githubLimits)
+      .leftJoin(organisations, sql`${credential} = 'app:' || ${organisations.id}`)
+      .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, 'token'), isNotNull(organisations.id)))),
   ]);
   return {
     waiting: waiting - behind - failing,
@@ -62,7 +73,7 @@ export async function readBacklog(executor: Executor): Promise<Backlog> {
     parked,
     overdueSeconds,
     rescoreRanges: ranges,
-    blockedUntil: new Map(blocks.rows.map(({ organisation, until }) => [organisation, until])),
+    blockedUntil: new Map(blocks.map(({ organisation, until }) => [organisation, until])),
   };
 }
 
@@ -80,41 +91,35 @@ export interface FailingRequest {
 }
 
 /** Parked ones first, then those that are tried next. */
-export async function listFailingRequests(
+export function listFailingRequests(
   executor: Executor,
   organisationId: string,
   limit: number,
 ): Promise<FailingRequest[]> {
-  const { rows } = await executor.execute<{
-    github_id: string;
-    node_id: string;
-    name: string | null;
-    url: string | null;
-    attempts: number;
-    reason: string;
-    requested: number;
-    due: number | null;
-  }>(sql`
-    select requests.github_id, requests.node_id, repositories.name || '#' || stored.number as name, stored.url,
-      requests.attempts, requests.last_error as reason, extract(epoch from requests.requested_at)::float8 as requested,
-      extract(epoch from requests.due_at)::float8 as due
-    from sync_requests as requests
-    left join pull_requests as stored
-      on stored.organisation_id = requests.organisation_id and stored.github_id = requests.github_id
-    left join repositories
-      on repositories.organisation_id = stored.organisation_id and repositories.id = stored.repository_id
-    where requests.organisation_id = ${organisationId} and requests.last_error is not null
-    order by requests.due_at nulls first, requests.github_id limit ${limit}`);
-  return rows.map(row => ({
-    githubId: Number(row.github_id),
-    nodeId: row.node_id,
-    name: row.name,
-    url: row.url,
-    attempts: row.attempts,
-    reason: row.reason,
-    requestedAt: new Date(row.requested * 1000),
-    dueAt: row.due === null ? null : new Date(row.due * 1000),
-  }));
+  const { githubId, nodeId, dueAt, attempts, lastError, requestedAt } = syncRequests;
+  return executor
+    .select({
+      githubId,
+      nodeId,
+      name: sql<string | null>`${repositories.name} || '#' || ${pullRequests.number}`,
+      url: pullRequests.url,
+      attempts,
+      reason: sql<string>`${lastError}`,
+      requestedAt,
+      dueAt,
+    })
+    .from(syncRequests)
+    .leftJoin(
+      pullRequests,
+      and(eq(pullRequests.organisationId, syncRequests.organisationId), eq(pullRequests.githubId, githubId)),
+    )
+    .leftJoin(
+      repositories,
+      and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
+    )
+    .where(and(eq(syncRequests.organisationId, organisationId), isNotNull(lastError)))
+    .orderBy(sql`${dueAt} nulls first`, githubId)
+    .limit(limit);
 }
 
 /** Makes failed requests due at once, parked ones included, as if they were new. */

@@ -1,7 +1,7 @@
 import { and, eq, gt, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { githubLimits } from './schema.ts';
-import { createSelection, placeholder, query } from './statement.ts';
+import { createSelection, placeholder, query, secondsFromNow } from './statement.ts';
 
 const hasCredential = eq(githubLimits.credential, placeholder('credential'));
 
@@ -71,7 +71,7 @@ export async function blockGithub(executor: Executor, credential: string, second
     .insert(githubLimits)
     .values({
       credential,
-      blockedUntil: sql`now() + make_interval(secs => ${seconds ?? 60}::double precision)`,
+      blockedUntil: secondsFromNow(seconds ?? 60),
       refusals: seconds === undefined ? 1 : 0,
     })
     .onConflictDoUpdate({

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { and, eq, exists, sql } from 'drizzle-orm';
 import type pg from 'pg';
 import type { Executor } from './client.ts';
 import {
@@ -8,6 +8,7 @@ import {
   requireUsable,
   type ServerFacts,
 } from './migrate.ts';
+import { pullRequests, repositories } from './schema.ts';
 
 /** A server as an operator looks at it, whether its schema is up to date or not. */
 export interface ServerInspection extends ServerFacts, Measurements {
@@ -129,19 +130,24 @@ export interface UnconfirmedRepository {
  * Repositories with stored pull requests, first those that GitHub listed longest ago: each comparison moves the tickets
  * of all that it lists.
  */
-export async function findUnconfirmedRepositories(
+export function findUnconfirmedRepositories(
   executor: Executor,
   organisationId: string,
   limit: number,
 ): Promise<UnconfirmedRepository[]> {
-  const { rows } = await executor.execute<{ github_id: string; name: string; pull_requests: number }>(sql`
-    select github_id, name, (
-        select count(*)::int from pull_requests
-        where organisation_id = ${organisationId} and repository_id = repositories.id
-      ) as pull_requests
-    from repositories where organisation_id = ${organisationId} and exists (
-      select from pull_requests where organisation_id = ${organisationId} and repository_id = repositories.id
-    )
-    order by fetch_ticket, id limit ${limit}`);
-  return rows.map(row => ({ githubId: Number(row.github_id), name: row.name, pullRequests: row.pull_requests }));
+  const isOfRepository = and(
+    eq(pullRequests.organisationId, repositories.organisationId),
+    eq(pullRequests.repositoryId, repositories.id),
+  );
+  const stored = executor.select({ id: pullRequests.id }).from(pullRequests).where(isOfRepository);
+  return executor
+    .select({
+      githubId: repositories.githubId,
+      name: repositories.name,
+      pullRequests: executor.$count(pullRequests, isOfRepository),
+    })
+    .from(repositories)
+    .where(and(eq(repositories.organisationId, organisationId), exists(stored)))
+    .orderBy(repositories.fetchTicket, repositories.id)
+    .limit(limit);
 }

@@ -1,7 +1,8 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, lte, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { leaseSeconds } from './lease.ts';
 import { organisations, repositories } from './schema.ts';
+import { secondsFromNow } from './statement.ts';
 
 /** The caller's lease on an organisation that it compares with GitHub. */
 export interface Comparison {
@@ -10,22 +11,31 @@ export interface Comparison {
   leasedUntil: string;
 }
 
+const leasedUntil = sql<string>`${organisations.reconcileDueAt}::text`;
+
 /**
  * Leases the organisation that has been due for longest to the caller. A comparison that starts after
  * `reconcile_again_at` is the repetition that was asked for.
  */
 export async function claimReconciliation(executor: Executor): Promise<Comparison | undefined> {
-  const { rows } = await executor.execute<{ id: string; due_at: string }>(sql`
-    update organisations set
-      reconcile_due_at = now() + make_interval(secs => ${leaseSeconds}),
-      reconcile_again_at = case when reconcile_cursor is null and reconcile_again_at <= now()
-        then null else reconcile_again_at end
-    where id = (
-      select id from organisations where webhooks_enabled and reconcile_due_at <= now()
-      order by reconcile_due_at limit 1 for no key update skip locked
-    )
-    returning id, reconcile_due_at::text as due_at`);
-  return rows[0] && { organisationId: rows[0].id, leasedUntil: rows[0].due_at };
+  const { id, webhooksEnabled, reconcileDueAt, reconcileAgainAt, reconcileCursor } = organisations;
+  const next = executor
+    .select({ id })
+    .from(organisations)
+    .where(and(webhooksEnabled, lte(reconcileDueAt, sql`now()`)))
+    .orderBy(reconcileDueAt)
+    .limit(1)
+    .for('no key update', { skipLocked: true });
+  const [comparison] = await executor
+    .update(organisations)
+    .set({
+      reconcileDueAt: secondsFromNow(leaseSeconds),
+      reconcileAgainAt: sql`case when ${reconcileCursor} is null and ${reconcileAgainAt} <= now()
+        then null else ${reconcileAgainAt} end`,
+    })
+    .where(eq(id, next))
+    .returning({ organisationId: id, leasedUntil });
+  return comparison;
 }
 
 /**
@@ -62,7 +72,7 @@ export async function postponeReconciliation(
   comparison: Comparison,
   seconds: number = leaseSeconds,
 ): Promise<void> {
-  await setDue(executor, comparison, sql`now() + make_interval(secs => ${seconds}::double precision)`);
+  await setDue(executor, comparison, secondsFromNow(seconds));
 }
 
 /**
@@ -71,17 +81,18 @@ export async function postponeReconciliation(
  * @param seconds until the next one, unless a webhook has asked for an earlier one
  */
 export async function endReconciliation(executor: Executor, comparison: Comparison, seconds: number): Promise<void> {
-  const regular = sql`now() + make_interval(secs => ${seconds}::double precision)`;
-  await setDue(executor, comparison, sql`greatest(now(), least(${regular}, reconcile_again_at))`);
+  const again = organisations.reconcileAgainAt;
+  await setDue(executor, comparison, sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`);
 }
 
-async function setDue(executor: Executor, comparison: Comparison, due: ReturnType<typeof sql>): Promise<void> {
-  const { organisationId, leasedUntil } = comparison;
-  const { rows } = await executor.execute<{ due_at: string }>(sql`
-    update organisations set reconcile_due_at = ${due}
-    where id = ${organisationId} and reconcile_due_at = ${leasedUntil}::timestamptz
-    returning reconcile_due_at::text as due_at`);
-  comparison.leasedUntil = rows[0]?.due_at ?? leasedUntil;
+async function setDue(executor: Executor, comparison: Comparison, reconcileDueAt: SQL): Promise<void> {
+  const isHeld = sql`${organisations.reconcileDueAt} = ${comparison.leasedUntil}::timestamptz`;
+  const [changed] = await executor
+    .update(organisations)
+    .set({ reconcileDueAt })
+    .where(and(eq(organisations.id, comparison.organisationId), isHeld))
+    .returning({ leasedUntil });
+  comparison.leasedUntil = changed?.leasedUntil ?? comparison.leasedUntil;
 }
 
 /** @param cursor of the last repository that was compared; null if the next comparison starts with the first one */
@@ -111,7 +122,7 @@ export async function areMembersDue(executor: Executor, organisationId: string):
  */
 export async function saveMembersListed(executor: Executor, organisationId: string, members: number): Promise<void> {
   const seconds = Math.floor(members / 100) * secondsPerHundredMembers;
-  const due = sql`now() + make_interval(secs => ${seconds})`;
+  const due = secondsFromNow(seconds);
   await executor
     .update(organisations)
     .set({

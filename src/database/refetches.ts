@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
+import { secondsFromNow } from './statement.ts';
 
 /** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
 export const maxRefetchesPerHour = 4_000;
@@ -75,8 +76,7 @@ const carrierDelaySeconds = 15;
 /** @param source with the columns github_id and node_id */
 const requestInBackground = (organisationId: string, source: SQL, seconds = 0) =>
   sql`insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background)
-    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'),
-      now() + make_interval(secs => ${seconds}), true
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true
     from (select * from ${source} order by github_id) as source
     -- With a new ticket, a fetch that is already under way does not settle it.
     on conflict (organisation_id, github_id) do update set ticket = excluded.ticket

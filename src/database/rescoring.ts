@@ -1,9 +1,9 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, exists, sql } from 'drizzle-orm';
 import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 import { lockOrganisation } from './organisations.ts';
-import { rescoreRanges } from './schema.ts';
+import { organisations, rescoreRanges } from './schema.ts';
 
 /*
  * Ranges of ids in `rescore_ranges` must be scored again. A worker deletes a range in the transaction that does its
@@ -60,10 +60,17 @@ export async function requestRescoring(
 
 /** An organisation with stale scores, chosen at random. */
 export async function findOutdatedOrganisation(executor: Executor): Promise<string | undefined> {
-  const { rows } = await executor.execute<{ id: string }>(sql`
-    select id from organisations where exists (select from rescore_ranges where organisation_id = organisations.id)
-    order by random() limit 1`);
-  return rows[0]?.id;
+  const ranges = executor
+    .select({ fromId: rescoreRanges.fromId })
+    .from(rescoreRanges)
+    .where(eq(rescoreRanges.organisationId, organisations.id));
+  const [organisation] = await executor
+    .select({ id: organisations.id })
+    .from(organisations)
+    .where(exists(ranges))
+    .orderBy(sql`random()`)
+    .limit(1);
+  return organisation?.id;
 }
 
 export interface RescoreRange {
@@ -77,19 +84,20 @@ export interface RescoreRange {
  * the transaction fails.
  */
 export async function takeRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
-  const { rows } = await executor.$client.query<{ from_id: string; until_id: string | null; urls: boolean }>({
-    name: 'take ranges',
+  const { fromId, untilId, urlsStale } = rescoreRanges;
+  const isOfOrganisation = eq(rescoreRanges.organisationId, organisationId);
+  const free = executor
+    .select({ fromId })
+    .from(rescoreRanges)
+    .where(and(isOfOrganisation, rescoreRanges.isBatch))
+    .limit(takeSize)
+    .for('update', { skipLocked: true });
+  const ranges = await executor
+    .delete(rescoreRanges)
     // The array is built once. With `in`, some plans run the subquery for each row, each time with other rows.
-    text: `delete from rescore_ranges where organisation_id = $1 and from_id = any(array(
-        select from_id from rescore_ranges where organisation_id = $1 and is_batch
-        limit ${takeSize} for update skip locked
-      ))
-      returning from_id, until_id, urls_in_doubt as urls`,
-    values: [organisationId],
-  });
-  return rows
-    .map(row => ({ fromId: row.from_id, untilId: row.until_id, urlsStale: row.urls }))
-    .sort((a, b) => (a.fromId < b.fromId ? -1 : 1));
+    .where(and(isOfOrganisation, sql`${fromId} = any(array${free})`))
+    .returning({ fromId, untilId, urlsStale });
+  return ranges.sort((a, b) => (a.fromId < b.fromId ? -1 : 1));
 }
 
 /** Splits batches off the remainder, if there is one; waits for others that do the same. Runs in a transaction. */

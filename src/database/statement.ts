@@ -1,4 +1,4 @@
-import { type Placeholder, type SQLWrapper, sql } from 'drizzle-orm';
+import { type Placeholder, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { PgDialect, QueryBuilder } from 'drizzle-orm/pg-core';
 
 /** Its text is built once, and each connection prepares it once, by its name. */
@@ -58,3 +58,5 @@ export function valuesOf({ name, parameters }: Statement, values: Readonly<Recor
     return values[parameter];
   });
 }
+
+export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interval(secs => ${seconds}::float8)`;

@@ -1,7 +1,9 @@
-import { sql } from 'drizzle-orm';
+import { and, desc, eq, exists, lte, notExists, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { leaseSeconds } from './lease.ts';
+import { organisations, pullRequests, syncRequests } from './schema.ts';
+import { secondsFromNow } from './statement.ts';
 
 /** The caller's turn: it alone fetches for the organisation. */
 export interface SyncTurn {
@@ -10,33 +12,44 @@ export interface SyncTurn {
   leasedUntil: string;
 }
 
+const leasedUntil = sql<string>`${organisations.syncLeasedUntil}::text`;
+
 /**
  * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
  * backlog does not hold up the others.
  */
 export async function claimSyncTurn(executor: Executor): Promise<SyncTurn | undefined> {
-  const { rows } = await executor.execute<{ id: string; leased_until: string }>(sql`
-    update organisations
-    set sync_served_at = clock_timestamp(), sync_leased_until = now() + make_interval(secs => ${leaseSeconds})
-    where id = (
-      select id from organisations
-      where sync_leased_until <= now() and exists (
-        select 1 from sync_requests where organisation_id = organisations.id and due_at <= now()
-      )
-      -- Not \`for update\`: that would conflict with every insert that refers to the organisation.
-      order by sync_served_at limit 1 for no key update skip locked
+  const isDue = and(eq(syncRequests.organisationId, organisations.id), lte(syncRequests.dueAt, sql`now()`));
+  const next = executor
+    .select({ id: organisations.id })
+    .from(organisations)
+    .where(
+      and(
+        lte(organisations.syncLeasedUntil, sql`now()`),
+        exists(executor.select({ dueAt: syncRequests.dueAt }).from(syncRequests).where(isDue)),
+      ),
     )
-    returning id, sync_leased_until::text as leased_until`);
-  return rows[0] && { organisationId: rows[0].id, leasedUntil: rows[0].leased_until };
+    .orderBy(organisations.syncServedAt)
+    .limit(1)
+    // Not `for update`: that would conflict with every insert that refers to the organisation.
+    .for('no key update', { skipLocked: true });
+  const [turn] = await executor
+    .update(organisations)
+    .set({ syncServedAt: sql`clock_timestamp()`, syncLeasedUntil: secondsFromNow(leaseSeconds) })
+    .where(eq(organisations.id, next))
+    .returning({ organisationId: organisations.id, leasedUntil });
+  return turn;
 }
 
 /** @param seconds 0 ends the turn. Nothing changes if another replica has taken over. */
 export async function renewSyncTurn(executor: Executor, turn: SyncTurn, seconds: number = leaseSeconds): Promise<void> {
-  const { rows } = await executor.execute<{ leased_until: string }>(sql`
-    update organisations set sync_leased_until = now() + make_interval(secs => ${seconds})
-    where id = ${turn.organisationId} and sync_leased_until = ${turn.leasedUntil}::timestamptz
-    returning sync_leased_until::text as leased_until`);
-  turn.leasedUntil = rows[0]?.leased_until ?? turn.leasedUntil;
+  const isHeld = sql`${organisations.syncLeasedUntil} = ${turn.leasedUntil}::timestamptz`;
+  const [renewed] = await executor
+    .update(organisations)
+    .set({ syncLeasedUntil: secondsFromNow(seconds) })
+    .where(and(eq(organisations.id, turn.organisationId), isHeld))
+    .returning({ leasedUntil });
+  turn.leasedUntil = renewed?.leasedUntil ?? turn.leasedUntil;
 }
 
 export interface SyncRequest {
@@ -248,7 +261,7 @@ export async function requestFailedSyncs(
   if (pullRequests.length === 0) return;
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, attempts, last_error)
-    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), now() + make_interval(secs => ${seconds}), 1,
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, 1,
       ${storable(reason)}
     from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[]) as failed (github_id, node_id)
@@ -262,11 +275,18 @@ export async function findSettledPullRequests(
   organisationId: string,
   limit: number,
 ): Promise<string[]> {
-  const { rows } = await executor.execute<{ node_id: string }>(sql`
-    select node_id from pull_requests where organisation_id = ${organisationId} and not exists (
-      select from sync_requests
-      where organisation_id = ${organisationId} and sync_requests.github_id = pull_requests.github_id
+  const { organisationId: organisation, nodeId, githubId, id } = pullRequests;
+  const isRequested = and(eq(syncRequests.organisationId, organisation), eq(syncRequests.githubId, githubId));
+  const rows = await executor
+    .select({ nodeId })
+    .from(pullRequests)
+    .where(
+      and(
+        eq(organisation, organisationId),
+        notExists(executor.select({ githubId: syncRequests.githubId }).from(syncRequests).where(isRequested)),
+      ),
     )
-    order by id desc limit ${limit}`);
-  return rows.map(row => row.node_id);
+    .orderBy(desc(id))
+    .limit(limit);
+  return rows.map(row => row.nodeId);
 }

@@ -1,5 +1,6 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
+import { untrackedPullRequests } from './schema.ts';
 
 /*
  * Pull requests that were fetched but not kept because their author was not a member. Rows are written in the order of
@@ -37,9 +38,10 @@ export async function forgetUntracked(
   githubIds: readonly number[],
 ): Promise<void> {
   if (githubIds.length === 0) return;
-  await executor.execute(sql`
-    delete from untracked_pull_requests
-    where organisation_id = ${organisationId} and github_id = any(${sql.param([...githubIds])}::bigint[])`);
+  const { organisationId: organisation, githubId } = untrackedPullRequests;
+  await executor
+    .delete(untrackedPullRequests)
+    .where(and(eq(organisation, organisationId), inArray(githubId, [...githubIds])));
 }
 
 /** More at once might exceed a statement's timeout. */

@@ -1,7 +1,8 @@
-import { desc, eq, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, notExists, sql } from 'drizzle-orm';
+import { unionAll } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import type { Organisation } from './organisations.ts';
-import { webhookDeliveries } from './schema.ts';
+import { pullRequests, repositories, syncRequests, webhookDeliveries } from './schema.ts';
 import { createStatement, placeholder } from './statement.ts';
 
 /** A verified delivery about a change of a pull request. */
@@ -107,15 +108,23 @@ export async function findCommentedPullRequest(
   organisationId: string,
   issue: { repositoryGithubId: number; number: number; nodeId: string },
 ): Promise<{ githubId: number; nodeId: string } | undefined> {
-  const { rows } = await executor.execute<{ github_id: string; node_id: string }>(sql`
-    select pull_requests.github_id, pull_requests.node_id from repositories
-    join pull_requests on pull_requests.organisation_id = ${organisationId} and repository_id = repositories.id
-    where repositories.organisation_id = ${organisationId} and repositories.github_id = ${issue.repositoryGithubId}
-      and number = ${issue.number}
-    union all
-    select github_id, node_id from sync_requests
-    where organisation_id = ${organisationId} and node_id = ${issue.nodeId} limit 1`);
-  return rows[0] && { githubId: Number(rows[0].github_id), nodeId: rows[0].node_id };
+  const { githubId, nodeId } = pullRequests;
+  const isOfRepository = and(
+    eq(repositories.organisationId, pullRequests.organisationId),
+    eq(repositories.id, pullRequests.repositoryId),
+    eq(repositories.githubId, issue.repositoryGithubId),
+  );
+  const stored = executor
+    .select({ githubId, nodeId })
+    .from(pullRequests)
+    .innerJoin(repositories, isOfRepository)
+    .where(and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.number, issue.number)));
+  const requested = executor
+    .select({ githubId: syncRequests.githubId, nodeId: syncRequests.nodeId })
+    .from(syncRequests)
+    .where(and(eq(syncRequests.organisationId, organisationId), eq(syncRequests.nodeId, issue.nodeId)));
+  const [found] = await unionAll(stored, requested).limit(1);
+  return found;
 }
 
 /**
@@ -166,15 +175,23 @@ export function listDeliveries(executor: Executor, organisationId: string, limit
 export const goneDays = 7;
 
 /** Recent deliveries whose pull request GitHub has not shown since. */
-export async function countGoneDeliveries(executor: Executor, organisationId: string): Promise<number> {
-  const { rows } = await executor.execute<{ gone: number }>(sql`
-    select count(*)::int as gone from webhook_deliveries as deliveries
-    where organisation_id = ${organisationId} and received_at > now() - make_interval(days => ${goneDays})
-      and state = 'gone' and not exists (
-        select from pull_requests where organisation_id = ${organisationId}
-          and github_id = pull_request_github_id and fetch_ticket > deliveries.ticket
-      )`);
-  return rows[0]?.gone ?? 0;
+export function countGoneDeliveries(executor: Executor, organisationId: string): Promise<number> {
+  const { pullRequestGithubId, receivedAt, state, ticket } = webhookDeliveries;
+  const shownSince = executor
+    .select({ id: pullRequests.id })
+    .from(pullRequests)
+    .where(
+      and(
+        eq(pullRequests.organisationId, organisationId),
+        eq(pullRequests.githubId, pullRequestGithubId),
+        gt(pullRequests.fetchTicket, ticket),
+      ),
+    );
+  const isRecent = gt(receivedAt, sql`now() - make_interval(days => ${goneDays})`);
+  return executor.$count(
+    webhookDeliveries,
+    and(eq(webhookDeliveries.organisationId, organisationId), isRecent, eq(state, 'gone'), notExists(shownSince)),
+  );
 }
 
 /** Per statement: after a long pause there may be more than its timeout allows. */

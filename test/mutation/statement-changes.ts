@@ -85,7 +85,7 @@ export const changes: readonly Change[] = [
     ['test/webhooks/deliveries.test.ts', ...sync('races')],
     [
       ['order by github_id limit 1', 'order by github_id nulls first limit 1'],
-      ["\n        where webhook_deliveries.state = 'pending'\n", '\n'],
+      ["\n      where webhook_deliveries.state = 'pending'\n", '\n'],
       ['greatest(sync_requests.ticket, excluded.ticket)', 'excluded.ticket'],
       ['from addressed, drawn where webhooks_enabled order by', 'from addressed, drawn order by'],
       ['(github_id is null and lower(', '(lower('],
@@ -115,12 +115,9 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
-    ['order by sync_served_at limit 1', 'order by id limit 1'],
-    ['where sync_leased_until <= now() and exists', 'where exists'],
-    [
-      'where id = ${turn.organisationId} and sync_leased_until = ${turn.leasedUntil}::timestamptz',
-      'where id = ${turn.organisationId}',
-    ],
+    ['.orderBy(organisations.syncServedAt)', '.orderBy(organisations.id)'],
+    ['        lte(organisations.syncLeasedUntil, sql`now()`),\n', ''],
+    ['organisations.id, turn.organisationId), isHeld)', 'organisations.id, turn.organisationId))'],
     [
       'order by is_isolated, is_background, due_at limit ${limit}\n    ), riding',
       'order by is_background, due_at limit ${limit}\n    ), riding',
@@ -136,9 +133,9 @@ export const changes: readonly Change[] = [
     ],
   ]),
   ...of('Fairness', 'database/reconciliation.ts', sync('reconcile', 'reconcile-turns'), [
-    ['order by reconcile_due_at limit 1', 'order by id limit 1'],
+    ['.orderBy(reconcileDueAt)', '.orderBy(id)'],
     ["now() + interval '1 minute', ${earliest}", '${earliest}'],
-    ['where id = ${organisationId} and reconcile_due_at = ${leasedUntil}::timestamptz', 'where id = ${organisationId}'],
+    ['comparison.organisationId), isHeld)', 'comparison.organisationId))'],
   ]),
 
   ...of('Scores', 'database/rescoring.ts', sync('rescore', 'races'), [
@@ -146,7 +143,7 @@ export const changes: readonly Change[] = [
     ['limit ${batchSize * splitSize + 1}', 'limit ${batchSize * splitSize}'],
     [' from saved where from_score <> score', ' from saved'],
     ["    .limit(1)\n    .for('update');", '    .limit(1);'],
-    ['limit ${takeSize} for update skip locked', 'limit ${takeSize} for update'],
+    [".for('update', { skipLocked: true })", ".for('update')"],
     ["await lockOrganisation(executor, organisationId, 'shared');", ''],
     ['and pull_requests.id < $3', 'and pull_requests.id <= $3'],
   ]),
@@ -156,10 +153,7 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [
-    [
-      'sync_leased_until = now() + make_interval(secs => ${leaseSeconds})',
-      'sync_leased_until = now() + make_interval(secs => 15)',
-    ],
+    ['syncLeasedUntil: secondsFromNow(leaseSeconds)', 'syncLeasedUntil: secondsFromNow(15)'],
     [
       'using (github_id, ticket)\n    where organisation_id = ${organisationId} order by github_id for update',
       'using (github_id)\n    where organisation_id = ${organisationId} order by github_id for update',
@@ -169,11 +163,8 @@ export const changes: readonly Change[] = [
     ["is_isolated = false,\n        ticket = nextval('tickets')", 'is_isolated = false'],
   ]),
   ...of('Leases', 'database/reconciliation.ts', sync('reconcile', 'replicas'), [
-    [
-      'reconcile_due_at = now() + make_interval(secs => ${leaseSeconds}),',
-      'reconcile_due_at = now() + make_interval(secs => 15),',
-    ],
-    ['limit 1 for no key update skip locked', 'limit 1'],
+    ['reconcileDueAt: secondsFromNow(leaseSeconds)', 'reconcileDueAt: secondsFromNow(15)'],
+    ["\n    .for('no key update', { skipLocked: true });", ';'],
   ]),
   ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker'), [['.then(renew)', '']]),
 
