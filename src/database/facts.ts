@@ -1,8 +1,10 @@
 /** Reads the facts of stored pull requests: only the columns that the given rules need. */
-import { getTableColumns } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import { type FactName, type Facts, factsOf, type PullRequestRecord } from '../scoring/facts.ts';
 import type { TextRow } from './client.ts';
-import { pullRequests } from './schema.ts';
+import { pullRequests, repositories } from './schema.ts';
+import { query } from './statement.ts';
 
 type Column = keyof PullRequestRecord;
 
@@ -52,8 +54,6 @@ const emptyRecord: PullRequestRecord = {
 
 type Kind = 'boolean' | 'list' | 'number' | 'text' | 'time';
 
-const columnNames = new Map(Object.entries(getTableColumns(pullRequests)).map(([key, column]) => [key, column.name]));
-
 const isColumn = (name: string): name is Column => Object.hasOwn(emptyRecord, name);
 
 function kindOf(column: Column): Kind {
@@ -71,12 +71,12 @@ function columnsOf(name: FactName): readonly Column[] {
   return columns;
 }
 
-function expressionOf(column: Column): string {
-  if (column === 'repository') return 'repositories.name';
-  const name = `pull_requests.${columnNames.get(column)}`;
+function expressionOf(column: Column): PgColumn | SQL {
+  if (column === 'repository') return repositories.name;
+  const stored = pullRequests[column];
   // The cheapest ways to write and to read: `extract` gives a slow numeric, and a text[] is slow to parse.
-  if (kindOf(column) === 'time') return `date_part('epoch', ${name})`;
-  return kindOf(column) === 'list' ? `array_to_json(${name})` : name;
+  if (kindOf(column) === 'time') return sql`date_part('epoch', ${stored})`;
+  return kindOf(column) === 'list' ? sql`array_to_json(${stored})` : stored;
 }
 
 function readValue(kind: Kind, text: string): unknown {
@@ -85,15 +85,23 @@ function readValue(kind: Kind, text: string): unknown {
   return kind === 'list' ? JSON.parse(text) : Number(text);
 }
 
+const isOfRepository = and(
+  eq(repositories.organisationId, pullRequests.organisationId),
+  eq(repositories.id, pullRequests.repositoryId),
+);
+
 export interface FactsReader {
-  /** A select list from `pull_requests` and the joined `repositories`; empty if no fact is wanted. */
-  readonly columns: readonly string[];
-  /** Joins `repositories` if one of its columns is read; otherwise empty. */
-  readonly join: string;
   /** Whether a row may have tens of kilobytes. */
   readonly isLarge: boolean;
+  /** Selects these columns, and then those of the facts, from the pull requests in any or in the given order. */
+  select(
+    columns: readonly PgColumn[],
+    condition: SQL | undefined,
+    order?: PgColumn,
+  ): { text: string; values: unknown[] };
   /**
-   * @param first index in the row of the first of `columns`
+   * @param row in PostgreSQL's text format
+   * @param first index in the row of the first of the facts' columns
    * @returns only the wanted facts are meaningful
    */
   read(row: TextRow, first: number): Facts;
@@ -105,12 +113,18 @@ export function createFactsReader(names: Iterable<FactName>): FactsReader {
   const record: Record<Column, unknown> = { ...emptyRecord };
   const readers = columns.map((column, index) => ({ column, index, kind: kindOf(column) }));
   return {
-    columns: columns.map(expressionOf),
-    join: columns.includes('repository')
-      ? `join repositories on repositories.organisation_id = pull_requests.organisation_id
-          and repositories.id = pull_requests.repository_id`
-      : '',
     isLarge: columns.some(column => column === 'body' || column === 'files'),
+    select(others, condition, order) {
+      const selection = query
+        .select(Object.fromEntries([...others, ...columns.map(expressionOf)].entries()))
+        .from(pullRequests)
+        .where(condition)
+        .$dynamic();
+      if (columns.includes('repository')) selection.innerJoin(repositories, isOfRepository);
+      if (order !== undefined) selection.orderBy(order);
+      const { sql: text, params: values } = selection.toSQL();
+      return { text, values };
+    },
     read(row, first) {
       for (const { column, index, kind } of readers) {
         const text = row[first + index];

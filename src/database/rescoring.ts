@@ -1,9 +1,9 @@
-import { and, eq, exists, sql } from 'drizzle-orm';
+import { and, eq, exists, gte, lt, sql } from 'drizzle-orm';
 import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 import { lockOrganisation } from './organisations.ts';
-import { organisations, rescoreRanges } from './schema.ts';
+import { organisations, pullRequests, rescoreRanges } from './schema.ts';
 
 /*
  * Ranges of ids in `rescore_ranges` must be scored again. A worker deletes a range in the transaction that does its
@@ -153,15 +153,16 @@ export async function readRange(
   { fromId, untilId }: RescoreRange,
   reader: FactsReader,
 ): Promise<{ count: number; pullRequests: Iterable<ScoredPullRequest> }> {
-  const columns = ['id', 'score', 'score_breakdown', 'fetch_ticket'].map(column => `pull_requests.${column}`);
+  const { id, score, scoreBreakdown, fetchTicket } = pullRequests;
+  const columns = [id, score, scoreBreakdown, fetchTicket];
+  const isInRange = and(
+    eq(pullRequests.organisationId, organisationId),
+    gte(id, fromId),
+    lt(id, untilId ?? afterAllIds),
+  );
   const rows = await queryText<
     readonly [id: string, score: string, breakdown: string, fetchTicket: string, ...TextRow]
-  >(executor.$client, {
-    text: `select ${[...columns, ...reader.columns].join(', ')} from pull_requests ${reader.join}
-      where pull_requests.organisation_id = $1 and pull_requests.id >= $2 and pull_requests.id < $3
-      order by pull_requests.id`,
-    values: [organisationId, fromId, untilId ?? afterAllIds],
-  });
+  >(executor.$client, reader.select(columns, isInRange, id));
   // One by one: the facts of a thousand take much memory.
   function* readRows(): Generator<ScoredPullRequest> {
     for (const row of rows) {

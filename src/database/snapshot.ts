@@ -1,9 +1,11 @@
 /** Reads the database as it is at one moment, for long, on a connection of its own, without locks. */
+import { eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Facts } from '../scoring/facts.ts';
 import { type Database, type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
+import { pullRequests } from './schema.ts';
 
 export interface ScoredFacts {
   id: string;
@@ -30,12 +32,9 @@ async function* readFacts(
 ): AsyncGenerator<Iterable<ScoredFacts>> {
   // Three batches are in memory at a time, and a pull request's text has up to 64 KiB.
   const limit = reader.isLarge ? 200 : 1_000;
-  await client.query(
-    `declare facts no scroll cursor for
-      select ${['pull_requests.id', 'pull_requests.member_id', ...reader.columns].join(', ')}
-      from pull_requests ${reader.join} where pull_requests.organisation_id = $1`,
-    [organisationId],
-  );
+  const { id, memberId } = pullRequests;
+  const { text, values } = reader.select([id, memberId], eq(pullRequests.organisationId, organisationId));
+  await client.query(`declare facts no scroll cursor for ${text}`, values);
   const fetch = (): Promise<TextRow[]> => queryText(client, { text: `fetch ${limit} from facts` });
   function* factsOf(rows: readonly TextRow[]): Generator<ScoredFacts> {
     for (const row of rows) yield { id: row[0] ?? '', memberId: row[1] ?? '', facts: reader.read(row, 2) };

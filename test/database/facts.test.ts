@@ -85,13 +85,17 @@ describe('facts', () => {
   });
 
   test('that no rule needs are not read', () => {
-    expect(createFactsReader([])).toMatchObject({ columns: [], join: '' });
-    expect(createFactsReader(['size', 'additions'])).toMatchObject({
-      columns: ['pull_requests.additions', 'pull_requests.deletions'],
-      join: '',
-      isLarge: false,
-    });
-    expect(createFactsReader(['repository', 'body'])).toMatchObject({ isLarge: true, join: /^join repositories/ });
+    const { id } = pullRequests;
+    const selectOf = (...names: FactName[]) => createFactsReader(names).select([id], undefined).text;
+    expect(selectOf()).toBe('select "id" from "pull_requests"');
+    expect(selectOf('size', 'additions')).toBe('select "id", "additions", "deletions" from "pull_requests"');
+    expect(selectOf('repository')).toContain('inner join "repositories"');
+  });
+
+  test('are known to be large if they have the body or the files', () => {
+    expect(createFactsReader(['size', 'title']).isLarge).toBe(false);
+    expect(createFactsReader(['body']).isLarge).toBe(true);
+    expect(createFactsReader(['files']).isLarge).toBe(true);
   });
 });
 

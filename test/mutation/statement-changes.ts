@@ -145,7 +145,7 @@ export const changes: readonly Change[] = [
     ["    .limit(1)\n    .for('update');", '    .limit(1);'],
     [".for('update', { skipLocked: true })", ".for('update')"],
     ["await lockOrganisation(executor, organisationId, 'shared');", ''],
-    ['and pull_requests.id < $3', 'and pull_requests.id <= $3'],
+    ['lt(id, untilId ?? afterAllIds)', 'sql`${id} <= ${untilId ?? afterAllIds}`'],
   ]),
   ...of('Scores', 'sync/rescore.ts', sync('rescore'), [
     ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
