@@ -1,5 +1,6 @@
 import { and, count, eq, gt, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
+import { isInRepository } from './pull-requests.ts';
 import { githubLimits, organisations, pullRequests, repositories, rescoreRanges, syncRequests } from './schema.ts';
 
 /* What operators see of the work that waits, and the retry that they can ask for. */
@@ -113,10 +114,7 @@ export function listFailingRequests(
       pullRequests,
       and(eq(pullRequests.organisationId, syncRequests.organisationId), eq(pullRequests.githubId, githubId)),
     )
-    .leftJoin(
-      repositories,
-      and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
-    )
+    .leftJoin(repositories, isInRepository)
     .where(and(eq(syncRequests.organisationId, organisationId), isNotNull(lastError)))
     .orderBy(sql`${dueAt} nulls first`, githubId)
     .limit(limit);

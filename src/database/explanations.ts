@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, isNull, lte, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
+import { isInRepository } from './pull-requests.ts';
 import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from './schema.ts';
 
 /*
@@ -22,10 +23,7 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined) {
     })
     .from(organisations)
     .innerJoin(pullRequests, eq(pullRequests.organisationId, organisations.id))
-    .innerJoin(
-      repositories,
-      and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
-    )
+    .innerJoin(repositories, isInRepository)
     .where(condition)
     .orderBy(asc(organisations.login), asc(pullRequests.id));
 }

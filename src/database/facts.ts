@@ -1,8 +1,9 @@
 /** Reads the facts of stored pull requests: only the columns that the given rules need. */
-import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { type FactName, type Facts, factsOf, type PullRequestRecord } from '../scoring/facts.ts';
 import type { TextRow } from './client.ts';
+import { isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories } from './schema.ts';
 import { query } from './statement.ts';
 
@@ -85,11 +86,6 @@ function readValue(kind: Kind, text: string): unknown {
   return kind === 'list' ? JSON.parse(text) : Number(text);
 }
 
-const isOfRepository = and(
-  eq(repositories.organisationId, pullRequests.organisationId),
-  eq(repositories.id, pullRequests.repositoryId),
-);
-
 export interface FactsReader {
   /** Whether a row may have tens of kilobytes. */
   readonly isLarge: boolean;
@@ -120,7 +116,7 @@ export function createFactsReader(names: Iterable<FactName>): FactsReader {
         .from(pullRequests)
         .where(condition)
         .$dynamic();
-      if (columns.includes('repository')) selection.innerJoin(repositories, isOfRepository);
+      if (columns.includes('repository')) selection.innerJoin(repositories, isInRepository);
       if (order !== undefined) selection.orderBy(order);
       const { sql: text, params: values } = selection.toSQL();
       return { text, values };

@@ -8,6 +8,7 @@ import {
   requireUsable,
   type ServerFacts,
 } from './migrate.ts';
+import { isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories } from './schema.ts';
 
 /** A server as an operator looks at it, whether its schema is up to date or not. */
@@ -135,16 +136,12 @@ export function findUnconfirmedRepositories(
   organisationId: string,
   limit: number,
 ): Promise<UnconfirmedRepository[]> {
-  const isOfRepository = and(
-    eq(pullRequests.organisationId, repositories.organisationId),
-    eq(pullRequests.repositoryId, repositories.id),
-  );
-  const stored = executor.select({ id: pullRequests.id }).from(pullRequests).where(isOfRepository);
+  const stored = executor.select({ id: pullRequests.id }).from(pullRequests).where(isInRepository);
   return executor
     .select({
       githubId: repositories.githubId,
       name: repositories.name,
-      pullRequests: executor.$count(pullRequests, isOfRepository),
+      pullRequests: executor.$count(pullRequests, isInRepository),
     })
     .from(repositories)
     .where(and(eq(repositories.organisationId, organisationId), exists(stored)))

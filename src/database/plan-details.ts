@@ -1,6 +1,7 @@
 /** What a plan shows about the few pull requests that it names, and about members. */
 import { and, eq, inArray } from 'drizzle-orm';
 import type { Executor } from './client.ts';
+import { isInRepository } from './pull-requests.ts';
 import { members, pullRequests, repositories } from './schema.ts';
 
 export interface PullRequestDetails {
@@ -28,10 +29,7 @@ export async function describePullRequests(
       url: pullRequests.url,
     })
     .from(pullRequests)
-    .innerJoin(
-      repositories,
-      and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
-    )
+    .innerJoin(repositories, isInRepository)
     .where(and(eq(pullRequests.organisationId, organisationId), inArray(pullRequests.id, [...ids])));
   return new Map(rows.map(row => [row.id, row]));
 }

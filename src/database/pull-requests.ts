@@ -1,10 +1,16 @@
 import { and, asc, desc, eq, inArray, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { lockOrganisation } from './organisations.ts';
-import { deletedPullRequests, organisations, pullRequests, scoreChanges } from './schema.ts';
+import { deletedPullRequests, organisations, pullRequests, repositories, scoreChanges } from './schema.ts';
 import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
+
+/** Joins pull requests with their repositories. */
+export const isInRepository = and(
+  eq(repositories.organisationId, pullRequests.organisationId),
+  eq(repositories.id, pullRequests.repositoryId),
+);
 
 /** The specification's fields, and `createdAt` in Unix seconds. */
 // Not as JSON: with `to_json` a page takes PostgreSQL two thirds more time, and saves this process nothing.

@@ -2,6 +2,7 @@ import { and, desc, eq, gt, notExists, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import type { Organisation } from './organisations.ts';
+import { isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories, syncRequests, webhookDeliveries } from './schema.ts';
 import { createStatement, placeholder } from './statement.ts';
 
@@ -109,16 +110,17 @@ export async function findCommentedPullRequest(
   issue: { repositoryGithubId: number; number: number; nodeId: string },
 ): Promise<{ githubId: number; nodeId: string } | undefined> {
   const { githubId, nodeId } = pullRequests;
-  const isOfRepository = and(
-    eq(repositories.organisationId, pullRequests.organisationId),
-    eq(repositories.id, pullRequests.repositoryId),
-    eq(repositories.githubId, issue.repositoryGithubId),
-  );
   const stored = executor
     .select({ githubId, nodeId })
     .from(pullRequests)
-    .innerJoin(repositories, isOfRepository)
-    .where(and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.number, issue.number)));
+    .innerJoin(repositories, isInRepository)
+    .where(
+      and(
+        eq(pullRequests.organisationId, organisationId),
+        eq(repositories.githubId, issue.repositoryGithubId),
+        eq(pullRequests.number, issue.number),
+      ),
+    );
   const requested = executor
     .select({ githubId: syncRequests.githubId, nodeId: syncRequests.nodeId })
     .from(syncRequests)
