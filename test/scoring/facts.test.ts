@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
-import { factsOf, factTypes, type PullRequestRecord } from '../../src/scoring/facts.ts';
+import { describe, expect, test } from 'vitest';
+import { type FactName, factsOf, factTypes, type PullRequestRecord } from '../../src/scoring/facts.ts';
+import { compileRuleset } from '../../src/scoring/ruleset.ts';
+import { entry, rule } from './generate.ts';
 
 const record: PullRequestRecord = {
   repository: 'acme/web',
@@ -34,7 +36,7 @@ const record: PullRequestRecord = {
   files: ['a', 'b', 'c'],
 };
 
-test('facts follow from what is stored', () => {
+test('facts are derived from the stored pull request', () => {
   const facts = factsOf(record);
   expect(Object.keys(facts).sort()).toEqual(Object.keys(factTypes).sort());
   expect(facts).toEqual({
@@ -75,12 +77,50 @@ test('facts follow from what is stored', () => {
   });
 });
 
-test('of what has not happened yet there is no time', () => {
+test('an open pull request has no hours to review, merge or close', () => {
   const open = factsOf({ ...record, state: 'open', mergedAt: null, closedAt: null, firstReviewAt: null });
   expect(open).toMatchObject({
     merged: false,
     hours_to_first_review: null,
     hours_to_merge: null,
     hours_to_close: null,
+  });
+});
+
+describe('a ruleset reads only the facts that it names', () => {
+  const factsRead = (expression: string, value = '1') => [
+    ...compileRuleset([rule('R', entry(expression, value))]).facts,
+  ];
+
+  test.each<[kind: string, expression: string, facts: FactName[]]>([
+    ['a constant', 'true', []],
+    ['a fact', 'merged', ['merged']],
+    ['not', '!merged', ['merged']],
+    ['a negation', '-size == 1', ['size']],
+    ['arithmetic', 'additions + deletions == 1', ['additions', 'deletions']],
+    ['a comparison', 'base != head', ['base', 'head']],
+    ['a logical operator', 'merged && draft', ['draft', 'merged']],
+    ['a choice', 'merged ? draft : from_fork', ['draft', 'from_fork', 'merged']],
+    ['a list of constants', 'title in ["state", "body"]', ['title']],
+    ['a fact that is a list', 'author in assignees', ['assignees', 'author']],
+    ['a call', 'contains(title, "body")', ['title']],
+    ['a call that reads a fact without naming it', 'has_label(lower(milestone))', ['labels', 'milestone']],
+    ['a fact that is named twice', 'size > 1 || size < 0', ['size']],
+    ['all of them', '!(min(-commits, reviews + 1) > comments)', ['comments', 'commits', 'reviews']],
+  ])('in %s: %s', (_, expression, facts) => {
+    expect(factsRead(expression).sort()).toEqual(facts);
+  });
+
+  test('in conditions and in values', () => {
+    expect(factsRead('merged', 'size').sort()).toEqual(['merged', 'size']);
+  });
+
+  test('in rules that are enabled and valid', () => {
+    const rules = [
+      { ...rule('Disabled', entry('merged', '1')), is_enabled: false },
+      rule('Invalid', entry('draft', '1'), entry('weather', '1')),
+      rule('Valid', entry('from_fork', '1')),
+    ];
+    expect([...compileRuleset(rules).facts]).toEqual(['from_fork']);
   });
 });

@@ -1,7 +1,20 @@
-/** Random facts and well-typed expressions for property tests. */
+/** Rules, facts and well-typed expressions: some to write in tests, and random ones for property tests. */
 import fc from 'fast-check';
 import { type FactName, type Facts, type FactType, factTypes, isOptionalFact } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/functions.ts';
+import type { RuleAction, RuleDefinition, RuleLogic } from '../../src/scoring/ruleset.ts';
+
+export const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => ({
+  expression,
+  effect: { action, value },
+});
+
+export const rule = (name: string, ...logic: RuleLogic[]): RuleDefinition => ({
+  name,
+  description: '',
+  is_enabled: true,
+  logic,
+});
 
 const number = fc.oneof(
   fc.integer({ min: -3, max: 60 }),
