@@ -1,6 +1,6 @@
 /**
- * Turns checked rules into JavaScript. Source text is put together from fixed templates, names of facts from our own
- * table and indexes; whatever a rule says (numbers, texts, patterns, names) is passed by reference.
+ * Turns checked rules into JavaScript. The source text consists of fixed templates, indexes, and operators and fact names
+ * from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
  */
 import { type FactName, type Facts, isOptionalFact } from './facts.ts';
 import { roundHalfAway, type Value } from './functions.ts';
@@ -24,23 +24,20 @@ export interface Score {
   breakdown: string;
 }
 
-/** What a score and an effect may be. */
+/** The range of scores and effects: 32-bit signed integers. */
 export const scoreLimits = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 } as const;
 const { minimum, maximum } = scoreLimits;
 
-/** V8 optimises no function of more than 60 KB of byte code; this much source stays well below. */
+/** V8 does not optimise functions of more than 60 KB of bytecode; this much source stays well below. */
 const sourceLimit = 20_000;
 
-/** Adds the entries of some rules to what the rules before have given; the breakdown still lacks its end. */
+/** Adds some of the entries to a result; its breakdown still lacks the closing bracket. */
 type ScoreChunk = (facts: Facts, result: Score) => void;
-
-/** Writes the effects of some entries, each to its place. */
-type EffectChunk = (facts: Facts, effects: Float64Array) => void;
 
 const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
 
 /**
- * Whether a text or a list may be null: any fact, so that nothing throws even if one is null that never should be.
+ * Whether a text or a list may be null. Any fact may, so that nothing throws even if a required one is missing.
  * Absent numbers are NaN; booleans are never absent.
  */
 function mayBeAbsent(tree: TypedExpression): boolean {
@@ -52,7 +49,7 @@ function mayBeAbsent(tree: TypedExpression): boolean {
 /** The same text in the form that V8 compares by reference. */
 const interned = (text: string) => Object.keys({ [text]: 0 })[0] ?? text;
 
-/** One function in the making: its constants, the facts that it reads, its variables and its statements. */
+/** Collects the constants, facts, variables and statements of one function. */
 function createWriter() {
   const constants: unknown[] = [];
   const constantNames = new Map<unknown, string>();
@@ -62,7 +59,7 @@ function createWriter() {
 
   function constant(value: unknown): string {
     const known = constantNames.get(value);
-    // A map takes 0 and -0 for the same key.
+    // A Map treats 0 and -0 as the same key.
     if (known !== undefined && !Object.is(value, -0)) return known;
     const name = `k${constants.push(value) - 1}`;
     if (!Object.is(value, -0)) constantNames.set(value, name);
@@ -75,7 +72,7 @@ function createWriter() {
     return type === 'number' && isOptionalFact(name) ? `(${variable} ?? NaN)` : variable;
   }
 
-  /** The code of a part that is needed twice: what to write first, and what to write again. */
+  /** The code for a part that is used twice: for the first use, and for the second. */
   function twice(tree: TypedExpression): [first: string, again: string] {
     const code = write(tree);
     if (isSimple(tree)) return [code, code];
@@ -83,7 +80,7 @@ function createWriter() {
     return [`(${variable} = ${code})`, variable];
   }
 
-  /** Code that is true where none of the values is absent, and code for each value after that. */
+  /** Code that is true if no value is absent, and the code for each value after it. */
   function present(trees: readonly TypedExpression[]): { guard: string; values: string[] } {
     const guards: string[] = [];
     const values = trees.map(tree => {
@@ -101,7 +98,7 @@ function createWriter() {
     if (left.type === 'number') {
       if (operator === '==') return `(${write(left)} === ${write(right)})`;
       if (operator !== '!=') return `(${write(left)} ${operator} ${write(right)})`;
-      // Not `!==`, which holds for NaN.
+      // Not `!==`, which is true for NaN.
       const [one, oneAgain] = twice(left);
       const [two, twoAgain] = twice(right);
       return `(${one} < ${two} || ${oneAgain} > ${twoAgain})`;
@@ -156,12 +153,12 @@ function createWriter() {
     const sign = action === 'ADD' ? '+' : '-';
     const before = ['{"name":', JSON.stringify(name), ',"action":"', action, '","effect":'];
     const after = [',"expression":', JSON.stringify(expression), '}'];
-    // Joined, for a text put together by + stays in pieces, each of which every breakdown would carry along.
+    // Joined, because V8 keeps a text built with + in pieces, and every breakdown would carry them along.
     const piece = (...parts: (string | number)[]) => constant(parts.join(''));
     const fixed = fixedValue(value);
     if (fixed !== undefined) {
-      const effect = roundHalfAway(fixed);
-      if (effect === 0 || effect < minimum || effect > maximum) return;
+      const effect = effectOf(fixed);
+      if (effect === 0) return;
       const json = [...before, effect, ...after];
       statements += `if (${write(condition)}) { score ${sign}= ${constant(effect)}; `;
       statements += `out += out === '' ? ${piece('[', ...json)} : ${piece(',', ...json)}; }\n`;
@@ -170,11 +167,6 @@ function createWriter() {
     statements += `if (${write(condition)}) { v = ${write(value)}; v = v < 0 ? -round(-v) : round(v); `;
     statements += `if (v !== 0 && v >= ${minimum} && v <= ${maximum}) { score ${sign}= v; `;
     statements += `out += (out === '' ? ${piece('[', ...before)} : ${piece(',', ...before)}) + v + ${piece(...after)}; } }\n`;
-  }
-
-  function addEffect({ action, condition, value }: CheckedEntry, index: number): void {
-    statements += `if (${write(condition)}) { v = ${write(value)}; v = v < 0 ? -round(-v) : round(v); `;
-    statements += `if (v !== 0 && v >= ${minimum} && v <= ${maximum}) effects[${index}] = ${action === 'ADD' ? 'v' : '-v'}; }\n`;
   }
 
   function make(parameters: string, body: string): unknown {
@@ -196,17 +188,21 @@ function createWriter() {
     return make('facts, result', `${begin}${statements}${end}`) as ScoreChunk;
   }
 
-  const finishEffects = () => make('facts, effects', `let v = 0;\n${statements}`) as EffectChunk;
-
   const finishExpression = (tree: TypedExpression) => {
     const code = write(tree);
     return make('facts', `return ${code};`) as (facts: Facts) => Value | null;
   };
 
-  return { add, addEffect, finish, finishEffects, finishExpression, isFull: () => statements.length > sourceLimit };
+  return { add, finish, finishExpression, isFull: () => statements.length > sourceLimit };
 }
 
-/** The number that a value is whatever the facts, if it is written as one. */
+/** The value rounded, or 0 if it is absent or out of range. */
+function effectOf(value: number): number {
+  const effect = roundHalfAway(value);
+  return effect >= minimum && effect <= maximum ? effect : 0;
+}
+
+/** A value that is a plain number, such as 5 or -5; undefined for others. */
 function fixedValue(tree: TypedExpression): number | undefined {
   if (tree.kind === 'constant' && typeof tree.value === 'number') return tree.value;
   if (tree.kind !== 'negation') return undefined;
@@ -214,12 +210,12 @@ function fixedValue(tree: TypedExpression): number | undefined {
   return operand === undefined ? undefined : -operand;
 }
 
-/** One expression by itself. An absent number comes out as NaN, an absent text or list as null. */
+/** Compiles one expression. An absent number becomes NaN, an absent text or list null. */
 export function compileExpression(tree: TypedExpression): (facts: Facts) => Value | null {
   return createWriter().finishExpression(tree);
 }
 
-/** One function for all entries. It throws for no facts, and gives the same for the same. */
+/** Compiles all entries into one function. It never throws, and the same facts always give the same score. */
 export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts) => Score {
   const chunks: ScoreChunk[] = [];
   let writer = createWriter();
@@ -242,26 +238,22 @@ export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts)
   };
 }
 
-/** Holds a sum of effects within what a score may be. */
+/** Limits a sum of effects to the range of scores. */
 export const clampScore = (sum: number): number => Math.min(Math.max(sum, minimum), maximum);
 
 /**
- * What each entry by itself adds to a score, negative if it subtracts, without a breakdown: `effects` has a place
- * for each, and an entry that does not count leaves 0 there.
+ * What each entry adds to a score, without a breakdown. `effects` has an element for each entry: negative if it
+ * subtracts, 0 if it does not count.
  */
 export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts, effects: Float64Array) => void {
-  const chunks: EffectChunk[] = [];
-  let writer = createWriter();
-  for (const [index, entry] of entries.entries()) {
-    if (writer.isFull()) {
-      chunks.push(writer.finishEffects());
-      writer = createWriter();
-    }
-    writer.addEffect(entry, index);
-  }
-  chunks.push(writer.finishEffects());
+  const compiled = entries.map(({ action, condition, value }) => ({
+    sign: action === 'ADD' ? 1 : -1,
+    isMet: compileExpression(condition),
+    valueFor: compileExpression(value),
+  }));
   return (facts, effects) => {
-    effects.fill(0);
-    for (const write of chunks) write(facts, effects);
+    compiled.forEach(({ sign, isMet, valueFor }, index) => {
+      effects[index] = isMet(facts) ? sign * effectOf(Number(valueFor(facts))) : 0;
+    });
   };
 }
