@@ -1,4 +1,4 @@
-/** The functions of the rule language. The documentation and the examples in it are made from this table. */
+/** The functions of the rule language. The documentation and its examples are generated from this table. */
 import type { FactName, FactType } from './facts.ts';
 import { compileGlob } from './glob.ts';
 import { compilePattern, type Pattern, PatternError } from './pattern.ts';
@@ -6,10 +6,10 @@ import { characterCount, containsText, startOfDay } from './text.ts';
 
 export type Value = number | string | boolean | readonly string[];
 
-/** Literal arguments made ready when the expression is checked. */
+/** Literal arguments, compiled when the expression is checked. */
 export interface Prepared {
   value: unknown;
-  /** What the patterns among them cost at worst: see `patternLimits`. */
+  /** The maximum cost of their patterns: see `patternLimits`. */
   cost: number;
 }
 
@@ -23,69 +23,51 @@ export interface FunctionDefinition {
   example: { expression: string; facts: { [Name in FactName]?: Value }; result: Value };
   /** Types of the arguments; `literal` is a quoted text, known when the expression is checked. */
   parameters: readonly (FactType | 'literal')[];
-  /** Whether the last parameter may be given any number of times more. */
+  /** Whether the last parameter may be repeated. */
   repeats?: boolean;
-  /** A fact that is read without being written; it is passed first. */
+  /** A fact that every call reads; it is passed first. */
   fact?: FactName;
   result: FactType;
-  /** Turns the literals into what is passed in their place, last. @throws PatternError */
+  /** Compiles the literals; the result is passed in their place, last. @throws PatternError */
   prepare?: (literals: readonly string[]) => Prepared;
   /**
-   * Gets no absent text or list: the result is absent then, or false. An absent number is NaN, and the result of
-   * computing with it must be NaN too.
+   * Never called with an absent text or list: the result is then absent, or false. An absent number is NaN and must
+   * make the result NaN.
    */
   implementation: (...values: never[]) => Value;
 }
 
-/** To the nearest integer, halves away from zero; `Math.round` takes −0.5 to −0. */
+/** Rounds to the nearest integer, halves away from zero; `Math.round` would turn −0.5 into −0. */
 export function roundHalfAway(value: number): number {
   return value < 0 ? -Math.round(-value) : Math.round(value);
 }
 
 function hasLabel(labels: readonly string[], name: string): boolean {
   const wanted = name.toLowerCase();
-  for (const label of labels) {
-    if (label.toLowerCase() === wanted) return true;
-  }
-  return false;
+  return labels.some(label => label.toLowerCase() === wanted);
 }
 
 function readDate(text: string): number {
   const time = startOfDay(text);
-  if (time === undefined) throw new PatternError('is not a day; write it as in "2026-01-31"');
+  if (time === undefined) throw new PatternError('is not a valid day; write it like "2026-01-31"');
   return time;
 }
 
-const preparePattern = ([source = '']: readonly string[]): Prepared => {
-  const pattern = compilePattern(source);
-  return { value: pattern, cost: pattern.cost };
-};
+const prepareWith =
+  (compile: (source: string) => Pattern) =>
+  (sources: readonly string[]): Prepared => {
+    const patterns = sources.map(compile);
+    return { value: patterns, cost: patterns.reduce((sum, { cost }) => sum + cost, 0) };
+  };
+const prepareGlobs = prepareWith(compileGlob);
 
-const prepareGlobs = (sources: readonly string[]): Prepared => {
-  const globs = sources.map(compileGlob);
-  return { value: globs, cost: globs.reduce((sum, glob) => sum + glob.cost, 0) };
-};
-
-function matchesAny(globs: readonly Pattern[], path: string): boolean {
-  for (const glob of globs) {
-    if (glob.test(path)) return true;
-  }
-  return false;
-}
-
-function countFiles(files: readonly string[], globs: readonly Pattern[]): number {
-  let count = 0;
-  for (const file of files) {
-    if (matchesAny(globs, file)) count++;
-  }
-  return count;
-}
+const matchesAny = (text: string, patterns: readonly Pattern[]) => patterns.some(pattern => pattern.test(text));
 
 const definitions: readonly FunctionDefinition[] = [
   {
     name: 'contains',
     signature: 'contains(text, part)',
-    description: 'Whether a text has another within it; case counts.',
+    description: 'Whether a text contains another; case matters.',
     example: { expression: 'contains(title, "fix")', facts: { title: 'A small fix' }, result: true },
     parameters: ['text', 'text'],
     result: 'boolean',
@@ -94,7 +76,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'contains',
     signature: 'contains(list, item)',
-    description: 'Whether one of the items of a list is this text; case counts.',
+    description: 'Whether a list contains this item; case matters.',
     example: { expression: 'contains(assignees, "ada")', facts: { assignees: ['ada', 'bob'] }, result: true },
     parameters: ['list', 'text'],
     result: 'boolean',
@@ -103,7 +85,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'starts_with',
     signature: 'starts_with(text, beginning)',
-    description: 'Whether a text begins with another; case counts.',
+    description: 'Whether a text starts with another; case matters.',
     example: { expression: 'starts_with(title, "feat")', facts: { title: 'feat: search' }, result: true },
     parameters: ['text', 'text'],
     result: 'boolean',
@@ -112,7 +94,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'ends_with',
     signature: 'ends_with(text, ending)',
-    description: 'Whether a text ends with another; case counts.',
+    description: 'Whether a text ends with another; case matters.',
     example: { expression: 'ends_with(author, "[bot]")', facts: { author: 'renovate[bot]' }, result: true },
     parameters: ['text', 'text'],
     result: 'boolean',
@@ -121,22 +103,22 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'matches',
     signature: 'matches(text, "pattern")',
-    description: 'Whether a regular expression in RE2 syntax matches anywhere in a text; `^` and `$` tie it down.',
+    description: 'Whether a regular expression in RE2 syntax matches anywhere in a text; `^` and `$` anchor it.',
     example: { expression: 'matches(title, "^[A-Z]+-\\\\d+: ")', facts: { title: 'ABC-12: Search' }, result: true },
     parameters: ['text', 'literal'],
     result: 'boolean',
-    prepare: preparePattern,
-    implementation: (text: string, pattern: Pattern) => pattern.test(text),
+    prepare: prepareWith(compilePattern),
+    implementation: matchesAny,
   },
   {
     name: 'glob',
     signature: 'glob(text, "glob")',
-    description: 'Whether a glob matches the whole of a text: `*` within a folder, `**` across, `?`, `[a-z]`, `{a,b}`.',
+    description: 'Whether a glob matches a whole text: `*` within a folder, `**` across, `?`, `[a-z]`, `{a,b}`.',
     example: { expression: 'glob(base, "release/*")', facts: { base: 'release/2.1' }, result: true },
     parameters: ['text', 'literal'],
     result: 'boolean',
     prepare: prepareGlobs,
-    implementation: (text: string, globs: readonly Pattern[]) => matchesAny(globs, text),
+    implementation: matchesAny,
   },
   {
     name: 'lower',
@@ -150,7 +132,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'length',
     signature: 'length(text)',
-    description: 'How many characters a text has.',
+    description: 'The number of characters in a text.',
     example: { expression: 'length(body)', facts: { body: 'Naïve 🙂' }, result: 7 },
     parameters: ['text'],
     result: 'number',
@@ -159,7 +141,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'length',
     signature: 'length(list)',
-    description: 'How many items a list has.',
+    description: 'The number of items in a list.',
     example: { expression: 'length(labels)', facts: { labels: ['bug', 'urgent'] }, result: 2 },
     parameters: ['list'],
     result: 'number',
@@ -168,7 +150,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'min',
     signature: 'min(a, b, …)',
-    description: 'The smallest of two numbers or more.',
+    description: 'The smallest of two or more numbers.',
     example: { expression: 'min(50, additions)', facts: { additions: 70 }, result: 50 },
     parameters: ['number', 'number'],
     repeats: true,
@@ -178,7 +160,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'max',
     signature: 'max(a, b, …)',
-    description: 'The largest of two numbers or more.',
+    description: 'The largest of two or more numbers.',
     example: { expression: 'max(0, 10 - comments)', facts: { comments: 12 }, result: 0 },
     parameters: ['number', 'number'],
     repeats: true,
@@ -197,7 +179,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'round',
     signature: 'round(x)',
-    description: 'The nearest integer; halves go away from zero.',
+    description: 'A number rounded to the nearest integer, halves away from zero.',
     example: { expression: 'round(hours_to_merge)', facts: { hours_to_merge: 2.5 }, result: 3 },
     parameters: ['number'],
     result: 'number',
@@ -206,7 +188,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'floor',
     signature: 'floor(x)',
-    description: 'The next integer below.',
+    description: 'A number rounded down to an integer.',
     example: { expression: 'floor(size / 20)', facts: { size: 59 }, result: 2 },
     parameters: ['number'],
     result: 'number',
@@ -215,7 +197,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'ceil',
     signature: 'ceil(x)',
-    description: 'The next integer above.',
+    description: 'A number rounded up to an integer.',
     example: { expression: 'ceil(size / 20)', facts: { size: 41 }, result: 3 },
     parameters: ['number'],
     result: 'number',
@@ -224,7 +206,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'clamp',
     signature: 'clamp(x, low, high)',
-    description: 'A number held between two others; where they cross, the high one wins.',
+    description: 'A number limited to a range; if `low` is above `high`, the result is `high`.',
     example: { expression: 'clamp(commits, 1, 5)', facts: { commits: 9 }, result: 5 },
     parameters: ['number', 'number', 'number'],
     result: 'number',
@@ -233,7 +215,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'per',
     signature: 'per(n, unit)',
-    description: 'How many whole units a number holds.',
+    description: 'The number of whole units in a number.',
     example: { expression: 'per(additions, 20)', facts: { additions: 59 }, result: 2 },
     parameters: ['number', 'number'],
     result: 'number',
@@ -242,7 +224,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'date',
     signature: 'date("2026-01-31")',
-    description: 'The first second of a day, UTC, as a Unix time.',
+    description: 'The start of a day, UTC, in Unix seconds.',
     example: { expression: 'created_at >= date("2026-01-31")', facts: { created_at: 1_769_817_600 }, result: true },
     parameters: ['literal'],
     result: 'number',
@@ -252,7 +234,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'has_label',
     signature: 'has_label(name)',
-    description: 'Whether the pull request has this label; case does not count.',
+    description: 'Whether the pull request has this label; case does not matter.',
     example: { expression: 'has_label("bug")', facts: { labels: ['Bug'] }, result: true },
     parameters: ['text'],
     fact: 'labels',
@@ -262,7 +244,7 @@ const definitions: readonly FunctionDefinition[] = [
   {
     name: 'any_file',
     signature: 'any_file("glob", …)',
-    description: 'Whether one of the globs matches one of the changed files.',
+    description: 'Whether any of the globs matches any changed file.',
     example: { expression: 'any_file("**/*.sql")', facts: { files: ['db/1.sql', 'README.md'] }, result: true },
     parameters: ['literal'],
     repeats: true,
@@ -270,12 +252,12 @@ const definitions: readonly FunctionDefinition[] = [
     result: 'boolean',
     prepare: prepareGlobs,
     implementation: (files: readonly string[], globs: readonly Pattern[]) =>
-      files.some(file => matchesAny(globs, file)),
+      files.some(file => matchesAny(file, globs)),
   },
   {
     name: 'all_files',
     signature: 'all_files("glob", …)',
-    description: 'Whether each changed file is matched by one of the globs; false where there is no file.',
+    description: 'Whether every changed file matches one of the globs; false if there are no files.',
     example: {
       expression: 'all_files("docs/**", "*.md")',
       facts: { files: ['docs/a/b.png', 'README.md'] },
@@ -287,19 +269,20 @@ const definitions: readonly FunctionDefinition[] = [
     result: 'boolean',
     prepare: prepareGlobs,
     implementation: (files: readonly string[], globs: readonly Pattern[]) =>
-      files.length > 0 && files.every(file => matchesAny(globs, file)),
+      files.length > 0 && files.every(file => matchesAny(file, globs)),
   },
   {
     name: 'count_files',
     signature: 'count_files("glob", …)',
-    description: 'How many changed files are matched by one of the globs.',
+    description: 'The number of changed files that match one of the globs.',
     example: { expression: 'count_files("test/**")', facts: { files: ['test/a.ts', 'src/a.ts'] }, result: 1 },
     parameters: ['literal'],
     repeats: true,
     fact: 'files',
     result: 'number',
     prepare: prepareGlobs,
-    implementation: countFiles,
+    implementation: (files: readonly string[], globs: readonly Pattern[]) =>
+      files.filter(file => matchesAny(file, globs)).length,
   },
 ];
 

@@ -176,8 +176,8 @@ describe('types are checked before anything runs', () => {
     ['matches(title, "(a")', 'is not a pattern in RE2 syntax: missing closing )'],
     ['matches(title, "(?=a)")', 'is not a pattern in RE2 syntax'],
     ['matches(title, "(a)\\\\1")', 'is not a pattern in RE2 syntax'],
-    ['created_at > date("2026-02-30")', 'is not a day'],
-    ['created_at > date("yesterday")', 'is not a day'],
+    ['created_at > date("2026-02-30")', 'is not a valid day'],
+    ['created_at > date("yesterday")', 'is not a valid day'],
     ['any_file("!docs/**")', 'put the `!` before the function'],
   ])('%s', (source, message) => {
     expect(problem(source)).toContain(message);
