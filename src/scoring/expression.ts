@@ -1,4 +1,4 @@
-/** The rule language's names and types: source text in, a tree of checked and typed parts out. */
+/** Checks the names and types of an expression, and turns its text into a typed tree. */
 import { type FactName, type FactType, factTypes } from './facts.ts';
 import { type FunctionDefinition, functions } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
@@ -19,7 +19,7 @@ import type { TypedExpression } from './tree.ts';
 
 const typeNames = { number: 'a number', text: 'a text', boolean: 'true or false', list: 'a list' } as const;
 
-// Own tables, so that no name reaches an object's prototype.
+// Maps and sets, so that no name reaches an object's prototype.
 const factTypesByName: ReadonlyMap<string, FactType> = new Map(Object.entries(factTypes));
 const isFactName = (name: string): name is FactName => factTypesByName.has(name);
 
@@ -35,10 +35,10 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
 
   const show = ({ start, end }: Span) => excerpt(source, start, end);
   const isA = (part: TypedExpression) => `${show(part)} is ${typeNames[part.type]}`;
-  const fail = (message: string, span: Span) => new ExpressionError(message, span);
+  const errorAt = (message: string, span: Span) => new ExpressionError(message, span);
 
   function expectType(part: TypedExpression, type: FactType, role: string): TypedExpression {
-    if (part.type !== type) throw fail(`${isA(part)}, but ${role} ${typeNames[type]}`, part);
+    if (part.type !== type) throw errorAt(`${isA(part)}, but ${role} ${typeNames[type]}`, part);
     return part;
   }
 
@@ -47,11 +47,11 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     if (name === 'true' || name === 'false')
       return { kind: 'constant', type: 'boolean', value: name === 'true', ...span };
     if (isFactName(name)) return { kind: 'fact', type: factTypes[name], name, ...span };
-    if (functions.has(name)) throw fail(`\`${name}\` is a function; call it, as in \`${exampleCall(name)}\``, span);
+    if (functions.has(name)) throw errorAt(`\`${name}\` is a function; call it, as in \`${exampleCall(name)}\``, span);
     if (name === 'null' || name === 'undefined') {
-      throw fail(`\`${name}\` is not a value of the rule language; an absent value compares false`, span);
+      throw errorAt(`\`${name}\` is not a value of the rule language; an absent value compares false`, span);
     }
-    throw fail(`${show(span)} is not a known fact${suggestion(name, factTypesByName.keys())}`, span);
+    throw errorAt(`${show(span)} is not a known fact${suggestion(name, factTypesByName.keys())}`, span);
   }
 
   function readUnary({ operator, argument, start, end }: NodeOf<'UnaryExpression'>, depth: number): TypedExpression {
@@ -68,7 +68,7 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     const left = read(node.left, depth);
     if (operator === 'in') return readIn(left, node.right, span, depth);
     const right = read(node.right, depth);
-    const role = `\`${operator}\` needs on both sides`;
+    const role = `both sides of \`${operator}\` must be`;
     if (isArithmetic(operator)) {
       expectType(left, 'number', role);
       expectType(right, 'number', role);
@@ -80,13 +80,13 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
       return { kind: 'logical', type: 'boolean', operator, left, right, ...span };
     }
     if (left.type !== right.type) {
-      throw fail(`${isA(left)} and ${isA(right)}, but \`${operator}\` compares two of one type`, span);
+      throw errorAt(`${isA(left)} and ${isA(right)}, but \`${operator}\` compares values of the same type`, span);
     }
     if (left.type === 'list') {
-      throw fail(`${isA(left)}, which \`${operator}\` can't compare; use \`in\` or \`contains\``, left);
+      throw errorAt(`${isA(left)}, which \`${operator}\` can't compare; use \`in\` or \`contains\``, left);
     }
     if (left.type === 'boolean' && operator !== '==' && operator !== '!=') {
-      throw fail(`${isA(left)}, which \`${operator}\` can't compare; it needs numbers or texts`, left);
+      throw errorAt(`${isA(left)}, which \`${operator}\` can't compare; it needs numbers or texts`, left);
     }
     return { kind: 'comparison', type: 'boolean', operator, left, right, ...span };
   }
@@ -95,20 +95,20 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     const choices = withoutBrackets(right);
     if (choices.type !== 'ArrayExpression') {
       const list = read(right, depth);
-      expectType(left, 'text', 'what `in` looks for in a list must be');
-      expectType(list, 'list', '`in` needs on its right side');
+      expectType(left, 'text', 'the left side of `in` must be');
+      expectType(list, 'list', 'the right side of `in` must be');
       return { kind: 'itemOf', type: 'boolean', left, list, ...span };
     }
     if (left.type !== 'number' && left.type !== 'text') {
-      throw fail(`${isA(left)}, but \`in\` looks for a number or a text`, left);
+      throw errorAt(`${isA(left)}, but \`in\` looks for a number or a text`, left);
     }
     const options: (number | string)[] = [];
     for (const element of choices.elements) {
       const part = read(element, depth + 1);
-      expectType(part, left.type, `the list must hold, like ${show(left)},`);
+      expectType(part, left.type, `${show(left)} can only equal`);
       const negated = part.kind === 'negation' ? part.operand : part;
       if (negated.kind !== 'constant' || typeof negated.value === 'boolean') {
-        throw fail(`${show(part)} is computed, but the list after \`in\` holds plain values`, part);
+        throw errorAt(`${show(part)} is computed, but the list after \`in\` can only hold plain values`, part);
       }
       options.push(part.kind === 'negation' ? -negated.value : negated.value);
     }
@@ -117,11 +117,11 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
 
   function readChoice(node: NodeOf<'ConditionalExpression'>, depth: number): TypedExpression {
     const span = spanOf(node);
-    const condition = expectType(read(node.test, depth), 'boolean', 'what stands before `?` must be');
+    const condition = expectType(read(node.test, depth), 'boolean', 'the condition before `?` must be');
     const consequent = read(node.consequent, depth);
     const alternate = read(node.alternate, depth);
     if (consequent.type !== alternate.type) {
-      throw fail(`${isA(consequent)} and ${isA(alternate)}, but both sides of \`:\` must have one type`, span);
+      throw errorAt(`${isA(consequent)} and ${isA(alternate)}, but both sides of \`:\` must have the same type`, span);
     }
     return { kind: 'choice', type: consequent.type, condition, consequent, alternate, ...span };
   }
@@ -133,7 +133,7 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     const overloads = functions.get(name);
     if (overloads === undefined) {
       const hint = isFactName(name) ? '; it is a fact, written without brackets' : suggestion(name, functions.keys());
-      throw fail(`${show(callee)} is not a known function${hint}`, callee);
+      throw errorAt(`${show(callee)} is not a known function${hint}`, callee);
     }
     const given = node.arguments.map(argument => read(argument, depth));
     const definition =
@@ -141,7 +141,7 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     const { parameters, repeats = false, signature } = definition;
     if (given.length < parameters.length || (!repeats && given.length > parameters.length)) {
       const count = `${parameters.length}${repeats ? ' values or more' : parameters.length === 1 ? ' value' : ' values'}`;
-      throw fail(`${show(span)} is given ${given.length}, but \`${signature}\` takes ${count}`, span);
+      throw errorAt(`${show(span)} is given ${given.length}, but \`${signature}\` takes ${count}`, span);
     }
     const accepted = overloads.map(({ parameters: [type] }) => type);
     const values: TypedExpression[] = [];
@@ -150,11 +150,11 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
       const type = parameters[Math.min(position, parameters.length - 1)] ?? 'number';
       if (type !== 'literal') {
         if (position === 0 && overloads.length > 1 && !accepted.includes(part.type)) {
-          throw fail(`${isA(part)}, but \`${name}\` takes a text or a list`, part);
+          throw errorAt(`${isA(part)}, but \`${name}\` takes a text or a list`, part);
         }
-        values.push(expectType(part, type, `\`${signature}\` takes here`));
+        values.push(expectType(part, type, `here \`${signature}\` takes`));
       } else if (part.kind === 'constant' && typeof part.value === 'string') literals.push(part.value);
-      else throw fail(`${show(part)} is not a quoted text, as \`${signature}\` takes here`, part);
+      else throw errorAt(`${show(part)} is not a quoted text, which \`${signature}\` needs here`, part);
     }
     if (definition.fact !== undefined) {
       const { start, end } = callee;
@@ -170,18 +170,18 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
       const { value, cost } = definition.prepare(literals);
       patternCost += cost;
       if (patternCost > patternLimits.cost)
-        throw new PatternError('makes the patterns too large together; split them over several entries');
+        throw new PatternError('exceeds the limit of all patterns together; split them into several entries');
       return value;
     } catch (error) {
       if (!(error instanceof PatternError)) throw error;
-      throw fail(`${show(span)} ${error.message}`, span);
+      throw errorAt(`${show(span)} ${error.message}`, span);
     }
   }
 
   function read(node: SyntaxNode, above: number): TypedExpression {
     if (node.type === 'Group') return read(node.expression, above);
     const depth = above + 1;
-    if (depth > expressionLimits.depth) throw fail(tooDeep, spanOf(node));
+    if (depth > expressionLimits.depth) throw errorAt(tooDeep, spanOf(node));
     switch (node.type) {
       case 'Identifier':
         return readName(node);
@@ -198,7 +198,7 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
       case 'CallExpression':
         return readCall(node, depth);
       case 'ArrayExpression':
-        throw fail('a list in square brackets can only stand after `in`', node);
+        throw errorAt('a list in square brackets can only stand after `in`', node);
     }
   }
 

@@ -1,16 +1,16 @@
 /**
- * The rule language's grammar: jsep with this language's operators and nothing else, reading one expression. What jsep
- * would let pass in silence is refused while it reads, and every node gets its place in the source.
+ * The grammar of the rule language: jsep, with this language's operators only. What jsep would silently accept is refused
+ * while it reads, and every node gets its place in the source.
  */
 import jsep from 'jsep';
 import { ExpressionError, expressionLimits, type Operand, type Span, type SyntaxNode, tooDeep } from './syntax.ts';
 import { characterCount, excerpt } from './text.ts';
 
-/** What is used here of jsep's class, which its type declarations leave out. */
+/** The members of jsep's class that are used here; its type declarations leave them out. */
 interface JsepReader {
   /** The source text. */
   readonly expr: string;
-  /** How far it is read. */
+  /** Where it reads next. */
   index: number;
   parse(): SyntaxNode;
   gobbleSpaces(): void;
@@ -20,7 +20,7 @@ interface JsepReader {
 }
 const { Jsep } = jsep as unknown as { Jsep: { new (source: string): JsepReader; this_str: string } };
 
-// jsep has one set of tables for all. `true`, `false`, `null` and `this` are read as names.
+// jsep's tables are global. `true`, `false`, `null` and `this` are read as names.
 const binaryOperators = [['||'], ['&&'], ['==', '!='], ['<', '<=', '>', '>=', 'in'], ['+', '-'], ['*', '/', '%']];
 jsep.removeAllUnaryOps();
 jsep.removeAllBinaryOps();
@@ -32,26 +32,26 @@ for (const [index, operators] of binaryOperators.entries()) {
 }
 
 const namePattern = /[A-Za-z_$][\w$]*/y;
-// Takes what follows a digit as one piece, so that 0x10, 1_000, 12ab and 1.2.3 are refused whole.
+// Takes all that follows a digit, so that 0x10, 1_000, 12ab and 1.2.3 are refused as a whole.
 const numberPattern = /\d(?:[eE][+-]|[\w.$])*/y;
 const numberForm = /^(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const textPattern = /(["'])(?:\\.|(?!\1)[^\\])*\1/sy;
 const escapePattern = /\\(u[\da-fA-F]{4}|.)|[^ -~\u{80}-\u{10ffff}]/gsu;
 const openingBracket = /[ \t\r\n]*\(/y;
 const closingBracket = /[ \t\r\n]*\)/y;
-const foreignPattern =
+const unsupportedPattern =
   /===|!==|>>>=?|\*\*=?|=>|\?\?=?|\?\.|\.\.\.|<<=?|>>=?|&&=|\|\|=|[-+*/%&|^]=|\+\+|--|=(?!=)|&(?!&)|\|(?!\|)|[^\w$"'<>!?:()[\],=&|+*/%-]/uy;
-/** What error texts show of what stands at a place. */
+/** What error messages show of a place in the source. */
 const symbolPattern = /[\w$.]+|"[^"]*"?|'[^']*'?|[=!<>]=|&&|\|\||./suy;
 
-const replacements = new Map([
+const hints = new Map([
   ['=', 'write `==` to compare'],
   ['===', 'write `==`'],
   ['!==', 'write `!=`'],
   ['&', 'write `&&`'],
   ['|', 'write `||`'],
   [';', 'write one expression for each entry'],
-  ['.', 'values have no members; functions are written as in `length(title)`'],
+  ['.', 'values have no members; call functions as in `length(title)`'],
   ['--', 'write `- -` or use brackets'],
 ]);
 
@@ -67,9 +67,9 @@ function describeCharacter(character: string): string {
   return `the character U+${code}${/[\p{L}\p{N}\p{P}\p{S}]/u.test(character) ? ` (${character})` : ''}`;
 }
 
-/** jsep calls its own methods by these names, `gobble…` and `throwError`; what is not replaced here stays jsep's. */
+/** jsep calls its own methods `gobble…` and `throwError`; those that are not overridden here stay jsep's. */
 class Parser extends Jsep {
-  /** The brackets and questions that are still open, and the symbols that may follow an expression within them. */
+  /** The brackets and `?` that are still open, and the symbols that may follow an expression in them. */
   private readonly opened: { start: number; followers: readonly string[] }[] = [];
   private nodes = 0;
   private lastOperand: Span = { start: 0, end: 0 };
@@ -88,10 +88,10 @@ class Parser extends Jsep {
     return found;
   }
 
-  /** Counts while jsep reads, which bounds its recursion too. */
+  /** Counts while jsep reads, which also limits its recursion. */
   private countNode(start: number): void {
     if (++this.nodes <= expressionLimits.nodes) return;
-    const message = `it has more than ${expressionLimits.nodes} parts; split it over several entries`;
+    const message = `it has more than ${expressionLimits.nodes} parts; split it into several entries`;
     this.fail(message, start, start + this.symbolAt(start).length);
   }
 
@@ -100,7 +100,7 @@ class Parser extends Jsep {
     if (this.opened.length > expressionLimits.depth) this.fail(tooDeep, start, start + 1);
   }
 
-  /** Reads values separated by commas; the opening bracket is read. */
+  /** Reads values separated by commas, after the opening bracket. */
   private gobbleValues(...followers: string[]): SyntaxNode[] {
     const values: SyntaxNode[] = [];
     this.open(this.index - 1, followers);
@@ -114,23 +114,23 @@ class Parser extends Jsep {
   override gobbleSpaces(): void {
     super.gobbleSpaces();
     const { index } = this;
-    const foreign = matchAt(foreignPattern, this.expr, index);
-    if (foreign === undefined) return;
-    const isDecimal = foreign === '.' && /\d/.test(this.expr[index + 1] ?? '');
-    const hint = isDecimal ? 'write a digit before the decimal point' : replacements.get(foreign);
-    const message = /^[!-~]/.test(foreign)
-      ? `\`${foreign}\` is not part of the rule language${hint === undefined ? '' : `; ${hint}`}`
-      : `${describeCharacter(foreign)} is not part of the rule language outside quotes`;
-    this.fail(message, index, index + foreign.length);
+    const unsupported = matchAt(unsupportedPattern, this.expr, index);
+    if (unsupported === undefined) return;
+    const isDecimal = unsupported === '.' && /\d/.test(this.expr[index + 1] ?? '');
+    const hint = isDecimal ? 'write a digit before the decimal point' : hints.get(unsupported);
+    const message = /^[!-~]/.test(unsupported)
+      ? `\`${unsupported}\` is not part of the rule language${hint === undefined ? '' : `; ${hint}`}`
+      : `${describeCharacter(unsupported)} is not part of the rule language outside quotes`;
+    this.fail(message, index, index + unsupported.length);
   }
 
-  /** jsep would read any number of them. */
+  /** jsep would read several. */
   gobbleExpressions(): SyntaxNode[] {
     return [this.gobbleExpression()];
   }
 
   override gobbleExpression(): SyntaxNode {
-    // jsep comes here right after it has read a `?`.
+    // jsep calls this right after it has read a `?`.
     const isConsequent = this.expr[this.index - 1] === '?';
     if (isConsequent) {
       this.countNode(this.index - 1);
@@ -173,7 +173,7 @@ class Parser extends Jsep {
     return { type: 'ArrayExpression', elements: this.gobbleValues(',', ']') };
   }
 
-  /** Of what jsep lets follow a value, the language has only the arguments of a name. */
+  /** jsep also reads members, and calls of any value; here only a name can be called. */
   gobbleTokenProperty(node: Operand): Operand {
     const end = this.index;
     if (node.type !== 'Identifier' || this.take(openingBracket) === undefined) return node;
@@ -196,13 +196,13 @@ class Parser extends Jsep {
     const isRoundedToZero = value === 0 && /^[^eE]*[1-9]/.test(raw);
     const why = /^0\d/.test(raw) ? 'numbers have no leading zeros' : 'write numbers like 10 or 0.5';
     let problem: string | undefined;
-    if (!numberForm.test(raw)) problem = `not a number of the language: ${why}`;
-    else if (isRoundedToZero || !Number.isFinite(value)) problem = 'too large or too small a number';
+    if (!numberForm.test(raw)) problem = `not a valid number: ${why}`;
+    else if (isRoundedToZero || !Number.isFinite(value)) problem = 'too large or too small';
     if (problem !== undefined) this.fail(`${excerpt(raw)} is ${problem}`, start, this.index);
     return { type: 'Literal', value };
   }
 
-  /** jsep would drop the backslash of escapes that it does not know. */
+  /** jsep would drop the backslash of unknown escapes. */
   gobbleStringLiteral(): Operand {
     const { expr, index: start } = this;
     const raw = this.take(textPattern);
@@ -211,12 +211,12 @@ class Parser extends Jsep {
       const at = start + 1 + offset;
       if (escaped === undefined) {
         const code = found.charCodeAt(0).toString(16).padStart(4, '0');
-        const message = `a quoted text can't hold ${describeCharacter(found)} as it is; write \\n, \\r, \\t or \\u${code}`;
+        const message = `a quoted text can't contain ${describeCharacter(found)} itself; write \\n, \\r, \\t or \\u${code}`;
         this.fail(message, start, at + 1);
       }
       if (escaped.length === 5) return String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
       const shown = excerpt(escaped).slice(1, -1);
-      const message = `\`\\${shown}\` is not an escape of a quoted text; write \`\\\\${shown}\` for a backslash itself`;
+      const message = `\`\\${shown}\` is not a valid escape; write \`\\\\${shown}\` for a backslash`;
       return escapes[escaped] ?? this.fail(message, at, at + found.length);
     });
     return { type: 'Literal', value };
@@ -237,12 +237,12 @@ class Parser extends Jsep {
     this.fail(`a value is missing ${place} ${excerpt(after)}${hint}`, index, index + after.length);
   }
 
-  /** Says why what stands here can't follow the expression that ends before it. */
+  /** Says why the next symbol can't follow the expression before it. */
   private refuseFollower(): never {
     const { expr, index } = this;
     const symbol = this.symbolAt(index);
     if (symbol === 'in') {
-      // jsep takes it for an operator only if something follows.
+      // jsep takes it for an operator only if something follows it.
       this.index += symbol.length;
       this.gobbleSpaces();
       this.throwError();
@@ -257,14 +257,14 @@ class Parser extends Jsep {
     const shown = excerpt(symbol);
     const isWord = [before, shown].some(text => /^`(?:and|or|not)`$/i.test(text));
     const hint = isWord ? '; and, or, not are written `&&`, `||`, `!`' : '';
-    const partner = isQuestion ? 'the `:` of a `?`' : 'its opening bracket';
+    const problem = isQuestion ? 'comes before the `:` of a `?`' : 'has no opening bracket';
     const messages = new Map([
-      [')', `\`)\` stands without ${partner}`],
-      [']', `\`]\` stands without ${partner}`],
+      [')', `\`)\` ${problem}`],
+      [']', `\`]\` ${problem}`],
       ['[', `\`[\` after ${before} is member access, which is not part of the rule language`],
-      ['(', `\`(\` can't follow ${before}: only a function's name is called`],
-      [',', '`,` stands outside a call and a list; write one expression for each entry'],
-      [':', '`:` stands without its `?`'],
+      ['(', `\`(\` can't follow ${before}: only functions can be called`],
+      [',', '`,` is only allowed in a call or a list; write one expression for each entry'],
+      [':', '`:` has no `?`'],
     ]);
     const message = messages.get(symbol) ?? `an operator or a comma is missing between ${before} and ${shown}${hint}`;
     this.fail(message, index, index + symbol.length);
@@ -275,7 +275,7 @@ class Parser extends Jsep {
 export function parseSyntax(source: string): SyntaxNode {
   const limit = expressionLimits.characters;
   if (source.length > 2 * limit || characterCount(source) > limit) {
-    const message = `it is longer than ${limit} characters; split it over several entries`;
+    const message = `it is longer than ${limit} characters; split it into several entries`;
     throw new ExpressionError(message, { start: 0, end: 0 });
   }
   return new Parser(source).parse();

@@ -1,4 +1,4 @@
-/** An expression as it is written: its form before names and types are checked, its limits, and why it is refused. */
+/** The form of expressions before names and types are checked, their limits, and the error for invalid ones. */
 
 /** A part of the source text, in UTF-16 units. */
 export interface Span {
@@ -6,7 +6,7 @@ export interface Span {
   end: number;
 }
 
-/** The reason why an expression is refused, and the part at fault. */
+/** Why an expression is refused, and which part is wrong. */
 export class ExpressionError extends Error {
   readonly start: number;
   readonly end: number;
@@ -21,7 +21,7 @@ export class ExpressionError extends Error {
 
 export const expressionLimits = { characters: 2000, nodes: 200, depth: 32 } as const;
 
-export const tooDeep = `it is nested deeper than ${expressionLimits.depth} levels, counting each operator of a chain; split it over several entries`;
+export const tooDeep = `it is nested deeper than ${expressionLimits.depth} levels, counting each operator of a chain; split it into several entries`;
 
 export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%';
 export type ComparisonOperator = '==' | '!=' | '<' | '<=' | '>' | '>=';
@@ -29,7 +29,7 @@ export type LogicalOperator = '&&' | '||';
 
 type BinaryOperator = ArithmeticOperator | ComparisonOperator | LogicalOperator | 'in';
 
-/** What stands between binary operators. A group is an expression in round brackets. */
+/** What binary operators connect. A group is an expression in round brackets. */
 export type Operand =
   | { type: 'Identifier'; name: string }
   | { type: 'Literal'; value: number | string }
@@ -43,7 +43,7 @@ export type SyntaxNode =
   | { type: 'BinaryExpression'; operator: BinaryOperator; left: SyntaxNode; right: SyntaxNode }
   | { type: 'ConditionalExpression'; test: SyntaxNode; consequent: SyntaxNode; alternate: SyntaxNode };
 
-/** Where a node stands, brackets included if it is a group. */
+/** A node's place in the source; a group includes its brackets. */
 export function spanOf(node: SyntaxNode): Span {
   if (node.type === 'BinaryExpression') return { start: spanOf(node.left).start, end: spanOf(node.right).end };
   if (node.type === 'ConditionalExpression') return { start: spanOf(node.test).start, end: spanOf(node.alternate).end };

@@ -1,16 +1,16 @@
-/** An expression that has passed the checks: what is compiled, and what is shown part by part in explanations. */
+/** A checked expression, as it is compiled and explained. */
 import type { FactName, FactType } from './facts.ts';
 import type { FunctionDefinition } from './functions.ts';
 import type { ArithmeticOperator, ComparisonOperator, LogicalOperator, Span } from './syntax.ts';
 
-/** Its span leaves out brackets around it. */
+/** Its span excludes brackets around it. */
 export type TypedExpression = { type: FactType } & Span &
   (
     | { kind: 'constant'; value: number | string | boolean }
     | { kind: 'fact'; name: FactName }
     | { kind: 'negation' | 'not'; operand: TypedExpression }
     | { kind: 'arithmetic'; operator: ArithmeticOperator; left: TypedExpression; right: TypedExpression }
-    /** Both sides have one type: number or text, for `==` and `!=` also boolean. */
+    /** Both sides have the same type: number or text, for `==` and `!=` also boolean. */
     | { kind: 'comparison'; operator: ComparisonOperator; left: TypedExpression; right: TypedExpression }
     | { kind: 'logical'; operator: LogicalOperator; left: TypedExpression; right: TypedExpression }
     | { kind: 'choice'; condition: TypedExpression; consequent: TypedExpression; alternate: TypedExpression }
@@ -18,11 +18,11 @@ export type TypedExpression = { type: FactType } & Span &
     | { kind: 'oneOf'; left: TypedExpression; options: readonly (number | string)[] }
     /** `in` with a fact that is a list. */
     | { kind: 'itemOf'; left: TypedExpression; list: TypedExpression }
-    /** `values` are passed in order, a fact that the function reads by itself first, then `prepared`. */
+    /** `values` are passed in order, then `prepared`. The fact that every call reads is the first of them. */
     | { kind: 'call'; definition: FunctionDefinition; values: readonly TypedExpression[]; prepared: unknown }
   );
 
-/** The parts that an expression is put together from; of a call the facts that it reads by itself, too. */
+/** The direct parts of an expression; those of a call include the fact that every call reads. */
 export function partsOf(tree: TypedExpression): readonly TypedExpression[] {
   switch (tree.kind) {
     case 'constant':

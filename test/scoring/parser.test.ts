@@ -131,7 +131,7 @@ describe('what is refused, why, and where', () => {
     ['a & b', `\`&\` ${language}; write \`&&\``, '&'],
     ['a | b', `\`|\` ${language}; write \`||\``, '|'],
     ['a; b', `\`;\` ${language}; write one expression for each entry`, ';'],
-    ['a.length', `\`.\` ${language}; values have no members; functions are written as in \`length(title)\``, '.'],
+    ['a.length', `\`.\` ${language}; values have no members; call functions as in \`length(title)\``, '.'],
     ['1 + .5', `\`.\` ${language}; write a digit before the decimal point`, '.'],
     ['--a', `\`--\` ${language}; write \`- -\` or use brackets`, '--'],
     ['a ?? 1', `\`??\` ${language}`, '??'],
@@ -149,27 +149,27 @@ describe('what is refused, why, and where', () => {
     ['a ^= 1', `\`^=\` ${language}`, '^='],
     ['@a', `\`@\` ${language}`, '@'],
     ['a #', `\`#\` ${language}`, '#'],
-    ['1 + 010', '`010` is not a number of the language: numbers have no leading zeros', '010'],
-    ['1.00.1', '`1.00.1` is not a number of the language: write numbers like 10 or 0.5', '1.00.1'],
-    ['1e', '`1e` is not a number of the language: write numbers like 10 or 0.5', '1e'],
-    ['1.e5', '`1.e5` is not a number of the language: write numbers like 10 or 0.5', '1.e5'],
-    ['12ab', '`12ab` is not a number of the language: write numbers like 10 or 0.5', '12ab'],
-    ['1e5e5', '`1e5e5` is not a number of the language: write numbers like 10 or 0.5', '1e5e5'],
-    ['1e999', '`1e999` is too large or too small a number', '1e999'],
-    ['0.1e-999', '`0.1e-999` is too large or too small a number', '0.1e-999'],
-    ['1E-999', '`1E-999` is too large or too small a number', '1E-999'],
+    ['1 + 010', '`010` is not a valid number: numbers have no leading zeros', '010'],
+    ['1.00.1', '`1.00.1` is not a valid number: write numbers like 10 or 0.5', '1.00.1'],
+    ['1e', '`1e` is not a valid number: write numbers like 10 or 0.5', '1e'],
+    ['1.e5', '`1.e5` is not a valid number: write numbers like 10 or 0.5', '1.e5'],
+    ['12ab', '`12ab` is not a valid number: write numbers like 10 or 0.5', '12ab'],
+    ['1e5e5', '`1e5e5` is not a valid number: write numbers like 10 or 0.5', '1e5e5'],
+    ['1e999', '`1e999` is too large or too small', '1e999'],
+    ['0.1e-999', '`0.1e-999` is too large or too small', '0.1e-999'],
+    ['1E-999', '`1E-999` is too large or too small', '1E-999'],
     ['1 + "a', '`"a` has no closing quote', '"a'],
     ['"a\'', '`"a\'` has no closing quote', '"a\''],
-    ['"a\nb"', "a quoted text can't hold the character U+000A as it is; write \\n, \\r, \\t or \\u000a", '"a\n'],
-    ['"\x7f"', "a quoted text can't hold the character U+007F as it is; write \\n, \\r, \\t or \\u007f", '"\x7f'],
-    ['"\\d"', '`\\d` is not an escape of a quoted text; write `\\\\d` for a backslash itself', '\\d'],
-    ['"\\u12x4"', '`\\u` is not an escape of a quoted text; write `\\\\u` for a backslash itself', '\\u'],
-    ['"\\xu0041"', '`\\x` is not an escape of a quoted text; write `\\\\x` for a backslash itself', '\\x'],
+    ['"a\nb"', "a quoted text can't contain the character U+000A itself; write \\n, \\r, \\t or \\u000a", '"a\n'],
+    ['"\x7f"', "a quoted text can't contain the character U+007F itself; write \\n, \\r, \\t or \\u007f", '"\x7f'],
+    ['"\\d"', '`\\d` is not a valid escape; write `\\\\d` for a backslash', '\\d'],
+    ['"\\u12x4"', '`\\u` is not a valid escape; write `\\\\u` for a backslash', '\\u'],
+    ['"\\xu0041"', '`\\x` is not a valid escape; write `\\\\x` for a backslash', '\\x'],
     ['"\\', '`"\\` has no closing quote', '"\\'],
-    ['a)', '`)` stands without its opening bracket', ')'],
-    ['(a]', '`]` stands without its opening bracket', ']'],
-    ['a in [1)', '`)` stands without its opening bracket', ')'],
-    ['(a ? b)', '`)` stands without the `:` of a `?`', ')'],
+    ['a)', '`)` has no opening bracket', ')'],
+    ['(a]', '`]` has no opening bracket', ']'],
+    ['a in [1)', '`)` has no opening bracket', ')'],
+    ['(a ? b)', '`)` comes before the `:` of a `?`', ')'],
     ['(a', '`(` has no closing bracket', '('],
     ['a in [1', '`[` has no closing bracket', '['],
     ['f(1', '`(` has no closing bracket', '('],
@@ -190,14 +190,14 @@ describe('what is refused, why, and where', () => {
     ['1 + + 2', 'a value is missing between `+` and `+`; write a number without `+`', '+'],
     ['a <= < b', 'a value is missing between `<=` and `<`', '<'],
     ['a[0]', '`[` after `a` is member access, which is not part of the rule language', '['],
-    ['(f)(1)', "`(` can't follow `(f)`: only a function's name is called", '('],
-    ['f(1)(2)', "`(` can't follow `f(1)`: only a function's name is called", '('],
-    ['1 (2)', "`(` can't follow `1`: only a function's name is called", '('],
-    ['a, b', '`,` stands outside a call and a list; write one expression for each entry', ','],
-    ['f((a, b))', '`,` stands outside a call and a list; write one expression for each entry', ','],
-    ['f(a ? b, c)', '`,` stands outside a call and a list; write one expression for each entry', ','],
-    ['a : b', '`:` stands without its `?`', ':'],
-    ['a ? (b : c)', '`:` stands without its `?`', ':'],
+    ['(f)(1)', "`(` can't follow `(f)`: only functions can be called", '('],
+    ['f(1)(2)', "`(` can't follow `f(1)`: only functions can be called", '('],
+    ['1 (2)', "`(` can't follow `1`: only functions can be called", '('],
+    ['a, b', '`,` is only allowed in a call or a list; write one expression for each entry', ','],
+    ['f((a, b))', '`,` is only allowed in a call or a list; write one expression for each entry', ','],
+    ['f(a ? b, c)', '`,` is only allowed in a call or a list; write one expression for each entry', ','],
+    ['a : b', '`:` has no `?`', ':'],
+    ['a ? (b : c)', '`:` has no `?`', ':'],
     ['a b', 'an operator or a comma is missing between `a` and `b`', 'b'],
     ['a !b', 'an operator or a comma is missing between `a` and `!`', '!'],
     [
@@ -222,12 +222,12 @@ describe('what is refused, why, and where', () => {
   });
 
   test('too many characters, parts or levels', () => {
-    expect(problemOf('a'.repeat(2_001))[0]).toBe('it is longer than 2000 characters; split it over several entries');
-    expect(problemOf('🙂'.repeat(2_001))[0]).toBe('it is longer than 2000 characters; split it over several entries');
+    expect(problemOf('a'.repeat(2_001))[0]).toBe('it is longer than 2000 characters; split it into several entries');
+    expect(problemOf('🙂'.repeat(2_001))[0]).toBe('it is longer than 2000 characters; split it into several entries');
     expect(nodesOf(`"${'🙂'.repeat(1_998)}"`)).toHaveLength(1);
     const many = (count: number) => `1${'+1'.repeat(count)}`;
     expect(nodesOf(`-${many(99)}`)).toHaveLength(200);
-    expect(problemOf(`-${many(100)}`)).toEqual(['it has more than 200 parts; split it over several entries', '+']);
+    expect(problemOf(`-${many(100)}`)).toEqual(['it has more than 200 parts; split it into several entries', '+']);
     // A name, an operator, a list and a function count one each, a choice one beside its three values, brackets nothing.
     for (const [source, part] of [
       [`((${many(99)}) * 2)`, '2'],
@@ -235,7 +235,7 @@ describe('what is refused, why, and where', () => {
       [`a ? b : ${many(98)} + 1`, '+'],
       [`f(${many(99)}) ? a : b`, '?'],
     ] as const) {
-      expect(problemOf(source)).toEqual(['it has more than 200 parts; split it over several entries', part]);
+      expect(problemOf(source)).toEqual(['it has more than 200 parts; split it into several entries', part]);
     }
     for (const source of [`(((${many(99)})))`, `a in [${many(98)}]`, `a ? b : ${many(98)}`, `f(${many(99)})`]) {
       expect(() => parseSyntax(source)).not.toThrow();
@@ -257,7 +257,7 @@ describe('what is refused, why, and where', () => {
     expect(() => parseSyntax(`${'a ? a : '.repeat(60)}a`)).not.toThrow();
     expect(nodesOf(`${'('.repeat(32)}a${')'.repeat(32)}`)).toHaveLength(33);
     expect(problemOf(`${'('.repeat(33)}a${')'.repeat(33)}`)[0]).toBe(
-      'it is nested deeper than 32 levels, counting each operator of a chain; split it over several entries',
+      'it is nested deeper than 32 levels, counting each operator of a chain; split it into several entries',
     );
   });
 });
