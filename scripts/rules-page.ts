@@ -1,6 +1,6 @@
 /** The tables of docs/rules.md, made from the tables of the code: a page can't be out of step with what it tells of. */
 import { type FactDescription, factDescriptions } from '../src/scoring/fact-descriptions.ts';
-import { absentWhere, type FactName, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
+import { absenceReasons, type FactName, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
 import { functions } from '../src/scoring/functions.ts';
 
 const factNames = Object.keys(factTypes) as FactName[];
@@ -36,7 +36,7 @@ function factTable(group: string): string {
   const rows = names.map(name => {
     const description = factDescriptions[name];
     const { meaning, unit = '', sources } = description;
-    const absent = isOptionalFact(name) ? absentWhere[name] : 'never';
+    const absent = isOptionalFact(name) ? absenceReasons[name] : 'never';
     return [
       code(name),
       meaning,
@@ -52,7 +52,7 @@ function factTable(group: string): string {
       'Meaning',
       ...(hasUnits ? ['Unit'] : []),
       'On GitHub',
-      ...(canBeAbsent ? ['Absent where'] : []),
+      ...(canBeAbsent ? ['Absent if'] : []),
       'How old at most',
     ],
     rows,

@@ -1,7 +1,7 @@
 /** The JSON Schema of rules files, by which editors complete and check them; `rules check` checks the rest. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
-import { absentWhere, type FactName, type FactType, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
+import { absenceReasons, type FactName, type FactType, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
 import { ruleLimits } from '../src/scoring/ruleset.ts';
 import { expressionLimits } from '../src/scoring/syntax.ts';
 
@@ -34,7 +34,7 @@ function factSchema(name: FactName): TSchema {
   const notes = [
     meaning,
     ...(unit === undefined || unit === 'none' ? [] : [`In ${unit}${isTime ? ', or a day such as 2026-01-31' : ''}.`]),
-    ...(isOptionalFact(name) ? [`Absent where ${absentWhere[name]}.`] : []),
+    ...(isOptionalFact(name) ? [`Absent if ${absenceReasons[name]}.`] : []),
   ];
   const options =
     name === 'state'

@@ -1,26 +1,26 @@
 /**
- * How scores are spread, in memory that does not grow with their number. Whole numbers up to 4,095 on either side of
- * zero are counted each by itself; beyond, each cell spans at most 1/2,048 of its value.
+ * The distribution of scores, in memory that does not grow with their number. Each score up to 4,095 on either side of
+ * zero has its own cell; a cell beyond spans at most 1/2,048 of its value.
  */
 
 const exactLimit = 4_096;
 const exactBits = 12;
 /** Cells for each doubling beyond the limit. */
-const cellsEach = exactLimit / 2;
+const cellsPerDoubling = exactLimit / 2;
 /** The magnitude of a 32-bit score is at most 2 ** 31. */
-const cellCount = exactLimit + (32 - exactBits) * cellsEach;
+const cellCount = exactLimit + (32 - exactBits) * cellsPerDoubling;
 
 function cellOf(magnitude: number): number {
   if (magnitude < exactLimit) return magnitude;
   const exponent = 31 - Math.clz32(magnitude);
-  return (exponent - exactBits) * cellsEach + (magnitude >>> (exponent - exactBits + 1)) + cellsEach;
+  return (exponent - exactBits) * cellsPerDoubling + (magnitude >>> (exponent - exactBits + 1)) + cellsPerDoubling;
 }
 
-/** The smallest magnitude that falls into a cell. */
+/** The smallest magnitude in a cell. */
 function magnitudeOf(cell: number): number {
   if (cell < exactLimit) return cell;
-  const doubling = Math.floor((cell - exactLimit) / cellsEach);
-  return (((cell - exactLimit) % cellsEach) + cellsEach) * 2 ** (doubling + 1);
+  const doubling = Math.floor((cell - exactLimit) / cellsPerDoubling);
+  return (((cell - exactLimit) % cellsPerDoubling) + cellsPerDoubling) * 2 ** (doubling + 1);
 }
 
 export interface Distribution {
@@ -28,13 +28,14 @@ export interface Distribution {
   add(score: number): void;
   readonly count: number;
   readonly sum: number;
-  /** Null of nothing, like the two below. */
+  /** Null if there are no scores, like the three below. */
   readonly minimum: number | null;
   readonly maximum: number | null;
-  /** The value that this share, 0 to 1, of the scores does not exceed; of the median the middle of two where there are two. */
+  /** @param share 0 to 1: 0.25 is the score above the lowest quarter */
   quantile(share: number): number | null;
+  /** The mean of the two in the middle if the count is even. */
   median(): number | null;
-  /** Calls `visit` with each value that occurs (the nearest to zero of its cell), lowest first. */
+  /** Calls `visit` with each value that occurs (the one nearest to zero in its cell), lowest first. */
   visit(visit: (value: number, count: number) => void): void;
 }
 
@@ -45,11 +46,11 @@ export function createDistribution(): Distribution {
 
   function visit(each: (value: number, count: number) => void): void {
     for (let cell = cellCount - 1; cell >= 0; cell -= 1) {
-      const cases = negative[cell] ?? 0;
-      if (cases > 0) each(-magnitudeOf(cell), cases);
+      const cellSize = negative[cell] ?? 0;
+      if (cellSize > 0) each(-magnitudeOf(cell), cellSize);
     }
-    positive.forEach((cases, cell) => {
-      if (cases > 0) each(magnitudeOf(cell), cases);
+    positive.forEach((cellSize, cell) => {
+      if (cellSize > 0) each(magnitudeOf(cell), cellSize);
     });
   }
 
@@ -57,9 +58,9 @@ export function createDistribution(): Distribution {
   function at(place: number): number {
     let passed = 0;
     let found = 0;
-    visit((value, cases) => {
+    visit((value, cellSize) => {
       if (passed <= place) found = value;
-      passed += cases;
+      passed += cellSize;
     });
     return Math.min(Math.max(found, minimum), maximum);
   }
@@ -101,17 +102,17 @@ export interface Bucket {
   after: number;
 }
 
-const wantedBuckets = 16;
+const targetBuckets = 16;
 
-/** 1, 2 or 5 times a power of ten, whole. */
-function roundStep(atLeast: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, atLeast)));
-  return [1, 2, 5, 10].map(factor => factor * power).find(step => step >= atLeast) ?? 10 * power;
+/** The next 1, 2 or 5 times a power of ten. */
+function roundStep(minimum: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, minimum)));
+  return [1, 2, 5, 10].map(factor => factor * power).find(step => step >= minimum) ?? 10 * power;
 }
 
 /**
- * Both on the same round boundaries, about sixteen of them. Where a few scores lie far from all others, the first or
- * the last bucket is open, so that the others keep their width.
+ * Counts both in the same buckets, about sixteen with round boundaries. If a few scores are far from all others, the
+ * first or the last bucket is open, so that the others stay narrow.
  */
 export function bucketsOf(before: Distribution, after: Distribution): Bucket[] {
   const both = [before, after].filter(({ count }) => count > 0);
@@ -120,9 +121,9 @@ export function bucketsOf(before: Distribution, after: Distribution): Bucket[] {
   const highest = Math.max(...both.map(({ maximum }) => maximum ?? 0));
   const low = Math.min(...both.map(one => one.quantile(0.005) ?? 0));
   const high = Math.max(...both.map(one => one.quantile(0.995) ?? 0));
-  const step = roundStep((high - low + 1) / wantedBuckets);
+  const step = roundStep((high - low + 1) / targetBuckets);
   const down = (score: number) => Math.floor(score / step) * step;
-  // What lies but a little outside is worth two buckets more, not an open one.
+  // Scores just outside get up to two more buckets instead of an open one.
   const start = lowest >= down(low) - 2 * step ? down(lowest) : down(low);
   const end = highest < down(high) + 3 * step ? down(highest) + step : down(high) + step;
   const buckets: Bucket[] = [];

@@ -1,26 +1,26 @@
 /**
- * What an expression means, part by part: a plain walk over the checked tree, for explanations. The compiled code must
- * give the same; a test compares them.
+ * Evaluates an expression part by part, for explanations. The compiled code must give the same values; a test compares
+ * them.
  */
-import { absentWhere, type FactName, type Facts, isOptionalFact } from './facts.ts';
+import { absenceReasons, type FactName, type Facts, isOptionalFact } from './facts.ts';
 import type { Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
 import type { ArithmeticOperator, ComparisonOperator } from './syntax.ts';
 import { compareText } from './text.ts';
 import type { TypedExpression } from './tree.ts';
 
-/** A part of an expression and what it comes to for one pull request. */
+/** A part of an expression and its value for one pull request. */
 export interface ExplainedPart {
-  /** As written, without brackets around it; of a fact that a function reads by itself, the fact's name. */
+  /** As written, without brackets around it. If a call reads a fact without naming it, the fact's name. */
   source: string;
   kind: 'operation' | 'fact' | 'constant';
-  /** Null if it is absent. Of a number also infinite. */
+  /** Null if it is absent. A number may be infinite. */
   value: Value | null;
-  /** What the value alone does not tell, such as why it is absent; often empty. Lower case, without a full stop. */
+  /** What explains the value, such as why it is absent; often empty. Lower case, without a full stop. */
   note: string;
   /** False for the side of a `?` that was not chosen. */
   chosen: boolean;
-  /** The parts that it is made of, constants left out, and chains of one logical operator in one row. */
+  /** Its parts, without constants. A chain of one logical operator is one list. */
   parts: ExplainedPart[];
 }
 
@@ -41,7 +41,7 @@ const comparisons: Record<ComparisonOperator, (order: number) => boolean> = {
   '>=': order => order >= 0,
 };
 
-/** Below, at or above zero; both have one type. Infinities of one sign are equal. */
+/** Negative, zero or positive. Both have the same type; infinities of the same sign are equal. */
 function order(left: Value, right: Value): number {
   if (typeof left === 'string' && typeof right === 'string') return compareText(left, right);
   return left === right ? 0 : left < right ? -1 : 1;
@@ -52,10 +52,10 @@ const timeOf = (seconds: number) => {
   return Number.isNaN(time.getTime()) ? '' : time.toISOString().replace('.000', '');
 };
 
-/** Why a fact is absent, or what it is made of. */
+/** Why a fact is absent, or how it is calculated. */
 function noteOfFact(name: FactName, facts: Facts): string {
   const value = facts[name];
-  if (value === null) return isOptionalFact(name) ? absentWhere[name] : '';
+  if (value === null) return isOptionalFact(name) ? absenceReasons[name] : '';
   if (name === 'size') return `additions ${facts.additions} + deletions ${facts.deletions}`;
   return typeof value === 'number' && name.endsWith('_at') ? timeOf(value) : '';
 }
@@ -67,7 +67,7 @@ function listFiles(files: readonly string[]): string {
   return `${files.slice(0, shownFiles).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Which of the files decided. */
+/** Which files match. */
 function noteOfFiles(functionName: string, globs: readonly Pattern[], facts: Facts): string {
   const { files, changed_files: all } = facts;
   if (files.length === 0) return 'there are no files';
@@ -81,11 +81,11 @@ function noteOfFiles(functionName: string, globs: readonly Pattern[], facts: Fac
   return matched.length === 0 ? `none ${of}` : `${matched.length} ${of}: ${listFiles(matched)}`;
 }
 
-/** Why a number is absent or infinite where its operands are not. */
+/** Why a number is absent or infinite although its operands are not. */
 function noteOfNumber(value: Value | null, operands: readonly (Value | null)[], divides: boolean): string {
-  const isUsual = (operand: Value | null) => typeof operand !== 'number' || Number.isFinite(operand);
+  const isInfinite = (operand: Value | null) => typeof operand === 'number' && !Number.isFinite(operand);
   if (operands.some(operand => operand === null)) return '';
-  if (value !== null && (isUsual(value) || !operands.every(isUsual))) return '';
+  if (value !== null && (!isInfinite(value) || operands.some(isInfinite))) return '';
   if (divides && operands.at(-1) === 0) return 'a division by zero';
   return value === null ? 'it has no result' : 'it is too large';
 }
@@ -100,10 +100,10 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
     chosen: true,
     parts: parts.filter(({ kind }) => kind !== 'constant'),
   });
-  const number = (tree: TypedExpression, value: number | null, parts: ExplainedPart[], divides = false) => {
-    const made = part(tree, value, parts);
+  const numericPart = (tree: TypedExpression, value: number | null, parts: ExplainedPart[], divides = false) => {
+    const explained = part(tree, value, parts);
     const operands = parts.map(({ value }) => value);
-    return { ...made, note: noteOfNumber(made.value, operands, divides) };
+    return { ...explained, note: noteOfNumber(explained.value, operands, divides) };
   };
 
   function walkLogical(tree: TypedExpression & { kind: 'logical' }): ExplainedPart {
@@ -124,10 +124,12 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
     const given = definition.prepare === undefined ? values : [...values, prepared];
     const value = (definition.implementation as (...values: unknown[]) => Value)(...given);
     if (definition.fact === 'files') {
-      // The note tells more of the files than a long list of them would.
+      // The note says more than a long list of files.
       return part(tree, value, [], noteOfFiles(definition.name, prepared as readonly Pattern[], facts));
     }
-    return typeof value === 'number' ? number(tree, value, parts, definition.name === 'per') : part(tree, value, parts);
+    return typeof value === 'number'
+      ? numericPart(tree, value, parts, definition.name === 'per')
+      : part(tree, value, parts);
   }
 
   function walk(tree: TypedExpression): ExplainedPart {
@@ -142,13 +144,13 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
       }
       case 'negation': {
         const operand = walk(tree.operand);
-        return number(tree, operand.value === null ? null : -Number(operand.value), [operand]);
+        return numericPart(tree, operand.value === null ? null : -Number(operand.value), [operand]);
       }
       case 'arithmetic': {
         const [left, right] = [walk(tree.left), walk(tree.right)];
         const isAbsent = left.value === null || right.value === null;
         const value = isAbsent ? null : arithmetic[tree.operator](Number(left.value), Number(right.value));
-        return number(tree, value, [left, right], tree.operator === '/' || tree.operator === '%');
+        return numericPart(tree, value, [left, right], tree.operator === '/' || tree.operator === '%');
       }
       case 'comparison': {
         const [left, right] = [walk(tree.left), walk(tree.right)];

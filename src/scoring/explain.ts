@@ -1,4 +1,4 @@
-/** Why a pull request has its score: each rule and entry in order, what it came to, and why it counted or did not. */
+/** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
 import { type CheckedEntry, clampScore, scoreLimits } from './compile.ts';
 import { type ExplainedPart, explainExpression } from './evaluate.ts';
 import type { Facts } from './facts.ts';
@@ -12,10 +12,10 @@ export type EntryOutcome =
   | 'zero'
   | 'absent'
   | 'not_finite'
-  /** The rounded value lies outside 32 bits. */
+  /** The rounded value does not fit into 32 bits. */
   | 'out_of_range'
   | 'disabled'
-  /** The rule was saved by another version of this program and is no longer valid. */
+  /** The rule was saved by another release and is no longer valid. */
   | 'invalid';
 
 export interface ExplainedEntry {
@@ -29,7 +29,7 @@ export interface ExplainedEntry {
   effect: number;
   /** Why, in words that follow "because": lower case, without a full stop. */
   reason: string;
-  /** Null if it was not looked at. */
+  /** Null if it was not evaluated. */
   condition: ExplainedPart | null;
   /** Null if the condition is not true. */
   amount: ExplainedPart | null;
@@ -45,12 +45,12 @@ export interface ExplainedRule {
 
 export interface Explanation {
   rules: ExplainedRule[];
-  /** Of all effects, before it is held within 32 bits. */
+  /** The sum of all effects; the score is limited to 32 bits. */
   sum: number;
   score: number;
 }
 
-/** Where a value became absent or infinite: the part that did so by itself. */
+/** The innermost part that made a value absent or infinite. */
 function originOf(part: ExplainedPart, isWanted: (part: ExplainedPart) => boolean): ExplainedPart {
   const next = part.parts.find(inner => inner.chosen && isWanted(inner));
   return next === undefined ? part : originOf(next, isWanted);
@@ -64,24 +64,24 @@ const because = ({ note }: ExplainedPart) => (note === '' ? '' : `: ${note}`);
 type Judgement = Pick<ExplainedEntry, 'outcome' | 'effect' | 'reason'>;
 
 function judge(amount: ExplainedPart, action: RuleAction): Judgement {
-  const left = (outcome: EntryOutcome, reason: string): Judgement => ({ outcome, effect: 0, reason });
+  const ignored = (outcome: EntryOutcome, reason: string): Judgement => ({ outcome, effect: 0, reason });
   const { value } = amount;
   if (typeof value !== 'number') {
     const origin = originOf(amount, isAbsent);
     const cause = origin === amount ? because(origin) : `, as \`${origin.source}\` is absent${because(origin)}`;
-    return left('absent', `its value is absent${cause}`);
+    return ignored('absent', `its value is absent${cause}`);
   }
   if (!Number.isFinite(value)) {
     const origin = originOf(amount, isInfinite);
     const cause = origin === amount ? because(origin) : `, as \`${origin.source}\` is infinite${because(origin)}`;
-    return left('not_finite', `its value is infinite${cause}`);
+    return ignored('not_finite', `its value is infinite${cause}`);
   }
   const effect = roundHalfAway(value);
   const rounded = effect === value ? '' : `, rounded from ${value}`;
-  if (effect === 0) return left('zero', `its value is 0${rounded}`);
+  if (effect === 0) return ignored('zero', `its value is 0${rounded}`);
   const { minimum, maximum } = scoreLimits;
   if (effect < minimum || effect > maximum) {
-    return left('out_of_range', `its value ${effect} lies outside ${minimum} to ${maximum}`);
+    return ignored('out_of_range', `its value ${effect} is outside ${minimum} to ${maximum}`);
   }
   return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
 }
@@ -98,7 +98,7 @@ function explainEntry({ condition, value, action, expression }: CheckedEntry, lo
 
 function explainRule(rule: RuleDefinition, facts: Facts): ExplainedRule {
   const { entries: checked, problems } = rule.is_enabled ? checkRule(rule) : { entries: [], problems: [] };
-  const unread: Judgement = rule.is_enabled
+  const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
     : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
   const entries = rule.logic.map((logic, index): ExplainedEntry => {
@@ -108,13 +108,13 @@ function explainRule(rule: RuleDefinition, facts: Facts): ExplainedRule {
       action: logic.effect.action,
       expression: logic.expression,
       value: logic.effect.value,
-      ...(entry === undefined ? { ...unread, condition: null, amount: null } : explainEntry(entry, logic, facts)),
+      ...(entry === undefined ? { ...skipped, condition: null, amount: null } : explainEntry(entry, logic, facts)),
     };
   });
   return { name: rule.name, enabled: rule.is_enabled, problems: problems.map(({ message }) => message), entries };
 }
 
-/** Comes to the same score as the compiled rules do. Never throws. */
+/** Gives the same score as the compiled rules. Never throws. */
 export function explainScore(rules: readonly RuleDefinition[], facts: Facts): Explanation {
   const explained = rules.map(rule => explainRule(rule, facts));
   let sum = 0;

@@ -1,16 +1,16 @@
-/** What each fact means and where it comes from. The documentation and the JSON Schema are made from this table. */
+/** What each fact means and where it comes from. The documentation and the JSON Schema are generated from it. */
 import type { FactName } from './facts.ts';
 
 export interface FactDescription {
   /** One line of documentation. */
   meaning: string;
-  /** Of a number: what it counts or measures. */
+  /** What a number counts or measures. */
   unit?: string;
   /** Fields of GitHub's `PullRequest`, in GraphQL. */
   sources: readonly string[];
-  /** Events of GitHub's that announce its changes. */
+  /** The webhook events that announce changes. */
   webhooks: readonly string[];
-  /** How old it can get by changes that no webhook announces; without these, and without webhooks, it never changes. */
+  /** How stale it can get by changes that no webhook announces. Without this and without webhooks, it never changes. */
   otherwise?: string;
 }
 
@@ -23,20 +23,20 @@ const pullRequest = ['pull_request'];
 const review = ['pull_request_review', 'pull_request_review_comment'];
 const discussion = [...review, 'pull_request_review_thread', 'issue_comment'];
 
-/** Only the sweep finds it: src/database/sync-requests.ts. */
+/** Only the sweep finds such changes: src/database/refetches.ts. */
 const aDayIf = (change: string) => `a day if ${change}`;
 const diff = { webhooks: pullRequest, otherwise: aDayIf('its base branch took over some of its commits') };
 const authorIsGone = "the author's account is gone";
 
 export const factDescriptions: { readonly [Name in FactName]: FactDescription } = {
-  number: { meaning: 'Its number within the repository.', unit: 'none', sources: ['number'], webhooks: [] },
+  number: { meaning: 'The number within the repository.', unit: 'none', sources: ['number'], webhooks: [] },
   additions: { meaning: 'Lines added.', unit: 'lines', sources: ['additions'], ...diff },
   deletions: { meaning: 'Lines removed.', unit: 'lines', sources: ['deletions'], ...diff },
   size: { meaning: 'Lines added and removed together.', unit: 'lines', sources: ['additions', 'deletions'], ...diff },
-  changed_files: { meaning: 'Files changed, all of them.', unit: 'files', sources: ['changedFiles'], ...diff },
-  commits: { meaning: 'Its commits.', unit: 'commits', sources: ['commits.totalCount'], ...diff },
+  changed_files: { meaning: 'All changed files.', unit: 'files', sources: ['changedFiles'], ...diff },
+  commits: { meaning: 'Commits.', unit: 'commits', sources: ['commits.totalCount'], ...diff },
   comments: {
-    meaning: 'Comments in the conversation; remarks on lines of code are not among them.',
+    meaning: 'Comments in the conversation, without those on lines of code.',
     unit: 'comments',
     sources: ['comments.totalCount'],
     webhooks: ['issue_comment'],
@@ -71,41 +71,41 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
   },
   created_at: { meaning: 'When it was opened.', unit: unixTime, sources: ['createdAt'], webhooks: [] },
   updated_at: {
-    meaning: 'When GitHub last saw it change.',
+    meaning: 'When it last changed on GitHub.',
     unit: unixTime,
     sources: ['updatedAt'],
     webhooks: [...pullRequest, ...discussion],
-    otherwise: 'until the next comparison if anything else moved it',
+    otherwise: 'until the next comparison if anything else changed it',
   },
   merged_at: { meaning: 'When it was merged.', unit: unixTime, sources: ['mergedAt'], webhooks: pullRequest },
   closed_at: {
-    meaning: 'When it was closed; being merged closes it.',
+    meaning: 'When it was closed; merging closes it, too.',
     unit: unixTime,
     sources: ['closedAt'],
     webhooks: pullRequest,
   },
   hours_to_first_review: {
-    meaning: 'From its opening to the first review by another.',
+    meaning: 'From opening to the first review by somebody else.',
     unit: hours,
     sources: ['createdAt', 'reviews.nodes.submittedAt'],
     webhooks: review,
     otherwise: aDayIf(authorIsGone),
   },
   hours_to_merge: {
-    meaning: 'From its opening to its merging.',
+    meaning: 'From opening to merging.',
     unit: hours,
     sources: ['createdAt', 'mergedAt'],
     webhooks: pullRequest,
   },
   hours_to_close: {
-    meaning: 'From its opening to its closing.',
+    meaning: 'From opening to closing.',
     unit: hours,
     sources: ['createdAt', 'closedAt'],
     webhooks: pullRequest,
   },
-  title: { meaning: 'Its title.', sources: ['title'], webhooks: pullRequest },
+  title: { meaning: 'The title.', sources: ['title'], webhooks: pullRequest },
   body: {
-    meaning: 'Its description, in Markdown as written; empty where there is none.',
+    meaning: 'The description, in Markdown as written; empty if there is none.',
     sources: ['body'],
     webhooks: pullRequest,
   },
@@ -115,7 +115,7 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     webhooks: pullRequest,
   },
   author: {
-    meaning: "Its author's login; `ghost` where the account is gone.",
+    meaning: "The author's login; `ghost` if the account is gone.",
     sources: ['author.login'],
     webhooks: [],
     otherwise: aDayIf('the author was renamed or the account is gone'),
@@ -127,7 +127,7 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     otherwise: aDayIf('the author joined, left or got another role'),
   },
   base: {
-    meaning: 'The branch that it goes into.',
+    meaning: 'The branch that it is merged into.',
     sources: ['baseRefName'],
     webhooks: pullRequest,
     otherwise: aDayIf('the branch was renamed'),
@@ -139,24 +139,24 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     otherwise: aDayIf('the branch was renamed'),
   },
   repository: {
-    meaning: 'Its repository, as `owner/name`.',
+    meaning: 'The repository, as `owner/name`.',
     sources: ['repository.owner.login', 'repository.name'],
     webhooks: ['repository', 'organization'],
   },
   milestone: {
-    meaning: "Its milestone's title.",
+    meaning: "The milestone's title.",
     sources: ['milestone.title'],
     webhooks: [...pullRequest, 'milestone'],
   },
   draft: {
-    meaning: 'Whether it is marked as a draft. A draft that was closed still is, though its `state` is `"closed"`.',
+    meaning: 'Whether it is marked as a draft. A closed draft still is, though its `state` is `"closed"`.',
     sources: ['isDraft'],
     webhooks: pullRequest,
   },
   merged: { meaning: 'Whether it is merged.', sources: ['state'], webhooks: pullRequest },
   from_fork: { meaning: 'Whether it comes from another repository.', sources: ['isCrossRepository'], webhooks: [] },
   author_is_bot: {
-    meaning: 'Whether its author is an app.',
+    meaning: 'Whether the author is an app.',
     sources: ['author.__typename'],
     webhooks: [],
     otherwise: aDayIf(authorIsGone),

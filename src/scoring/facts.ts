@@ -1,6 +1,6 @@
 /**
- * A pull request as GitHub describes it, and the facts that rules read, which follow from it.
- * Times are Unix seconds throughout; GitHub's own have whole seconds.
+ * A pull request as GitHub describes it, and the facts derived from it, which rules read.
+ * All times are Unix seconds, whole as GitHub's are.
  */
 
 export type PullRequestState = 'closed' | 'draft' | 'merged' | 'open';
@@ -13,7 +13,7 @@ export interface PullRequestRecord {
   title: string;
   body: string;
   state: PullRequestState;
-  /** GitHub's own flag: a draft that was closed is still one. */
+  /** GitHub's flag: a draft stays one if it is closed. */
   draft: boolean;
   author: string;
   authorAssociation: string;
@@ -26,9 +26,9 @@ export interface PullRequestRecord {
   deletions: number;
   changedFiles: number;
   commits: number;
-  /** The conversation's comments, not inline remarks. */
+  /** Those in the conversation, without those on lines of code. */
   comments: number;
-  /** Submitted reviews by anyone but the author. */
+  /** Those submitted by anyone but the author. */
   reviews: number;
   /** People whose latest verdict is an approval. */
   approvals: number;
@@ -95,19 +95,19 @@ interface FactValues {
   list: readonly string[];
 }
 
-/** The facts that not every pull request has, with the reason; in {@link Facts} they are null then, which is absent. */
-export const absentWhere = {
+/** The facts that may be absent, and why they are; an absent fact is null in {@link Facts}. */
+export const absenceReasons = {
   merged_at: 'it is not merged',
   closed_at: 'it is still open',
   hours_to_first_review: 'nobody else has reviewed it',
   hours_to_merge: 'it is not merged',
   hours_to_close: 'it is still open',
-  milestone: 'it is in no milestone',
+  milestone: 'it has no milestone',
 } as const satisfies { readonly [Name in FactName]?: string };
 
-export type OptionalFactName = keyof typeof absentWhere;
+export type OptionalFactName = keyof typeof absenceReasons;
 
-export const isOptionalFact = (name: FactName): name is OptionalFactName => Object.hasOwn(absentWhere, name);
+export const isOptionalFact = (name: FactName): name is OptionalFactName => Object.hasOwn(absenceReasons, name);
 
 export type Facts = {
   readonly [Name in FactName]: FactValues[(typeof factTypes)[Name]] | (Name extends OptionalFactName ? null : never);

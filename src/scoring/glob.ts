@@ -7,7 +7,7 @@ import { excerpt } from './text.ts';
 
 interface Translation {
   regex: string;
-  /** Whether what follows begins a path segment, where a `**` followed by a slash may stand for no folder at all. */
+  /** Whether what follows starts a path segment. If it does, `**` and a slash may stand for no folder at all. */
   beginsSegment: boolean;
 }
 
@@ -122,7 +122,7 @@ function translate(glob: string, beginsSegment: boolean, nesting: number): Trans
   return { regex, beginsSegment: begins };
 }
 
-/** The commonest shapes need no automaton. */
+/** The common shapes need no automaton. */
 function plainTest(glob: string): ((path: string) => boolean) | undefined {
   const [, before = '', plain = '', after = ''] = /^(\*\*\/\*?|\*(?!\*))?([^*?[\]{}\\]*)(\*\*)?$/.exec(glob) ?? [];
   if (plain === '') return undefined;
@@ -134,7 +134,7 @@ function plainTest(glob: string): ((path: string) => boolean) | undefined {
   return path => path.endsWith(plain) && !path.includes('/');
 }
 
-/** The pattern's test tells whether the glob matches the whole of a path. @throws PatternError */
+/** A pattern that matches whole paths. @throws PatternError */
 export function compileGlob(glob: string): Pattern {
   if (glob === '') throw new PatternError('is empty; write a path or a glob');
   if (glob.startsWith('!')) throw new PatternError('begins with `!`; put the `!` before the function instead');

@@ -1,5 +1,5 @@
-/** How many characters of a wrong name may differ before a suggestion would be a guess. */
-const toleranceOf = (name: string) => Math.max(1, Math.floor(name.length / 3));
+/** How many characters may differ; beyond that, a suggestion would be a guess. */
+const maxDistance = (name: string) => Math.max(1, Math.floor(name.length / 3));
 
 /** Optimal string alignment: insertions, deletions, substitutions and swapped neighbours count one each. */
 function editDistance(left: string, right: string): number {
@@ -28,14 +28,14 @@ function editDistance(left: string, right: string): number {
 /** The candidate that `name` most likely meant, or undefined if none is near. */
 export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   if (name.length > 60) return undefined;
-  // Case and hyphens are the commonest slips: changedFiles, changed-files.
+  // Case and hyphens are common slips: changedFiles, changed-files.
   const wanted = name.replace(/(?<=[a-z])(?=[A-Z])|-/g, '_').toLowerCase();
   let nearest: string | undefined;
-  let best = toleranceOf(wanted) + 1;
+  let minDistance = maxDistance(wanted) + 1;
   for (const candidate of candidates) {
     const distance = editDistance(wanted, candidate.toLowerCase());
-    if (distance < best) {
-      best = distance;
+    if (distance < minDistance) {
+      minDistance = distance;
       nearest = candidate;
     }
   }

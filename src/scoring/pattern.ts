@@ -1,5 +1,5 @@
 /**
- * Regular expressions in RE2 syntax with a bound on time that no pattern and no text escapes.
+ * Regular expressions in RE2 syntax, with a bound on time that holds for every pattern and every text.
  *
  * re2js parses and compiles. Its own matching is linear too, but a text that keeps leading its automaton to new states
  * costs up to 5 µs a character (`a.{100}$` over random a and b: 0.3 s for 64 KB). So its compiled program is run here
@@ -8,22 +8,22 @@
  */
 import { RE2JS, RE2JSException } from 're2js';
 
-/** The reason why a pattern is refused; `message` is the end of a sentence about it. */
+/** Why a pattern is refused; `message` is the end of a sentence about it. */
 export class PatternError extends Error {}
 
 export interface Pattern {
   /** Whether the pattern matches anywhere in the text. */
   test(text: string): boolean;
-  /** What a character costs at worst: a fixed part and the square of the pattern's size. */
+  /** The maximum cost of a character: a fixed part and the square of the pattern's size. */
   cost: number;
 }
 
 export const patternLimits = {
-  /** Of one pattern: 64 KB take 30 ms then. */
+  /** Of one pattern; 64 KB then take 30 ms. */
   size: 128,
   /** Of all patterns of one expression together, so that it stays within 50 ms on 64 KB. */
   cost: 20_000,
-  /** re2js writes repeats out before the size is known: a microsecond for each step. */
+  /** Steps with repeats written out, which re2js does before the size is known: a microsecond for each step. */
   unrolled: 20_000,
 } as const;
 
@@ -42,7 +42,7 @@ interface Program {
 const operation = { alternative: 1, alternativeMatch: 2, capture: 3, assertion: 4, match: 6, nothing: 7, rune: 8 };
 const assertion = { lineStart: 1, lineEnd: 2, textStart: 4, textEnd: 8, wordBoundary: 16, noWordBoundary: 32 };
 
-/** What stands before or after a position, as far as assertions care. */
+/** The neighbours of a position, as far as assertions tell them apart. */
 const edge = 0;
 const newline = 1;
 const word = 2;
@@ -65,7 +65,7 @@ function assertionsBetween(before: number, after: number): number {
   return held;
 }
 
-/** What can come next if certain assertions hold, as bit sets of `words` 32-bit words. */
+/** The steps that can come next if certain assertions hold, as bit sets of `words` 32-bit words. */
 interface Transitions {
   start: Int32Array;
   /** For each group of four steps and each subset of it: the union of what follows those. */
@@ -75,7 +75,7 @@ interface Transitions {
 interface Tables {
   size: number;
   words: number;
-  /** Where the bit after the last step stands, which means a match. */
+  /** The bit after the last step, which means a match. */
   matchWord: number;
   matchBit: number;
   /** The first characters of the classes of characters that the pattern tells apart, but for the first class. */
@@ -83,7 +83,7 @@ interface Tables {
   asciiClass: Uint16Array;
   /** For each class the steps that read it. */
   readers: Int32Array;
-  /** For each class 1 where a match can begin with it after the first character. */
+  /** For each class, 1 if a match can begin with it after the first character. */
   begins: Uint8Array;
   /** By kind before * 4 + kind after. */
   between: readonly Transitions[];
@@ -110,7 +110,7 @@ function makeTables(program: Program, steps: readonly number[], bounds: Int32Arr
   const words = (size >> 5) + 1;
   const stepOf = new Map(steps.map((counter, step) => [counter, step]));
 
-  /** The steps, and the match, that can come next at a program counter where these assertions hold. */
+  /** The steps, and the match, that can come next at a program counter if these assertions hold. */
   function closure(from: number, held: number): Int32Array {
     const reached = new Int32Array(words);
     const seen = new Set<number>();
@@ -150,9 +150,9 @@ function makeTables(program: Program, steps: readonly number[], bounds: Int32Arr
   const known = new Map<number, Transitions>();
   const between = Array.from({ length: 16 }, (_, pair) => {
     const held = assertionsBetween(pair >> 2, pair & 3) & used;
-    const made = known.get(held) ?? transitions(held);
-    known.set(held, made);
-    return made;
+    const found = known.get(held) ?? transitions(held);
+    known.set(held, found);
+    return found;
   });
 
   const later = closure(program.start, ~assertion.textStart);
@@ -196,7 +196,7 @@ function run(tables: Tables, text: string): boolean {
     let read = 0;
     for (let word = 0; word < words; word++) read |= (active[word] ?? 0) & (readers[row + word] ?? 0);
     if (read === 0) {
-      // Nothing is under way: on to the next character that can begin a match.
+      // No match has begun: skip to the next character that can begin one.
       while (rune !== -1 && begins[rune < 128 ? (asciiClass[rune] ?? 0) : classOf(bounds, rune)] === 0) {
         before = kindOf(rune);
         position += rune > 0xffff ? 2 : 1;
@@ -221,7 +221,7 @@ function run(tables: Tables, text: string): boolean {
   }
 }
 
-/** The most steps that re2js may have to write out: no nesting of repeats goes over 1,000, its own limit. */
+/** An upper bound on the steps that re2js writes out; it refuses nested repeats over 1,000. */
 function unrolledBound(source: string): number {
   let factor = 1;
   for (const [, min = '', max = ''] of source.matchAll(/\{(\d+)(?:,(\d*))?\}/g)) {

@@ -1,10 +1,10 @@
-/** What one list of rules changes in another. */
+/** The differences between two lists of rules. */
 import { isDeepStrictEqual } from 'node:util';
 import type { RuleDefinition, RuleLogic } from './ruleset.ts';
 
 export interface RuleChange {
   name: string;
-  /** What of it differs. */
+  /** What differs. */
   parts: ('description' | 'enabled' | 'logic')[];
   before: RuleDefinition;
   after: RuleDefinition;
@@ -15,11 +15,11 @@ export interface RuleChanges {
   removed: RuleDefinition[];
   changed: RuleChange[];
   unchanged: number;
-  /** Whether rules that are in both stand in another order, in which breakdowns list them. */
+  /** Whether rules that are in both changed their order, which is also that of breakdowns. */
   reordered: boolean;
 }
 
-/** Rules are known by their names, as when they are applied. */
+/** Identifies rules by name, as `rules apply` does. */
 export function compareRules(before: readonly RuleDefinition[], after: readonly RuleDefinition[]): RuleChanges {
   const former = new Map(before.map(rule => [rule.name, rule]));
   const latter = new Map(after.map(rule => [rule.name, rule]));
@@ -44,10 +44,10 @@ export function compareRules(before: readonly RuleDefinition[], after: readonly 
   };
 }
 
-/** Whether anything differs at all. */
+/** Whether anything differs. */
 export const hasChanges = ({ added, removed, changed, reordered }: RuleChanges): boolean =>
   added.length + removed.length + changed.length > 0 || reordered;
 
-/** Tells entries of one rule apart by all that they say. */
+/** The same for entries that say the same. */
 export const entryKey = ({ expression, effect }: RuleLogic): string =>
   JSON.stringify([expression, effect.action, effect.value]);

@@ -1,4 +1,4 @@
-/** The tests of a rules file: a pull request's facts and the score that they must give. */
+/** The tests of a rules file: facts of a pull request, and the score that they must give. */
 import { type FactName, type Facts, factTypes, isOptionalFact, type PullRequestState } from './facts.ts';
 import type { Value } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
@@ -33,7 +33,7 @@ function readNumber(name: FactName, text: string): number | undefined {
   return name.endsWith('_at') ? startOfDay(text) : undefined;
 }
 
-/** The value of a fact as a test gives it, or what is wrong with it. */
+/** The value of a fact in a test, or what is wrong with it. */
 function readFact(name: FactName, node: YamlNode): { value: Value | null } | { problem: string } {
   const type = factTypes[name];
   if (type === 'list') {
@@ -60,7 +60,7 @@ function readFact(name: FactName, node: YamlNode): { value: Value | null } | { p
 
 const hours = (from: number | null, to: number | null) => (from === null || to === null ? null : (to - from) / 3600);
 
-/** A pull request without anything but what is given; what follows from the given is worked out. */
+/** Derives what it can from the given facts, and leaves the others empty. */
 function complete(given: Given): Facts {
   const number = (name: FactName) => (typeof given[name] === 'number' ? given[name] : 0);
   const time = (name: FactName) => (typeof given[name] === 'number' ? given[name] : null);
@@ -105,7 +105,7 @@ function complete(given: Given): Facts {
   return { ...defaults, ...(given as Partial<Facts>) };
 }
 
-/** Reads a test's facts; undefined if one of them was reported. */
+/** Reads the facts of a test; undefined if there was a problem, which is reported. */
 export function readTestFacts(
   node: YamlNode,
   place: string,
@@ -116,20 +116,20 @@ export function readTestFacts(
     return undefined;
   }
   const given: Given = {};
-  let isSound = true;
+  let isValid = true;
   for (const [name, value] of node.entries) {
     if (!isFactName(name)) {
       report(value.line, `${place}: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, factNames)}`);
-      isSound = false;
+      isValid = false;
       continue;
     }
     const read = readFact(name, value);
     if ('problem' in read) {
       report(value.line, `${place}, ${name}: it ${read.problem}`);
-      isSound = false;
+      isValid = false;
     } else given[name] = read.value;
   }
-  return isSound ? complete(given) : undefined;
+  return isValid ? complete(given) : undefined;
 }
 
 /** Scores each test's pull request under the rules. */

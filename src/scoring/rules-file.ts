@@ -1,4 +1,4 @@
-/** A rules file: YAML text to checked rules and tests, with every problem and its line. */
+/** Reads a rules file: checked rules and tests, and every problem with its line. */
 import { stringify } from 'yaml';
 import { nearestName, suggestion } from './nearest-name.ts';
 import type { RuleTest } from './rule-tests.ts';
@@ -15,7 +15,7 @@ import { characterCount } from './text.ts';
 import { type FileProblem, readYaml, type YamlNode } from './yaml-reader.ts';
 
 export interface RulesFile {
-  /** In the file's order; without those that have problems. */
+  /** In the file's order, without those that have problems. */
   rules: RuleDefinition[];
   tests: RuleTest[];
   problems: FileProblem[];
@@ -26,7 +26,7 @@ type Entries = ReadonlyMap<string, YamlNode>;
 
 const kindNames = { text: 'a text', list: 'a list', map: 'a map of keys' } as const;
 
-/** The keys of a map, unknown ones reported; nothing if it is not a map. */
+/** The entries of a map, which is empty if the node is not a map. Reports unknown keys. */
 function readMap(node: YamlNode, known: readonly string[], place: string, report: Report): Entries {
   if (node.kind !== 'map') {
     report(
@@ -51,7 +51,7 @@ function readList(node: YamlNode | undefined, place: string, report: Report): re
   return [];
 }
 
-/** A scalar's text without white space around it, or undefined, reported, if it is missing or not a scalar. */
+/** A scalar's text, trimmed; undefined, and reported, if it is missing or not a scalar. */
 function readText(entries: Entries, key: string, place: string, line: number, report: Report): string | undefined {
   const node = entries.get(key);
   if (node === undefined) {
@@ -97,9 +97,9 @@ function lineOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'm
 }
 
 function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): RuleDefinition | undefined {
-  let isSound = true;
+  let isValid = true;
   const fail: Report = (line, message) => {
-    isSound = false;
+    isValid = false;
     report(line, message);
   };
   const numbered = `Rule ${position}`;
@@ -119,7 +119,7 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     );
   }
   if (name !== '' && taken.has(name))
-    fail(lineOfKey(node, 'name'), `${place} stands in the file twice; give each rule its own name`);
+    fail(lineOfKey(node, 'name'), `${place} is in the file twice; give each rule its own name`);
   taken.add(name);
   readMap(node, known, place, fail);
   const description = node.entries.has('description')
@@ -145,15 +145,15 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     is_enabled: enabled !== 'false',
     logic: logic.filter(entry => entry !== undefined),
   };
-  // Entries are numbered as in the file, so the rest is checked only once their form is right.
-  if (isSound) for (const problem of checkRule(rule).problems) fail(lineOfProblem(problem, node), problem.message);
-  return isSound ? rule : undefined;
+  // Problems number entries as the file does, so expressions are checked only if all entries could be read.
+  if (isValid) for (const problem of checkRule(rule).problems) fail(lineOfProblem(problem, node), problem.message);
+  return isValid ? rule : undefined;
 }
 
 function readTest(node: YamlNode, position: number, report: Report): RuleTest | undefined {
-  let isSound = true;
+  let isValid = true;
   const fail: Report = (line, message) => {
-    isSound = false;
+    isValid = false;
     report(line, message);
   };
   const entries = readMap(node, ['name', 'pull_request', 'score'], `Test ${position}`, fail);
@@ -167,10 +167,10 @@ function readTest(node: YamlNode, position: number, report: Report): RuleTest | 
   const given = entries.get('pull_request');
   if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);
   const facts = given === undefined ? undefined : readTestFacts(given, `${place}, pull_request`, fail);
-  return isSound && facts !== undefined ? { name, facts, score: Number(score) } : undefined;
+  return isValid && facts !== undefined ? { name, facts, score: Number(score) } : undefined;
 }
 
-/** Parses and checks a rules file. Its tests are run with `runRuleTests` once there are no problems. */
+/** Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests. */
 export function parseRulesFile(text: string): RulesFile {
   const problems: FileProblem[] = [];
   const report: Report = (line, message) => problems.push({ line, message });
@@ -195,7 +195,7 @@ export function parseRulesFile(text: string): RulesFile {
   return { rules, tests, problems };
 }
 
-/** A rules file of these rules, without tests. The same rules give the same text, however their keys are ordered. */
+/** The text of a rules file without tests. The same rules give the same text, whatever the order of their keys. */
 export const formatRulesFile = (rules: readonly RuleDefinition[]): string =>
   stringify(
     {

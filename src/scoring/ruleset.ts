@@ -1,4 +1,4 @@
-/** An organisation's rules: their shape, their checks, and the score that they give to a pull request. */
+/** An organisation's rules: their form, their checks, and how they score a pull request. */
 import { type CheckedEntry, compileEntries, type Score } from './compile.ts';
 import { parseExpression } from './expression.ts';
 import type { FactName, Facts } from './facts.ts';
@@ -8,7 +8,7 @@ import { factsRead, type TypedExpression } from './tree.ts';
 export type RuleAction = 'ADD' | 'SUBTRACT';
 
 export interface RuleLogic {
-  /** The condition under which the effect is applied. */
+  /** The condition of the effect. */
   expression: string;
   /** `value` is an expression too; its result is rounded to the nearest integer, halves away from zero. */
   effect: { action: RuleAction; value: string };
@@ -21,7 +21,7 @@ export interface RuleDefinition {
   logic: RuleLogic[];
 }
 
-/** One rule's contribution to a score. `effect` is the rounded value as it is; `action` says how it counts. */
+/** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */
 export interface BreakdownEntry {
   name: string;
   action: RuleAction;
@@ -31,17 +31,17 @@ export interface BreakdownEntry {
 
 export interface RuleProblem {
   rule: string;
-  /** Counted from 1; null if the problem is the rule's own. */
+  /** From 1; null if the problem concerns the whole rule. */
   entry: number | null;
   part: 'name' | 'logic' | 'expression' | 'action' | 'value';
-  /** A whole sentence that names the rule, the entry and the part. */
+  /** Names the rule, the entry and the part. */
   message: string;
 }
 
 export interface CompiledRuleset {
-  /** Scores a pull request. Never throws, and gives the same for the same facts. */
+  /** Never throws, and the same facts always give the same score. */
   score(facts: Facts): Score;
-  /** What it reads of a pull request: nothing else needs to be known. */
+  /** All facts that it reads. */
   facts: ReadonlySet<FactName>;
   problems: RuleProblem[];
 }
@@ -56,11 +56,11 @@ function describe(rule: string, entry: number | null, part: RuleProblem['part'],
   return { rule, entry, part, message: `Rule ${JSON.stringify(shown)}, ${place}: ${reason}` };
 }
 
-/** Checks one rule's logic: either its entries, ready to be compiled, or its problems. */
+/** Checks one rule's logic. Its entries are complete only if there are no problems. */
 export function checkRule({ name, logic }: RuleDefinition): { entries: CheckedEntry[]; problems: RuleProblem[] } {
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
-  if (logic.length === 0) problems.push(describe(name, null, 'logic', 'it has no entry; write at least one'));
+  if (logic.length === 0) problems.push(describe(name, null, 'logic', 'it has no entries; write at least one'));
   if (logic.length > ruleLimits.entries) {
     const reason = `it has ${logic.length} entries, more than ${ruleLimits.entries}; split the rule`;
     return { entries, problems: [describe(name, null, 'logic', reason)] };
@@ -91,10 +91,7 @@ export function checkRule({ name, logic }: RuleDefinition): { entries: CheckedEn
 export const factsOfEntries = (entries: readonly CheckedEntry[]): Set<FactName> =>
   factsRead(entries.flatMap(({ condition, value }) => [condition, value]));
 
-/**
- * Compiles the enabled rules into one function. A rule that is not valid (any more) contributes nothing as a whole
- * and stands in `problems`; the others score.
- */
+/** Compiles the enabled rules. A rule that is no longer valid is reported and contributes nothing; the others score. */
 export function compileRuleset(rules: readonly RuleDefinition[]): CompiledRuleset {
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];

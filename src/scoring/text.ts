@@ -2,7 +2,7 @@
 
 const surrogatePair = /[\uD800-\uDBFF][\uDC00-\uDFFF]/g;
 
-/** By a pattern, for it is compiled for each form in which V8 holds text: one without such characters costs nothing. */
+/** Uses a pattern because V8 compiles it for each form of strings: in one that can't hold such pairs it costs nothing. */
 export function characterCount(text: string): number {
   let count = text.length;
   surrogatePair.lastIndex = 0;
@@ -10,7 +10,7 @@ export function characterCount(text: string): number {
   return count;
 }
 
-/** Beyond this product of lengths V8's own search, quadratic at worst, gives way to Knuth, Morris and Pratt's. */
+/** V8's own search is quadratic at worst: beyond this product of lengths, Knuth-Morris-Pratt replaces it. */
 const plainSearchLimit = 1 << 20;
 
 export function containsText(text: string, part: string): boolean {
@@ -30,14 +30,14 @@ export function containsText(text: string, part: string): boolean {
   return false;
 }
 
-/** Below, at or above zero as `left` sorts before, with or after `right` by code points. */
+/** Compares by code points; negative if `left` comes first. */
 export function compareText(left: string, right: string): number {
   const shared = Math.min(left.length, right.length);
   for (let index = 0; index < shared; index++) {
     const one = left.charCodeAt(index);
     const two = right.charCodeAt(index);
     if (one === two) continue;
-    // Of a pair of surrogates the first half decides too, though it may be the same on both sides.
+    // In a surrogate pair the first half counts too, even if it is the same on both sides.
     const isLow = (one & 0xfc00) === 0xdc00 || (two & 0xfc00) === 0xdc00;
     const from = isLow && (left.charCodeAt(index - 1) & 0xfc00) === 0xd800 ? index - 1 : index;
     return (left.codePointAt(from) ?? 0) - (right.codePointAt(from) ?? 0);
@@ -53,10 +53,10 @@ export function startOfDay(text: string): number | undefined {
   return Number.isNaN(time.getTime()) || !time.toISOString().startsWith(text) ? undefined : time.getTime() / 1000;
 }
 
-/** PostgreSQL can't hold NUL and lone surrogates: they become U+FFFD, so that what is stored and what is given compare. */
+/** Replaces what PostgreSQL can't store, NUL and lone surrogates, by U+FFFD: stored and fetched texts compare equal. */
 export const storable = (text: string) => text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
 
-/** A part of a text as error texts show it: one line, short, in backquotes. */
+/** A part of a text as error messages show it: one short line in backquotes. */
 export function excerpt(text: string, start = 0, end = text.length): string {
   const part = text
     .slice(start, Math.min(end, start + 60))

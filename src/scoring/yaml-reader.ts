@@ -1,10 +1,10 @@
-/** YAML text to a plain tree in which every scalar is the text as written, with the line of each part. */
+/** Reads YAML as a plain tree: every scalar is the text as written, and every node has its line. */
 import { Composer, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml';
 
 export interface FileProblem {
   /** Counted from 1. */
   line: number;
-  /** A whole sentence; it does not repeat the line. */
+  /** A sentence, without the line. */
   message: string;
 }
 
@@ -37,7 +37,7 @@ function compose(text: string, lines: LineCounter): ParsedNode | null {
   let lexemes = 0;
   for (const lexeme of new Lexer().lex(text)) {
     tokens.push(...parser.next(lexeme));
-    // The composer is recursive, and a stack that overflows within it can end the process.
+    // The composer is recursive, and a stack overflow in it can end the process.
     if (parser.stack.length > fileLimits.depth) {
       throw new YamlProblem(
         'The file is nested too deep for a rules file; see `rules:` and `tests:` in the example',
@@ -47,7 +47,8 @@ function compose(text: string, lines: LineCounter): ParsedNode | null {
     if (++lexemes > fileLimits.lexemes) throw new YamlProblem('The file has too many parts; shorten it', 1);
   }
   tokens.push(...parser.end());
-  // As failsafe, `value: 5` and `expression: true` stay text. Keys are compared here: the composer takes quadratic time.
+  // Failsafe keeps `value: 5` and `expression: true` as text. The composer would take quadratic time to find doubled
+  // keys, so they are found below.
   const composer = new Composer({ schema: 'failsafe', uniqueKeys: false, prettyErrors: false, lineCounter: lines });
   const [document, another] = composer.compose(tokens, true, text.length);
   if (document === undefined) return null;
@@ -72,7 +73,7 @@ function convert(node: ParsedNode | null, lines: LineCounter, lineAbove: number)
   if (isScalar(node)) {
     const text = typeof node.value === 'string' ? node.value : '';
     if (/[\0\p{Surrogate}]/u.test(text)) {
-      throw new YamlProblem('A text holds NUL or half a character, which can not be stored; remove it', line);
+      throw new YamlProblem('A text holds NUL or half a character, which cannot be stored; remove it', line);
     }
     return { kind: 'text', text, isQuoted: node.type !== 'PLAIN', line };
   }
@@ -93,7 +94,7 @@ function convert(node: ParsedNode | null, lines: LineCounter, lineAbove: number)
   return { kind: 'map', entries, line };
 }
 
-/** Either the tree or the first problem. */
+/** The tree, or the first problem. */
 export function readYaml(text: string): YamlNode | FileProblem {
   const lines = new LineCounter();
   try {

@@ -46,10 +46,10 @@ describe('an explained expression', () => {
       'hours_to_first_review < 4',
       'hours_to_first_review < 4 = false [hours_to_first_review = null (nobody else has reviewed it)]',
     ],
-    ['milestone != "2.0"', 'milestone != "2.0" = false [milestone = null (it is in no milestone)]'],
+    ['milestone != "2.0"', 'milestone != "2.0" = false [milestone = null (it has no milestone)]'],
     [
       'lower(milestone) in ["a"]',
-      'lower(milestone) in ["a"] = false [lower(milestone) = null [milestone = null (it is in no milestone)]]',
+      'lower(milestone) in ["a"] = false [lower(milestone) = null [milestone = null (it has no milestone)]]',
     ],
     ['has_label("bug")', 'has_label("bug") = true [labels = ["Bug","urgent"]]'],
     ['"Bug" in labels', '"Bug" in labels = true [labels = ["Bug","urgent"]]'],
@@ -156,8 +156,8 @@ describe('an entry', () => {
     ['draft', '5', 'condition_false', 0, 'its condition is false'],
     ['merged', '-2147483648', 'counted', -2147483648, 'it adds -2147483648'],
     ['merged', '2147483647', 'counted', 2147483647, 'it adds 2147483647'],
-    ['merged', '-2147483649', 'out_of_range', 0, 'its value -2147483649 lies outside -2147483648 to 2147483647'],
-    ['merged', '2147483648', 'out_of_range', 0, 'its value 2147483648 lies outside -2147483648 to 2147483647'],
+    ['merged', '-2147483649', 'out_of_range', 0, 'its value -2147483649 is outside -2147483648 to 2147483647'],
+    ['merged', '2147483648', 'out_of_range', 0, 'its value 2147483648 is outside -2147483648 to 2147483647'],
     ['merged', '1e300 * 1e300', 'not_finite', 0, 'its value is infinite: it is too large'],
     ['merged', 'commits', 'zero', 0, 'its value is 0'],
     ['merged', '-0.4', 'zero', 0, 'its value is 0, rounded from -0.4'],
@@ -175,7 +175,7 @@ describe('an entry', () => {
       'merged ? 1 + length(milestone) : hours_to_first_review',
       'absent',
       0,
-      'its value is absent, as `milestone` is absent: it is in no milestone',
+      'its value is absent, as `milestone` is absent: it has no milestone',
     ],
     [
       'merged',
@@ -184,7 +184,7 @@ describe('an entry', () => {
       0,
       'its value is infinite, as `size / commits` is infinite: a division by zero',
     ],
-    ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 lies outside -2147483648 to 2147483647'],
+    ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 is outside -2147483648 to 2147483647'],
   ])('where %s, of the value %s, is %s', (expression, value, outcome, effect, reason) => {
     const { rules, score } = explainScore([rule('R', expression, value)], facts);
     expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression, value, outcome, effect, reason });

@@ -143,7 +143,7 @@ describe('a problem names line, rule, entry and part', () => {
     ['rules:\n- 5', ['2: Rule 1 must be a map with `name`, `description`, `enabled`, `logic`, not a text']],
     ['rules:\n- logic: []', ['2: Rule 1 has no `name`; write one']],
     ['rules:\n- name: ""\n  logic: []', ['2: Rule 1 has an empty name; write one']],
-    ['rules:\n- name: R\n', ['2: Rule "R", logic: it has no entry; write at least one']],
+    ['rules:\n- name: R\n', ['2: Rule "R", logic: it has no entries; write at least one']],
     ['rules:\n- name: [R]\n', ['2: Rule 1, name: it must be a text, not a list; put it in quotes']],
     [
       'rules:\n- name: R\n  is_enabled: true\n  logik: []',
@@ -187,8 +187,8 @@ describe('a problem names line, rule, entry and part', () => {
     [
       'rules:\n- name: A\n  logic: []\n- name: A\n  logic: []',
       [
-        '3: Rule "A", logic: it has no entry; write at least one',
-        '4: Rule "A" stands in the file twice; give each rule its own name',
+        '3: Rule "A", logic: it has no entries; write at least one',
+        '4: Rule "A" is in the file twice; give each rule its own name',
       ],
     ],
     ['rules: []\nrules: []', ['2: `rules` is given twice; keep one']],
@@ -204,7 +204,7 @@ describe('a problem names line, rule, entry and part', () => {
     ],
     [
       `rules:\n- name: ${'n'.repeat(90)}\n  logic: []`,
-      [`3: Rule "${'n'.repeat(60)}…", logic: it has no entry; write at least one`],
+      [`3: Rule "${'n'.repeat(60)}…", logic: it has no entries; write at least one`],
     ],
     [
       `rules:\n- logic: 5\n  name: ${'n'.repeat(90)}`,

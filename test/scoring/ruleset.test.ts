@@ -188,7 +188,7 @@ describe('a rule that is not valid', () => {
     expect(score(factsWith()).score).toBe(50);
     expect(problems.map(({ message }) => message)).toEqual([
       'Rule "Action", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT',
-      'Rule "Empty", logic: it has no entry; write at least one',
+      'Rule "Empty", logic: it has no entries; write at least one',
       'Rule "Long", logic: it has 51 entries, more than 50; split the rule',
     ]);
   });
