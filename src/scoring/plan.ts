@@ -1,6 +1,6 @@
 /**
- * What other rules would do to stored pull requests. Both rulesets score every one of them; what is kept does not grow
- * with their number, only with that of rules and members.
+ * What other rules would change for the stored pull requests. Both rulesets score each of them; memory grows with the
+ * number of rules and members only.
  */
 import { type CheckedEntry, clampScore, compileEffects } from './compile.ts';
 import { type Bucket, bucketsOf, createDistribution, type Distribution } from './distribution.ts';
@@ -8,13 +8,13 @@ import type { FactName, Facts } from './facts.ts';
 import { entryKey } from './rule-changes.ts';
 import { checkRule, factsOfEntries, type RuleDefinition, type RuleLogic } from './ruleset.ts';
 
-/** How many pull requests something counted for, and what it gave them together. */
+/** How many pull requests something counted for, and the sum of its points. */
 export interface Share {
   pullRequests: number;
   points: number;
 }
 
-/** An entry of a rule; null on the side that doesn't have it, or has its rule switched off. */
+/** An entry of a rule; null on a side that lacks it, or has the rule disabled. */
 export interface EntryResult {
   logic: RuleLogic;
   before: Share | null;
@@ -23,7 +23,7 @@ export interface EntryResult {
 
 export interface RuleSide extends Share {
   isEnabled: boolean;
-  /** False for a stored rule that this release refuses: it contributes nothing. */
+  /** False for a stored rule that this release no longer accepts: it contributes nothing. */
   isValid: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface MemberResult {
   changed: number;
   before: number;
   after: number;
-  /** From 1; members with the same total share a rank. */
+  /** From 1. Members with the same total share a rank. */
   rankBefore: number;
   rankAfter: number;
 }
@@ -56,7 +56,7 @@ export interface Summary {
   sum: number;
   /** Null if there is no pull request. */
   mean: number | null;
-  /** Exact up to 4,095 on either side of zero, beyond that to 1 in 2,048. */
+  /** Exact up to 4,095 on either side of zero; beyond that, off by at most 1 in 2,048. */
   median: number | null;
   minimum: number | null;
   maximum: number | null;
@@ -66,23 +66,23 @@ export interface PlanResult {
   pullRequests: number;
   raised: number;
   lowered: number;
-  /** Keep their score, but for other reasons. */
+  /** Those with the same score from other entries. */
   otherBreakdown: number;
   before: Summary;
   after: Summary;
   buckets: Bucket[];
-  /** In the new order; those that it lacks follow. */
+  /** In the new order, then the removed ones. */
   rules: RuleResult[];
   /** Highest new total first. */
   members: MemberResult[];
-  /** The largest changes first, the later pull request first of equal ones. */
+  /** The largest changes first, of equal ones the later pull request. */
   movers: { raised: Mover[]; lowered: Mover[] };
 }
 
 export interface Plan {
-  /** What it needs to know of each pull request. */
+  /** The facts that either ruleset reads. */
   facts: ReadonlySet<FactName>;
-  /** @param member the id of the pull request's member */
+  /** Adds a pull request, once. @param member its author's id */
   add(id: string, member: string, facts: Facts): void;
   result(): PlanResult;
 }
@@ -93,7 +93,7 @@ const moverLimit = 25;
 interface Tally {
   logic: RuleLogic;
   checked: CheckedEntry;
-  /** Place of its rule in the result. */
+  /** The index of its rule in the result. */
   rule: number;
   isBefore: boolean;
   isAfter: boolean;
@@ -102,33 +102,33 @@ interface Tally {
 }
 
 interface CheckedRule {
-  definition: RuleDefinition;
+  isEnabled: boolean;
   isValid: boolean;
-  /** Those that count: none of a rule that is switched off or not valid. */
-  entries: readonly CheckedEntry[];
+  /** Empty if the rule is disabled or not valid. */
+  entries: { logic: RuleLogic; checked: CheckedEntry }[];
 }
 
 function checkAll(rules: readonly RuleDefinition[]): Map<string, CheckedRule> {
   return new Map(
-    rules.map(definition => {
-      const { entries, problems } = checkRule(definition);
+    rules.map(rule => {
+      const { entries, problems } = checkRule(rule);
+      const isEnabled = rule.is_enabled;
       const isValid = problems.length === 0;
-      return [definition.name, { definition, isValid, entries: isValid && definition.is_enabled ? entries : [] }];
+      const pairs = rule.logic.flatMap((logic, index) => {
+        const checked = entries[index];
+        return checked === undefined ? [] : [{ logic, checked }];
+      });
+      return [rule.name, { isEnabled, isValid, entries: isEnabled && isValid ? pairs : [] }];
     }),
   );
 }
 
-/** The entries of a rule on both sides; one that both have stands once, so that it is evaluated once. */
+/** The entries of a rule. One that both sides have is evaluated once. */
 function tally(rule: number, before: CheckedRule | undefined, after: CheckedRule | undefined): Tally[] {
-  const listOf = (side: CheckedRule | undefined, isBefore: boolean): Tally[] =>
-    (side?.entries ?? []).flatMap((checked, index) => {
-      const logic = side?.definition.logic[index];
-      return logic === undefined
-        ? []
-        : [{ logic, checked, rule, isBefore, isAfter: !isBefore, count: 0, points: 0 } satisfies Tally];
-    });
-  const former = listOf(before, true);
-  const latter = listOf(after, false);
+  const listOf = (side: CheckedRule | undefined, isAfter: boolean): Tally[] =>
+    (side?.entries ?? []).map(entry => ({ ...entry, rule, isBefore: !isAfter, isAfter, count: 0, points: 0 }));
+  const former = listOf(before, false);
+  const latter = listOf(after, true);
   for (const entry of latter) {
     const index = former.findIndex(({ logic }) => entryKey(logic) === entryKey(entry.logic));
     if (index === -1) continue;
@@ -138,22 +138,17 @@ function tally(rule: number, before: CheckedRule | undefined, after: CheckedRule
   return [...latter, ...former];
 }
 
-/** Keeps the `moverLimit` largest changes in one direction. */
-function createRanking() {
-  const movers: (Mover & { distance: number })[] = [];
-  return {
-    add(id: string, member: string, from: number, to: number): void {
-      const distance = Math.abs(to - from);
-      const isBehind = (other: Mover & { distance: number }) =>
-        other.distance < distance || (other.distance === distance && other.id < id);
-      const smallest = movers.at(-1);
-      if (movers.length === moverLimit && smallest !== undefined && !isBehind(smallest)) return;
-      const place = movers.findIndex(isBehind);
-      movers.splice(place === -1 ? movers.length : place, 0, { id, member, from, to, distance });
-      if (movers.length > moverLimit) movers.pop();
-    },
-    list: (): Mover[] => movers.map(({ id, member, from, to }) => ({ id, member, from, to })),
-  };
+/** The larger change first, of equal ones the later pull request. */
+const byDistance = (one: Mover, two: Mover): number =>
+  Math.abs(two.to - two.from) - Math.abs(one.to - one.from) || (one.id < two.id ? 1 : -1);
+
+/** Adds a mover, and keeps the `moverLimit` largest changes. */
+function addMover(movers: Mover[], mover: Mover): void {
+  const smallest = movers.at(-1);
+  if (movers.length === moverLimit && smallest !== undefined && byDistance(smallest, mover) < 0) return;
+  movers.push(mover);
+  movers.sort(byDistance);
+  movers.splice(moverLimit);
 }
 
 function summarise(scores: Distribution): Summary {
@@ -161,7 +156,7 @@ function summarise(scores: Distribution): Summary {
   return { sum, mean: count === 0 ? null : sum / count, median: scores.median(), minimum, maximum };
 }
 
-/** Ranks by total, highest first; equal totals share the rank of the first of them. */
+/** Ranks by total, highest first; equal totals share the highest of their ranks. */
 function rank(totals: readonly number[]): number[] {
   const order = [...totals].sort((one, two) => two - one);
   const ranks = new Map<number, number>();
@@ -169,7 +164,7 @@ function rank(totals: readonly number[]): number[] {
   return totals.map(total => ranks.get(total) ?? 0);
 }
 
-/** Begins a comparison of the rules in force with others, to be given each pull request once. */
+/** Compares the rules in force with others. */
 export function createPlan(before: readonly RuleDefinition[], after: readonly RuleDefinition[]): Plan {
   const former = checkAll(before);
   const latter = checkAll(after);
@@ -179,17 +174,15 @@ export function createPlan(before: readonly RuleDefinition[], after: readonly Ru
   const evaluate = compileEffects(entries);
   const effects = new Float64Array(entries.length);
 
-  // For each rule on each side, how many pull requests it counted for, and the last one: a rule with two entries that
-  // count still counts for one pull request.
+  // For how many pull requests each rule counted, and for which last: two entries of a rule count as one.
   const ruleCounts = { before: new Uint32Array(names.length), after: new Uint32Array(names.length) };
   const ruleLast = { before: new Uint32Array(names.length), after: new Uint32Array(names.length) };
   const members = new Map<string, { pullRequests: number; changed: number; before: number; after: number }>();
   const scores = { before: createDistribution(), after: createDistribution() };
-  const raisedMost = createRanking();
-  const loweredMost = createRanking();
+  const movers: PlanResult['movers'] = { raised: [], lowered: [] };
   let [count, raised, lowered, otherBreakdown] = [0, 0, 0, 0];
 
-  function seeRule(side: 'before' | 'after', rule: number): void {
+  function countRule(side: 'before' | 'after', rule: number): void {
     if (ruleLast[side][rule] === count) return;
     ruleLast[side][rule] = count;
     ruleCounts[side][rule] = (ruleCounts[side][rule] ?? 0) + 1;
@@ -206,7 +199,7 @@ export function createPlan(before: readonly RuleDefinition[], after: readonly Ru
   function add(id: string, memberId: string, facts: Facts): void {
     count += 1;
     evaluate(facts, effects);
-    let [from, to, isSame] = [0, 0, true];
+    let [from, to, hasSameEntries] = [0, 0, true];
     for (let index = 0; index < effects.length; index += 1) {
       const effect = effects[index] ?? 0;
       const entry = tallies[index];
@@ -215,13 +208,13 @@ export function createPlan(before: readonly RuleDefinition[], after: readonly Ru
       entry.points += effect;
       if (entry.isBefore) {
         from += effect;
-        seeRule('before', entry.rule);
+        countRule('before', entry.rule);
       }
       if (entry.isAfter) {
         to += effect;
-        seeRule('after', entry.rule);
+        countRule('after', entry.rule);
       }
-      if (entry.isBefore !== entry.isAfter) isSame = false;
+      if (entry.isBefore !== entry.isAfter) hasSameEntries = false;
     }
     from = clampScore(from);
     to = clampScore(to);
@@ -232,25 +225,26 @@ export function createPlan(before: readonly RuleDefinition[], after: readonly Ru
     member.before += from;
     member.after += to;
     if (from === to) {
-      if (!isSame) otherBreakdown += 1;
+      if (!hasSameEntries) otherBreakdown += 1;
       return;
     }
     member.changed += 1;
     if (to > from) {
       raised += 1;
-      raisedMost.add(id, memberId, from, to);
+      addMover(movers.raised, { id, member: memberId, from, to });
     } else {
       lowered += 1;
-      loweredMost.add(id, memberId, from, to);
+      addMover(movers.lowered, { id, member: memberId, from, to });
     }
   }
 
   function sideOf(side: 'before' | 'after', rule: number, checked: CheckedRule | undefined): RuleSide | null {
     if (checked === undefined) return null;
     const own = tallies.filter(entry => entry.rule === rule && (side === 'before' ? entry.isBefore : entry.isAfter));
+    const { isEnabled, isValid } = checked;
     return {
-      isEnabled: checked.definition.is_enabled,
-      isValid: checked.isValid,
+      isEnabled,
+      isValid,
       pullRequests: ruleCounts[side][rule] ?? 0,
       points: own.reduce((sum, { points }) => sum + points, 0),
     };
@@ -294,7 +288,7 @@ export function createPlan(before: readonly RuleDefinition[], after: readonly Ru
           })),
       })),
       members: listMembers(),
-      movers: { raised: raisedMost.list(), lowered: loweredMost.list() },
+      movers,
     }),
   };
 }

@@ -1,5 +1,5 @@
 /** Reads YAML as a plain tree: every scalar is the text as written, and every node has its line. */
-import { Composer, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml';
+import { Composer, isAlias, isScalar, isSeq, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml';
 
 export interface FileProblem {
   /** Counted from 1. */
@@ -82,7 +82,6 @@ function convert(node: ParsedNode | null, lines: LineCounter, lineAbove: number)
     return { kind: 'list', items, line };
   }
   const entries = new Map<string, YamlNode>();
-  if (!isMap(node)) return { kind: 'map', entries, line };
   for (const { key, value } of node.items) {
     const name = convert(key as ParsedNode | null, lines, line);
     if (name.kind !== 'text') throw new YamlProblem('A key must be a plain word', name.line);
