@@ -1,5 +1,5 @@
 /** Checks the names and types of an expression, and turns its text into a typed tree. */
-import { type FactName, type FactType, factTypes } from './facts.ts';
+import { type FactType, factTypes, isFactName } from './facts.ts';
 import { type FunctionDefinition, functions } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
 import { parseSyntax } from './parser.ts';
@@ -18,10 +18,6 @@ import { excerpt } from './text.ts';
 import type { TypedExpression } from './tree.ts';
 
 const typeNames = { number: 'a number', text: 'a text', boolean: 'true or false', list: 'a list' } as const;
-
-// Maps and sets, so that no name reaches an object's prototype.
-const factTypesByName: ReadonlyMap<string, FactType> = new Map(Object.entries(factTypes));
-const isFactName = (name: string): name is FactName => factTypesByName.has(name);
 
 const arithmeticOperators: ReadonlySet<string> = new Set<ArithmeticOperator>(['+', '-', '*', '/', '%']);
 const isArithmetic = (operator: string): operator is ArithmeticOperator => arithmeticOperators.has(operator);
@@ -51,7 +47,7 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     if (name === 'null' || name === 'undefined') {
       throw errorAt(`\`${name}\` is not a value of the rule language; an absent value compares false`, span);
     }
-    throw errorAt(`${show(span)} is not a known fact${suggestion(name, factTypesByName.keys())}`, span);
+    throw errorAt(`${show(span)} is not a known fact${suggestion(name, Object.keys(factTypes))}`, span);
   }
 
   function readUnary({ operator, argument, start, end }: NodeOf<'UnaryExpression'>, depth: number): TypedExpression {

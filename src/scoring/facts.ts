@@ -88,6 +88,8 @@ export const factTypes = {
 
 export type FactName = keyof typeof factTypes;
 
+export const isFactName = (name: string): name is FactName => Object.hasOwn(factTypes, name);
+
 interface FactValues {
   number: number;
   text: string;
@@ -113,7 +115,8 @@ export type Facts = {
   readonly [Name in FactName]: FactValues[(typeof factTypes)[Name]] | (Name extends OptionalFactName ? null : never);
 };
 
-const hoursBetween = (start: number, end: number | null) => (end === null ? null : (end - start) / 3600);
+export const hoursBetween = (start: number | null, end: number | null): number | null =>
+  start === null || end === null ? null : (end - start) / 3600;
 
 export function factsOf(record: PullRequestRecord): Facts {
   return {

@@ -1,5 +1,13 @@
 /** The tests of a rules file: facts of a pull request, and the score that they must give. */
-import { type FactName, type Facts, factTypes, isOptionalFact, type PullRequestState } from './facts.ts';
+import {
+  type FactName,
+  type Facts,
+  factTypes,
+  hoursBetween,
+  isFactName,
+  isOptionalFact,
+  type PullRequestState,
+} from './facts.ts';
 import type { Value } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
 import { type BreakdownEntry, compileRuleset, type RuleDefinition } from './ruleset.ts';
@@ -22,8 +30,6 @@ export interface RuleTestResult {
 }
 
 const states: readonly string[] = ['closed', 'draft', 'merged', 'open'] satisfies PullRequestState[];
-const factNames = Object.keys(factTypes);
-const isFactName = (name: string): name is FactName => Object.hasOwn(factTypes, name);
 const plainNumber = /^[-+]?\d+(?:\.\d+)?$/;
 
 type Given = { [Name in FactName]?: Value | null };
@@ -58,8 +64,6 @@ function readFact(name: FactName, node: YamlNode): { value: Value | null } | { p
   return { value: text };
 }
 
-const hours = (from: number | null, to: number | null) => (from === null || to === null ? null : (to - from) / 3600);
-
 /** Derives what it can from the given facts, and leaves the others empty. */
 function complete(given: Given): Facts {
   const number = (name: FactName) => (typeof given[name] === 'number' ? given[name] : 0);
@@ -83,8 +87,8 @@ function complete(given: Given): Facts {
     merged_at: null,
     closed_at: time('merged_at'),
     hours_to_first_review: null,
-    hours_to_merge: hours(time('created_at'), time('merged_at')),
-    hours_to_close: hours(time('created_at'), time('closed_at') ?? time('merged_at')),
+    hours_to_merge: hoursBetween(time('created_at'), time('merged_at')),
+    hours_to_close: hoursBetween(time('created_at'), time('closed_at') ?? time('merged_at')),
     title: '',
     body: '',
     state,
@@ -119,7 +123,10 @@ export function readTestFacts(
   let isValid = true;
   for (const [name, value] of node.entries) {
     if (!isFactName(name)) {
-      report(value.line, `${place}: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, factNames)}`);
+      report(
+        value.line,
+        `${place}: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, Object.keys(factTypes))}`,
+      );
       isValid = false;
       continue;
     }
