@@ -38,27 +38,27 @@ import {
 } from './replies.ts';
 import { createTransport, type GithubOptions, type GithubRequest } from './transport.ts';
 
-/** GitHub takes up to 100; with every fact of each, 50 is what it answers in time. */
+/** GitHub allows 100, but with all their facts it answers only 50 in time. */
 export const maxPullRequests = 50;
 
-/** As many as GitHub takes. */
+/** GitHub's limit. */
 export const maxRepositories = 100;
 
-/** As many as GitHub takes. */
+/** GitHub's limit. */
 export const maxMembers = 100;
 
 /**
- * GitHub as this service needs it. Each method makes one GraphQL request and settles within the time limit; nothing
- * is repeated, except once where a connection breaks before the reply. All throw {@link ServiceError}, most a
- * {@link GithubError} that says whether less may pass (`tooMuch`) and when to come back (`retryAfter`). An aborted
- * `signal` rejects with its reason. The App's installation on `organisation` gives the credentials.
+ * What this service asks GitHub. Each method sends one GraphQL request and settles within the time limit. A request is
+ * repeated once if its connection breaks before the reply. All methods throw {@link ServiceError}, mostly a
+ * {@link GithubError}, which says whether a smaller request may succeed (`tooMuch`) and when to try again
+ * (`retryAfter`). If `signal` is aborted, they reject with its reason. An App uses its installation on `organisation`.
  */
 export interface Github {
   /** False without credentials: every method throws `github_not_configured`. */
   readonly configured: boolean;
-  /** Tells of every request that is sent from now on. @returns ends that */
+  /** Reports every request from now on. @returns a function that ends this */
   onRequest(listener: (request: GithubRequest) => void): () => void;
-  /** @param nodeIds up to {@link maxPullRequests}; the result has each of them. */
+  /** @param nodeIds up to {@link maxPullRequests}; the result has all of them. */
   fetchPullRequests(
     organisation: OrganisationReference,
     nodeIds: readonly string[],
@@ -71,7 +71,7 @@ export interface Github {
     choice: PageChoice,
     signal?: AbortSignal,
   ): Promise<PullRequestPage | undefined>;
-  /** The same page without the facts; what GitHub can't even name is left out. */
+  /** The same page without facts, and without pull requests whose ids GitHub does not return. */
   listPullRequests(
     organisation: OrganisationReference,
     repositoryNodeId: string,
@@ -88,7 +88,7 @@ export interface Github {
     choice: { after: string | null; pageSize: number; facts?: boolean },
     signal?: AbortSignal,
   ): Promise<RepositoryPage>;
-  /** By its name now or a former one. @throws not_found if GitHub does not show the organisation. */
+  /** Finds it by its current or a former name. @throws not_found if GitHub does not show the organisation. */
   findRepository(
     organisation: GithubIdentity,
     name: string,
@@ -104,14 +104,14 @@ export interface Github {
   findOrganisation(organisation: OrganisationReference, signal?: AbortSignal): Promise<GithubOrganisation | undefined>;
 }
 
-/** Imports Octokit on the first request only. @see GithubOptions for time and size limits. */
+/** Octokit is imported with the first request only. */
 export function createGithub(config: GithubConfig, options: GithubOptions = {}): Github {
   const transport = createTransport(config, options);
   const names = transport.credentialNames;
 
   const unknownOrganisation = (login: string) =>
     new ServiceError('not_found', `GitHub shows no organisation ${login} to ${names}.`, {
-      action: 'Check their rights, and that it is still there.',
+      action: 'Check their rights, and that it still exists.',
     });
 
   return {
@@ -182,7 +182,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       const reader = (given: unknown) => readMembers(given, after);
       const { answer, repliedAt } = await askOrganisation(membersQuery, variables, request, reader);
       const { viewerIsAMember, ...page } = answer;
-      // An App is never a member, and sees them all.
+      // An App is never a member, but sees all members.
       return { ...page, repliedAt, isPublicOnly: config.app === undefined && !viewerIsAMember };
     },
 
@@ -226,15 +226,15 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       { organisation, subject, signal },
     );
     const repository = answerAt(data, 'node', subject);
-    // What failed within a page that is there is told entry by entry.
+    // Failures within a page are reported entry by entry.
     if (!isPullRequestPage(repository)) requireWhole(failures, subject);
     if (repository === null) return undefined;
     return { ...read(subject, () => readPullRequestPage(repository, after)), failures, subject };
   }
 
   /**
-   * @param reader reads what GitHub answers of the organisation
-   * @returns also the failures that only concern one repository of a page
+   * @param reader reads GitHub's answer about the organisation
+   * @returns also the failures that concern single repositories of a page
    * @throws not_found if GitHub does not show the organisation
    */
   async function askOrganisation<Answer>(
@@ -258,7 +258,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     return { answer: read(subject, () => reader(answer)), failures: failures.filter(isOfEdge), repliedAt };
   }
 
-  /** Lets only "not found" pass, which the absent value tells as well. */
+  /** Throws if anything failed. A failure of "not found" is ignored: the missing value shows it, too. */
   function requireWhole(failures: GraphqlFailure[], subject: string): void {
     const others = failures.filter(failure => failure.type !== 'NOT_FOUND');
     if (others.length > 0) throw errorOfFailures(others, subject, names);

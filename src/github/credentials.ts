@@ -6,14 +6,14 @@ import { decode, present, Reply } from './decode.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 
 export interface GithubConfig {
-  /** REST base without a slash at its end, such as `https://github.example.com/api/v3`. GraphQL's is derived from it. */
+  /** The REST address without a slash at its end, such as `https://github.example.com/api/v3`. */
   apiUrl: string;
   token: string | undefined;
-  /** Where both are there the App is used: a token is often in the environment by chance. */
+  /** If both are set, the App is used, because a token is often in the environment by chance. */
   app: { id: string; privateKey: string } | undefined;
 }
 
-/** An organisation as far as it is known: GitHub is asked by the node id if that is known, otherwise by the login. */
+/** What is known of an organisation. GitHub is asked by node id, or by login if that is not known. */
 export interface OrganisationReference {
   login: string;
   githubId?: number | null;
@@ -23,8 +23,8 @@ export interface OrganisationReference {
 const silent = () => {};
 
 /**
- * For every Octokit. Its throttling and its retries are off: our own rules divide, defer or block requests for all
- * replicas. It would log to the console, about clocks that differ and about deprecated paths.
+ * Options of every Octokit. Throttling and retries are off, because our own rules divide, defer or block requests for
+ * all replicas. Logging is off, because Octokit writes to the console about differing clocks and deprecated paths.
  */
 export const octokitOptions = {
   throttle: { enabled: false },
@@ -32,7 +32,7 @@ export const octokitOptions = {
   log: { debug: silent, info: silent, warn: silent, error: silent },
 };
 
-/** The App's installation on an organisation, as far as the service needs it. */
+/** What the service needs of the App's installation on an organisation. */
 const Installation = Type.Object({
   id: Reply.Id,
   account: Reply.Nullable(Type.Object({ id: Reply.Nullable(Reply.Id) })),
@@ -55,7 +55,7 @@ export interface Credentials {
    * @throws RangeError if there is no App
    */
   findInstallation(organisation: OrganisationReference): Promise<GithubInstallation | undefined>;
-  /** GitHub refused what {@link Credentials.authorization} gave: nothing kept for the organisation is used again. */
+  /** Call this if GitHub refused an authorization: what is cached for the organisation is then not used again. */
   refused(organisation: OrganisationReference): void;
 }
 
@@ -74,7 +74,7 @@ export function createCredentials(config: GithubConfig, baseUrl: string, bounded
 export const noCredentials = () =>
   new ServiceError('github_not_configured', 'There are no GitHub credentials.', {
     action:
-      'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/commands.md says what they must be allowed.',
+      'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/commands.md lists the permissions that they need.',
   });
 
 const noApp = () => Promise.reject(new RangeError('There is no App'));
@@ -84,7 +84,7 @@ function tokenCredentials(token: string): Credentials {
   return {
     names,
     async authorization() {
-      // Checked here, for the error of `fetch` would quote it.
+      // Checked here, because the error of `fetch` would quote it.
       if (!/^[\x21-\x7e]+$/.test(token)) {
         throw new GithubError('github_credentials', `${names} contains a blank or a character that no token has.`, {
           action: 'Set it again.',
@@ -98,13 +98,13 @@ function tokenCredentials(token: string): Credentials {
   };
 }
 
-/** As many as GitHub gives at once. */
-const installationsOfPage = 100;
+/** GitHub's limit. */
+const installationsPerPage = 100;
 
-/** A list that does not end is none of GitHub's. */
+/** Ends a list that goes on forever. */
 const maxPages = 100;
 
-/** The App's installation is found by organisation; its tokens last an hour and are renewed by auth-app. */
+/** Finds the App's installation on each organisation. Its tokens last an hour; Octokit renews them. */
 function appCredentials(
   app: { id: string; privateKey: string },
   baseUrl: string,
@@ -141,12 +141,12 @@ function appCredentials(
       if (!isHttpError(error) || error.response?.status !== 404) throw error;
     }
     if (!githubId) return undefined;
-    // It may have been renamed, and its login taken by another one.
+    // It may have been renamed, and its login taken by somebody else.
     for (let page = 1; page <= maxPages; page += 1) {
-      const { data } = await octokit.request('GET /app/installations', { per_page: installationsOfPage, page });
+      const { data } = await octokit.request('GET /app/installations', { per_page: installationsPerPage, page });
       const listed = present(decode(installationsCheck, data));
       const found = listed.find(isOwn);
-      if (found !== undefined || listed.length < installationsOfPage) return found;
+      if (found !== undefined || listed.length < installationsPerPage) return found;
     }
     return undefined;
   }
@@ -190,7 +190,7 @@ function appCredentials(
 }
 
 function errorOfApp(error: unknown, organisation: OrganisationReference, names: string): Error {
-  // Of a token: the installation has gone since it was found.
+  // The installation was removed after it was found.
   if (isHttpError(error) && error.response?.status === 404) return notInstalled(organisation, names, error);
   return errorOfRequest(error, names);
 }
@@ -201,13 +201,13 @@ const notInstalled = ({ login }: OrganisationReference, names: string, cause?: u
     cause,
   });
 
-/** The key as PKCS #8, whichever PEM it came in; line ends may be written `\\n`, as in one-line variables. */
+/** Converts any PEM to PKCS #8; line ends may be written `\\n`, as in one-line variables. */
 function readPrivateKey(pem: string): string {
   try {
     const key = createPrivateKey(pem.replaceAll('\\n', '\n'));
     if (key.asymmetricKeyType === 'rsa') return key.export({ type: 'pkcs8', format: 'pem' }).toString();
   } catch {
-    // Said below, without the error: it might quote the key.
+    // Reported below, without this error, which might quote the key.
   }
   throw new GithubError('github_credentials', 'The key in GITHUB_APP_PRIVATE_KEY cannot be used.', {
     action: 'Set it to the whole PEM file that GitHub gave for the App.',

@@ -1,11 +1,11 @@
 import { timeoutError } from './errors.ts';
 
 /**
- * Runs `work` and settles after `milliseconds` at the latest, whatever `work` does: with `github_timeout`, or with the
- * reason of `outer` where that was aborted first for anything but a time limit.
+ * Runs `work`, and rejects with `github_timeout` if it takes longer. If `outer` is aborted first, rejects with its
+ * reason, or with `github_timeout` if that is a timeout.
  */
 export async function withDeadline<Result>(
-  milliseconds: number,
+  timeoutMs: number,
   outer: AbortSignal | undefined,
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
@@ -15,12 +15,12 @@ export async function withDeadline<Result>(
     reject(reason);
     controller.abort(reason);
   };
-  const timer = setTimeout(() => end(timeoutError(milliseconds)), milliseconds);
+  const timer = setTimeout(() => end(timeoutError(timeoutMs)), timeoutMs);
   const onOuterAbort = () => {
     const reason: unknown = outer?.reason;
     end(reason instanceof DOMException && reason.name === 'TimeoutError' ? timeoutError(undefined) : reason);
   };
-  // Not AbortSignal.any: under Node 20 it keeps what it made for as long as the outer signal lives.
+  // Not AbortSignal.any: in Node 20 its signals are kept as long as the outer one.
   outer?.addEventListener('abort', onOuterAbort, { once: true });
   if (outer?.aborted) onOuterAbort();
   try {
@@ -36,7 +36,7 @@ function promiseWithReject() {
   const promise = new Promise<never>((_, rejectPromise) => {
     reject = rejectPromise;
   });
-  // It may lose the race and be rejected with nobody listening.
+  // If it loses the race, nobody handles its rejection.
   promise.catch(() => {});
   return { promise, reject };
 }

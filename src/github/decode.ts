@@ -4,11 +4,11 @@ import type { ValueError } from '@sinclair/typebox/errors';
 import { storable } from '../scoring/text.ts';
 
 /*
- * GitHub's JSON without trusting it. The schemas only check; ids and times are converted by those who read them, because
- * TypeBox's own conversion (`Transform`) takes ten times as long as checking and converting like this.
+ * Checks GitHub's JSON by schemas. These do not convert: readers convert ids and times, because TypeBox's own conversion
+ * (`Transform`) takes ten times as long as both.
  */
 
-/** A reply that is not what GitHub documents. The message says where, what is there, and what should be. */
+/** A reply that GitHub does not document. The message says where, what it contains, and what was expected. */
 export class UnexpectedReply extends Error {}
 
 const maxUnixSeconds = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
@@ -24,21 +24,21 @@ FormatRegistry.Set('github-time', time => {
 const Count = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, title: 'a count' });
 const Nullable = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-/** Schemas of what GitHub's replies are made of. */
+/** Schemas for the parts of GitHub's replies. */
 export const Reply = {
   Text: Type.String({ title: 'text' }),
   Flag: Type.Boolean({ title: 'true or false' }),
   /** A whole number that fits PostgreSQL's `integer`. */
   Count,
   Total: Type.Object({ totalCount: Count }),
-  /** GitHub's numeric id, for `Number`: digits if it may be over 32 bits (GraphQL's `BigInt`). */
+  /** GitHub's numeric id, to be read with `Number`: digits if it may exceed 32 bits (GraphQL's `BigInt`). */
   Id: Type.Union(
     [Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), Type.String({ format: 'github-id' })],
     { title: 'an id' },
   ),
-  /** For {@link unixSeconds}. */
+  /** To be read with {@link unixSeconds}. */
   Time: Type.String({ format: 'github-time', title: 'a time' }),
-  /** An address that may be shown as a link: `http` or `https`, nothing that runs. */
+  /** An address that is safe as a link: `http` or `https`, not a script. */
   Link: Type.RegExp(/^https?:\/\/[^\s\p{Cc}]+$/u, { title: 'a web address' }),
   OneOf: <Name extends string>(...names: Name[]) =>
     Type.Union(
@@ -47,7 +47,7 @@ export const Reply = {
     ),
   /** Null or absent means the same. */
   Nullable,
-  /** A connection's entries, for {@link present}: GitHub may leave out some or all of them. */
+  /** A connection's entries, to be read with {@link present}: GitHub may leave out some or all of them. */
   Entries: <Schema extends TSchema>(entry: Schema) => Nullable(Type.Array(Type.Union([entry, Type.Null()]))),
 };
 
@@ -60,20 +60,20 @@ export const unixSeconds = (time: string) => Math.floor(Date.parse(time) / 1000)
 
 export const optionalUnixSeconds = (time: string | null | undefined) => (time ? unixSeconds(time) : null);
 
-/** Every text in it is one that PostgreSQL can store: what it can't hold comes as an escape only. @throws SyntaxError */
+/** Makes every text storable in PostgreSQL; what is not comes only as an escape. @throws SyntaxError */
 export const parseReply = (json: string): unknown =>
   /\\u(0000|d[89a-f])/i.test(json)
     ? JSON.parse(json, (_, value) => (typeof value === 'string' ? storable(value) : value))
     : JSON.parse(json);
 
-/** The value itself, now typed; properties beside the schema's are still in it. @throws UnexpectedReply */
+/** Returns the value itself, typed; it may have more properties than the schema. @throws UnexpectedReply */
 export function decode<Schema extends TSchema>(check: TypeCheck<Schema>, value: unknown): Static<Schema> {
   if (check.Check(value)) return value;
   throw new UnexpectedReply(describe(check.Errors(value).First()));
 }
 
 function describe(error: ValueError | undefined): string {
-  // Of what may be null, the first choice says what is wrong.
+  // If a value may be null, its first choice says what is wrong.
   const choice = error?.schema.title === undefined ? error?.errors[0]?.First() : undefined;
   if (choice !== undefined) return describe(choice);
   const { path = '', value, schema } = error ?? {};

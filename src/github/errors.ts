@@ -1,12 +1,12 @@
 import { type ErrorCode, ServiceError } from '../errors.ts';
 
-/** A {@link ServiceError} of GitHub's making, with what a caller needs to decide on the next request. */
+/** A failure of GitHub, with what a caller needs to decide on the next request. */
 export class GithubError extends ServiceError {
-  /** GitHub could not answer that much in time: half as many may pass. */
+  /** GitHub could not answer that much in time; half as much may succeed. */
   readonly tooMuch: boolean;
-  /** The reply named no time: `retryAfter` is a first guess, to be doubled while it keeps happening. */
+  /** The reply named no time. `retryAfter` is a first guess, to be doubled each time it happens again. */
   readonly retryAfterGuessed: boolean;
-  /** GitHub does not know the cursor that the page was to come after. */
+  /** GitHub does not know the page's cursor. */
   readonly unknownCursor: boolean;
 
   constructor(
@@ -29,32 +29,32 @@ export class GithubError extends ServiceError {
   }
 }
 
-/** Another try, or one for less at once, may succeed. */
+/** Whether another try, or a smaller request, may succeed. */
 export const isDisturbance = (error: unknown): error is GithubError =>
   error instanceof GithubError &&
   (error.code === 'github_failed' || error.code === 'github_timeout') &&
   !error.unknownCursor;
 
-/** One entry of a GraphQL reply's `errors`, whatever form it came in. */
+/** One entry of a GraphQL reply's `errors`. */
 export interface GraphqlFailure {
   type: string;
   message: string;
   path: (string | number)[];
 }
 
-const guessedRetryAfter = 60;
+const guessedRetryAfterSeconds = 60;
 const maxRetryAfterSeconds = 86_400;
 const rateLimitText = /rate limit|abuse detection/i;
 const tryLater = 'Try again later.';
 const tooMuchText = /something went wrong while executing your query|respond to your request in time|timed? ?out/i;
 
-/** @param milliseconds the limit that was passed, if it is our own. */
-export function timeoutError(milliseconds: number | undefined): GithubError {
-  const after = milliseconds === undefined ? 'in time' : `within ${milliseconds / 1000} seconds`;
+/** @param timeoutMs our own limit; undefined if it was the caller's */
+export function timeoutError(timeoutMs: number | undefined): GithubError {
+  const after = timeoutMs === undefined ? 'in time' : `within ${timeoutMs / 1000} seconds`;
   return new GithubError('github_timeout', `GitHub did not answer ${after}.`, { action: tryLater, tooMuch: true });
 }
 
-/** What Octokit throws: for a reply of 400 or more with it, for a failed connection without. */
+/** Octokit's error; without a response if the connection failed. */
 export interface HttpError extends Error {
   response?: { status: number; headers: Headers };
 }
@@ -87,9 +87,9 @@ const isRefusal = (failure: GraphqlFailure) =>
   /^(FORBIDDEN|INSUFFICIENT_SCOPES|SAML_FAILURE|UNAUTHORIZED)$/.test(failure.type);
 
 /**
- * What entries of `errors` mean for what they kept from us.
- * @param subject what was asked for, for the message.
- * @param credentials the variables to look at, for the message.
+ * What entries of `errors` mean.
+ * @param subject what was asked for, for the message
+ * @param credentials the variables to check, for the message
  */
 export function errorOfFailures(failures: GraphqlFailure[], subject: string, credentials: string): GithubError {
   const refusal = failures.find(isRefusal);
@@ -118,7 +118,7 @@ export function clockOf({ date }: Headers): number {
   return Math.floor((Number.isNaN(milliseconds) ? Date.now() : milliseconds) / 1000);
 }
 
-/** Seconds until GitHub wants to be called again, by its own clock; undefined if it does not say. */
+/** Seconds until GitHub accepts requests again, by its own clock; undefined if it does not say. */
 function secondsToWait(headers: Headers): number | undefined {
   const now = clockOf(headers);
   const retryAfter = headers['retry-after'];
@@ -134,20 +134,20 @@ function secondsToWait(headers: Headers): number | undefined {
 }
 
 export function rateLimitError(headers: Headers, cause: unknown): GithubError {
-  const told = secondsToWait(headers);
-  const retryAfter = Math.min(Math.max(Math.ceil(told ?? guessedRetryAfter), 1), maxRetryAfterSeconds);
+  const seconds = secondsToWait(headers);
+  const retryAfter = Math.min(Math.max(Math.ceil(seconds ?? guessedRetryAfterSeconds), 1), maxRetryAfterSeconds);
   return new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
     action: `Try again in ${retryAfter} seconds, or give the service credentials of its own.`,
     cause,
     retryAfter,
-    retryAfterGuessed: told === undefined,
+    retryAfterGuessed: seconds === undefined,
   });
 }
 
 /**
  * What a failed request means.
- * @param credentials the variables to look at, for messages.
- * @param place what can't be reached, for messages.
+ * @param credentials the variables to check, for the message
+ * @param place what can't be reached, for the message
  */
 export function errorOfRequest(error: unknown, credentials: string, place = 'GitHub'): ServiceError {
   if (error instanceof ServiceError) return error;
@@ -169,7 +169,7 @@ function connectionError(error: HttpError, place: string): GithubError {
   const code = connectionErrorCode(error);
   const [, action] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
   return new GithubError('github_failed', `The connection to ${place} failed: ${code ?? error.message}.`, {
-    action: action ?? 'Check GITHUB_API_URL, and that the network and its firewall let this machine out.',
+    action: action ?? 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.',
     cause: error,
   });
 }
@@ -179,11 +179,11 @@ const connectionActions: readonly [RegExp, string][] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'Check the name in GITHUB_API_URL, and that this machine can look up names.'],
   [
     /CERT|SELF_SIGNED|UNABLE_TO/,
-    'If the certificate comes from your own authority, name that in NODE_EXTRA_CA_CERTS: docs/deployment.md.',
+    'If your own authority issued the certificate, name it in NODE_EXTRA_CA_CERTS; see docs/deployment.md.',
   ],
 ];
 
-/** The system's code of a failed connection, such as `ECONNRESET`; it sits one or two causes deep. */
+/** The system's code for a failed connection, such as `ECONNRESET`; it is one or two causes deep. */
 export function connectionErrorCode(error: unknown): string | undefined {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; depth++) {
     if ('code' in cause && typeof cause.code === 'string') return cause.code;
@@ -200,13 +200,13 @@ function errorOfStatus(
   credentials: string,
   cause: unknown,
 ): GithubError {
-  const limited =
+  const isLimited =
     status === 429 ||
     (status === 403 &&
       (headers['retry-after'] !== undefined ||
         String(headers['x-ratelimit-remaining']) === '0' ||
         rateLimitText.test(message)));
-  if (limited) return rateLimitError(headers, cause);
+  if (isLimited) return rateLimitError(headers, cause);
   if (status === 401) {
     return new GithubError('github_credentials', "GitHub refused the service's credentials.", {
       action: `Renew ${credentials}.`,
@@ -214,7 +214,7 @@ function errorOfStatus(
     });
   }
   if (status === 403) {
-    return new GithubError('github_credentials', 'GitHub forbids this to the service.', {
+    return new GithubError('github_credentials', 'GitHub denied the service access.', {
       action: `Check the rights of ${credentials} on the organisation.`,
       cause,
     });

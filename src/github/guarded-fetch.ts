@@ -2,14 +2,14 @@ import { connectionErrorCode, GithubError } from './errors.ts';
 
 const mebibyte = 1024 * 1024;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
-const mostRedirects = 3;
+const maxRedirects = 3;
 
 /** Enough of an error page for the log. */
-const maximumErrorReply = 16 * 1024;
+const maxErrorBytes = 16 * 1024;
 
 const lostConnection = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/** A kept-alive connection may have died unnoticed, so one that breaks before the reply is tried once more. */
+/** A kept-alive connection may have died unnoticed, so a request that breaks before the reply is sent once more. */
 async function fetchOnceMore(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);
@@ -21,8 +21,8 @@ async function fetchOnceMore(url: string, init: RequestInit): Promise<Response> 
 
 async function readAtMost(
   response: Response,
-  maximum: number,
-  past: 'cut' | 'throw',
+  maxBytes: number,
+  excess: 'cut' | 'throw',
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -30,10 +30,10 @@ async function readAtMost(
   while (reader) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (length + value.byteLength > maximum) {
+    if (length + value.byteLength > maxBytes) {
       await reader.cancel();
-      if (past === 'cut') break;
-      throw new GithubError('github_failed', `GitHub's reply is larger than ${Math.round(maximum / mebibyte)} MiB.`, {
+      if (excess === 'cut') break;
+      throw new GithubError('github_failed', `GitHub's reply is larger than ${Math.round(maxBytes / mebibyte)} MiB.`, {
         action: 'Check GITHUB_API_URL, or try again later.',
         tooMuch: true,
       });
@@ -51,11 +51,11 @@ async function readAtMost(
 }
 
 /**
- * A `fetch` for Octokit that reads the whole reply, refuses an endless one, and follows redirects only within the
- * host and scheme that the credentials are meant for.
- * @param maximumReply bytes, decompressed, that a successful reply may have.
+ * A `fetch` for Octokit that reads the whole reply, refuses one that is too large, and follows redirects only to the
+ * same scheme and host, which the credentials are meant for.
+ * @param maxReplyBytes of a successful reply, decompressed
  */
-export function createGuardedFetch(maximumReply: number): typeof fetch {
+export function createGuardedFetch(maxReplyBytes: number): typeof fetch {
   return async (input, init = {}) => {
     let url = String(input);
     for (let hops = 0; ; hops++) {
@@ -72,15 +72,15 @@ export function createGuardedFetch(maximumReply: number): typeof fetch {
             { action },
           );
         }
-        if (hops === mostRedirects) {
+        if (hops === maxRedirects) {
           throw new GithubError('github_failed', 'GitHub redirects in a circle.', { action });
         }
         url = target.href;
         continue;
       }
       const body = response.ok
-        ? await readAtMost(response, maximumReply, 'throw')
-        : await readAtMost(response, maximumErrorReply, 'cut');
+        ? await readAtMost(response, maxReplyBytes, 'throw')
+        : await readAtMost(response, maxErrorBytes, 'cut');
       return new Response(body.byteLength === 0 ? null : body, { status: response.status, headers: response.headers });
     }
   };

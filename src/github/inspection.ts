@@ -20,13 +20,13 @@ export interface Installation {
   isSuspended: boolean;
 }
 
-/** A webhook as it is set up on GitHub. */
+/** A webhook that is set up on GitHub. */
 export interface GithubHook {
-  /** Null: the App's own. */
+  /** Null if it is the App's own. */
   id: number | null;
   url: string | null;
   active: boolean;
-  /** `*` stands for all. */
+  /** `*` means all. */
   events: readonly string[];
   contentType: string | null;
   hasSecret: boolean;
@@ -34,55 +34,55 @@ export interface GithubHook {
 
 export interface HookDelivery {
   event: string;
-  /** What the receiver answered; GitHub puts 502 or 504 if it did not answer. */
+  /** The receiver's answer, or 502 or 504 if there was none. */
   statusCode: number;
-  /** GitHub's words for it. */
+  /** The status in GitHub's words. */
   status: string;
   /** Unix seconds. */
   deliveredAt: number;
 }
 
 /**
- * Questions about GitHub itself and what the credentials may do, by the REST API; each is one request, or a few for an
- * App. The organisation's webhooks are asked for by its login, which must be the present one. All throw
+ * Asks GitHub's REST API about itself and what the credentials may do. Each method sends one request, or a few for an
+ * App. Webhooks are found by the organisation's login, which must be the current one. All methods throw
  * {@link GithubError} as the GraphQL client does.
  */
 export interface GithubInspection {
-  /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock less ours, in seconds. */
+  /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock minus ours, in seconds. */
   reach(): Promise<{ milliseconds: number; clockAhead: number | null }>;
-  /** An App's are those of its installation on the organisation. */
+  /** Those of an App are of its installation on the organisation. */
   readCredentials(organisation: OrganisationReference): Promise<CredentialFacts>;
   /** The App's name. */
   readApp(): Promise<string>;
-  /** Of the App; undefined if it is not installed on the organisation. */
+  /** The App's; undefined if it is not installed on the organisation. */
   findInstallation(organisation: OrganisationReference): Promise<Installation | undefined>;
-  /** The App's own and the organisation's: `mayHideMore` if the credentials may not see the latter. */
+  /** The App's own and the organisation's; `mayHideMore` if the credentials may not list the latter. */
   findHooks(organisation: OrganisationReference): Promise<{ shown: GithubHook[]; mayHideMore: boolean }>;
   /** The latest first. */
   listDeliveries(organisation: OrganisationReference, hook: GithubHook): Promise<HookDelivery[]>;
 }
 
-const timeout = 8_000;
+const timeoutMs = 8_000;
 const maxReplyBytes = 4 * 1024 * 1024;
 
 type Parameters = Record<string, string | number>;
 
-/** On the first request only: it takes a while. */
+/** Imported with the first request only, because it takes a while. */
 const octokitModule = () => import('octokit');
 
 export function createInspection(config: GithubConfig): GithubInspection {
   const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(maxReplyBytes);
   const credentials = createCredentials(config, baseUrl, (input, init) =>
-    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeout) }),
+    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) }),
   );
 
-  /** Octokit's own errors go through, for their status. */
+  /** Throws Octokit's own errors, which have a status. */
   async function get(route: string, parameters: Parameters, authorization: string | undefined) {
     const { Octokit } = await octokitModule();
     const octokit = new Octokit({ ...octokitOptions, baseUrl, request: { fetch: guardedFetch } });
     const headers = authorization === undefined ? {} : { authorization };
-    return withDeadline(timeout, undefined, signal =>
+    return withDeadline(timeoutMs, undefined, signal =>
       octokit.request(`GET ${route}`, { ...parameters, headers, request: { signal } }),
     );
   }
@@ -124,7 +124,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
         });
         const milliseconds = performance.now() - begin;
         const clock = Date.parse(String(headers.date));
-        // Somewhere between sending and receiving, GitHub cut the time to whole seconds.
+        // GitHub read its clock between the two, and cut off the fraction of a second.
         const ahead = (clock + 500 - sent - milliseconds / 2) / 1000;
         return { milliseconds, clockAhead: Number.isNaN(ahead) ? null : ahead };
       }),
@@ -140,7 +140,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
           const { limit, remaining, reset } = decode(checks.limits, data).resources.graphql;
           return { limit: { limit, remaining, resetAt: reset }, expiresAt: expiry(headers) };
         } catch (error) {
-          // Where there is no GitHub at all, the status is the same.
+          // The status alone would also mean that there is no GitHub at this address.
           const isUnlimited = isHttpError(error) && /rate limiting is not enabled/i.test(error.message);
           if (!isUnlimited || error.response === undefined) throw error;
           return { limit: null, expiresAt: expiry(error.response.headers) };

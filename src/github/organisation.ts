@@ -18,12 +18,12 @@ export interface GithubRepository {
   pullRequestsUpdatedAt: number | null;
 }
 
-/** A repository of a page, and GitHub's cursor of its place. */
+/** A repository on a page, and the cursor of its place. */
 export interface ListedRepository extends GithubRepository {
   cursor: string;
 }
 
-/** The ids stay what they are; the login can be given up and taken by others. */
+/** The ids never change; the login may be given up and taken by somebody else. */
 export interface GithubIdentity {
   githubId: number;
   nodeId: string;
@@ -33,7 +33,7 @@ export interface GithubIdentity {
 export interface GithubMember {
   githubId: number;
   login: string;
-  /** The login where the account has no name. */
+  /** The login if the account has no name. */
   name: string;
   photoUrl: string;
 }
@@ -168,8 +168,8 @@ function repositoryOf(repository: Static<typeof Repository>): GithubRepository {
 }
 
 /**
- * A page, its repositories for {@link readListedRepository}.
- * @throws UnexpectedReply, as all these do, if anything is not what GitHub documents
+ * Reads a page; its edges are read by {@link readListedRepository}.
+ * @throws UnexpectedReply, as all these functions do, if anything is not as GitHub documents it
  */
 export function readRepositories(answer: unknown, after: string | null) {
   const organisation = decode(repositoriesCheck, answer);
@@ -181,7 +181,7 @@ export function readRepositories(answer: unknown, after: string | null) {
   };
 }
 
-/** Undefined if GitHub does not show it, or was not asked for it. */
+/** Undefined if GitHub does not show it, or was asked for the cursor only. */
 export function readListedRepository(edge: unknown): ListedRepository | undefined {
   const { node, cursor } = decode(repositoryEdgeCheck, edge);
   return node ? { ...repositoryOf(node), cursor } : undefined;

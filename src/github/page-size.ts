@@ -1,13 +1,13 @@
 import { GithubError } from './errors.ts';
 
-/** How many entries are asked for at once: fewer after GitHub has failed on more, then more again. */
+/** How many entries to ask for at once: fewer after GitHub failed on more, then more again. */
 export interface PageSize {
   readonly current: number;
-  /** `asked` were too many: halves; false if it was one already. */
+  /** Halves after `asked` were too many. @returns false if that was one */
   shrink(asked: number): boolean;
-  /** `asked` went well: doubles after some such successes in a row, if that many were asked for. */
+  /** Doubles after some successes in a row. Those that asked for less do not count. */
   grow(asked: number): void;
-  /** What was too much was one pull request, which is done with: as many as at first. */
+  /** Returns to the maximum, for when the one pull request that was too much is found. */
   restore(): void;
 }
 
@@ -39,10 +39,10 @@ export function createPageSize(maximum: number): PageSize {
 }
 
 /**
- * Makes one request of as many as GitHub lately managed. Where that is too much, repeats it at once with half, down
- * to one; every other error goes to the caller.
- * @param wanted how many there are to ask for.
- * @param request is told how many of them it may ask for.
+ * Asks for as many as GitHub managed lately. If that is too much, asks for half at once, down to one.
+ * @throws all other errors
+ * @param wanted how many there are to ask for
+ * @param request called with how many of them to ask for
  */
 export async function withPageSize<Result>(
   pageSize: PageSize,

@@ -5,7 +5,7 @@ import type { GithubError } from './errors.ts';
 import type { GithubIdentity, GithubMember, ListedRepository } from './organisation.ts';
 import type { FetchedPullRequest } from './pull-request.ts';
 
-/** A selection of every connection that is read page by page, and what GitHub answers to it. */
+/** What is selected of every connection that is read by pages. */
 export const pageInfo = 'totalCount pageInfo { endCursor hasNextPage }';
 const PageInfo = Type.Object({
   totalCount: Reply.Count,
@@ -13,7 +13,7 @@ const PageInfo = Type.Object({
 });
 export const pageOf = <Parts extends TProperties>(parts: Parts) => Type.Object({ ...PageInfo.properties, ...parts });
 
-/** @throws UnexpectedReply if the way to the next page makes no sense */
+/** @throws UnexpectedReply if there is a next page, but no new cursor */
 export function readPageInfo({ totalCount, pageInfo }: Static<typeof PageInfo>, after: string | null) {
   const { hasNextPage, endCursor = null } = pageInfo;
   if (hasNextPage && (endCursor === null || endCursor === after)) throw new UnexpectedReply('endCursor leads nowhere');
@@ -35,7 +35,7 @@ export interface PageChoice {
   pageSize: number;
 }
 
-/** A page of what belongs to an organisation, and what that is called now. */
+/** A page of what belongs to an organisation, and its current login. */
 export interface OrganisationPage<Item> extends Page<Item> {
   organisation: GithubIdentity;
   /** By GitHub's clock, in Unix seconds. */
@@ -43,16 +43,16 @@ export interface OrganisationPage<Item> extends Page<Item> {
 }
 
 export interface RepositoryPage extends OrganisationPage<ListedRepository> {
-  /** Why entries did not come whole. */
+  /** Why entries are missing. */
   failed: GithubError[];
 }
 
 export interface PullRequestPage extends Page<FetchedPullRequest> {
-  /** Entries that did not come whole. The node id is absent if not even that came. */
+  /** Entries that are missing or incomplete. The node id is undefined if GitHub did not return it. */
   failed: { nodeId: string | undefined; error: ServiceError }[];
 }
 
 export interface MemberPage extends OrganisationPage<GithubMember> {
-  /** GitHub hides the other members from the token, whose owner is not one of them. */
+  /** The token's owner is not a member, so GitHub hides all members that are not public. */
   isPublicOnly: boolean;
 }

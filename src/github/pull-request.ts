@@ -8,14 +8,14 @@ import { rateLimit } from './transport.ts';
 
 const { Count, Entries, Flag, Id, Link, Nullable, OneOf, Text, Time, Total } = Reply;
 
-/** Which one it is, and when it last changed, in Unix seconds. */
+/** The ids of a pull request, and when it last changed, in Unix seconds. */
 export interface ListedPullRequest {
   githubId: number;
   nodeId: string;
   sourceUpdatedAt: number;
 }
 
-/** A pull request as GitHub has it: the facts, and who and what it belongs to, by GitHub's numeric ids. */
+/** A pull request on GitHub: its facts, its repository and its author, with GitHub's numeric ids. */
 export interface FetchedPullRequest extends PullRequestRecord {
   githubId: number;
   nodeId: string;
@@ -27,16 +27,16 @@ export interface FetchedPullRequest extends PullRequestRecord {
   repositoryOwner: GithubIdentity;
   /** Null if the account is gone (a "ghost") or has no numeric id. */
   authorGithubId: number | null;
-  /** The login where the account has no name. */
+  /** The login if the account has no name. */
   authorName: string;
   /** Empty for a ghost. */
   authorPhotoUrl: string;
 }
 
 /**
- * Every fact in one request. Its nodes are at most 420 a pull request (GitHub allows 500,000 a request) and 50 pull
- * requests cost about three points of an hour's 5,000. `reviews` leaves out pending ones; it is read to its first
- * hundred, which dates the first review and tells the author's own from others'.
+ * Every fact in one request. A pull request has at most 420 nodes (GitHub allows 500,000 a request), and 50 cost about
+ * three of an hour's 5,000 points. `reviews` leaves out pending ones. The first hundred show when the first review was,
+ * and which are the author's own.
  */
 const pullRequestFragment = `
 fragment PullRequestFacts on PullRequest {
@@ -143,7 +143,7 @@ query PullRequests($ids: [ID!]!) {
 }
 ${pullRequestFragment}`;
 
-/** What GitHub takes for a page of fifty: 251 connections, a point for a hundred. */
+/** The points that a page of fifty costs: 251 connections, a point for a hundred. */
 export const pointsOfPage = 3;
 
 const pageQuery = (operation: string, selection: string) => `
@@ -162,20 +162,20 @@ query ${operation}($repository: ID!, $first: Int!, $after: String, $orderBy: Iss
 export const pullRequestPageQuery = `${pageQuery('PullRequestPage', '...PullRequestFacts')}
 ${pullRequestFragment}`;
 
-/** Which pull requests a page has: what GitHub can tell of one also if it fails to put its facts together. */
+/** The pull requests of a page. GitHub can answer this even if it fails on the facts of one. */
 export const pullRequestListQuery = pageQuery('PullRequestList', 'id fullDatabaseId updatedAt');
 const listedCheck = TypeCompiler.Compile(Type.Object({ id: Text, fullDatabaseId: Id, updatedAt: Time }));
 const pageCheck = TypeCompiler.Compile(Type.Object({ pullRequests: pageOf({ nodes: Entries(Type.Unknown()) }) }));
 
 export const isPullRequestPage = (repository: unknown) => pageCheck.Check(repository);
 
-/** Each node is for {@link readPullRequest}. @throws UnexpectedReply */
+/** Each node is read by {@link readPullRequest}. @throws UnexpectedReply */
 export function readPullRequestPage(repository: unknown, after: string | null) {
   const { pullRequests } = decode(pageCheck, repository);
   return { nodes: pullRequests.nodes ?? [], pageInfo: readPageInfo(pullRequests, after) };
 }
 
-/** A review without an author is a ghost's, and so another's. Own reviews past the first hundred count as others'. */
+/** Those of others, which include those without an author (a ghost's) and all past the first hundred. */
 function readReviews(reviews: Static<typeof Reviews>, author: string | null) {
   const listed = present(reviews.nodes);
   const others = listed.filter(review => author === null || actorKey(review.author) !== author);
@@ -209,21 +209,21 @@ function readAuthor(author: Static<typeof Author> | null | undefined) {
   };
 }
 
-/** Whether all is there that GitHub's schema lets be null: then no failure has kept back a part of it. */
+/** Whether all that may be null in GitHub's schema is there: then no failure elsewhere removed a part. */
 export const isComplete = (node: unknown) => completeCheck.Check(node);
 
-/** None if GitHub does not even name it. */
+/** Empty if GitHub did not return the ids. */
 export const readListed = (node: unknown): ListedPullRequest[] =>
   listedCheck.Check(node)
     ? [{ githubId: Number(node.fullDatabaseId), nodeId: node.id, sourceUpdatedAt: unixSeconds(node.updatedAt) }]
     : [];
 
-/** Undefined if not even that came. */
+/** Undefined if GitHub did not return it. */
 export const nodeIdOf = (node: unknown) => (nodeCheck.Check(node) ? node.id : undefined);
 
 /**
  * Reads one node of {@link pullRequestFragment}.
- * @throws UnexpectedReply if anything in it is not what GitHub documents.
+ * @throws UnexpectedReply if anything in it is not as GitHub documents it
  */
 export function readPullRequest(value: unknown): FetchedPullRequest {
   const node = decode(factsCheck, value);

@@ -5,14 +5,14 @@ import { type ListedRepository, readListedRepository } from './organisation.ts';
 import { type FetchedPullRequest, isComplete, readPullRequest } from './pull-request.ts';
 
 /*
- * What a reply says of what was asked for. GitHub may give a part of it, and name in `errors`, by path, what failed.
+ * Reads the entries of replies. GitHub may return some of them, and name in `errors`, by path, what failed.
  */
 
 export type FetchResult =
   | { status: 'found'; pullRequest: FetchedPullRequest }
-  /** GitHub does not show it to these credentials: deleted, or out of reach. */
+  /** GitHub does not show it to these credentials: it is deleted, or not accessible. */
   | { status: 'gone' }
-  /** It is there, but did not come whole; the others of the same request did. */
+  /** GitHub did not return all of it; others of the same request are not affected. */
   | { status: 'failed'; error: ServiceError };
 
 type Path = (string | number)[];
@@ -36,7 +36,7 @@ export function readEntry(
     const gone = node === null && own.every(failure => failure.type === 'NOT_FOUND');
     return gone ? { status: 'gone' } : { status: 'failed', error: errorOfFailures(own, subject, credentials) };
   }
-  // What failed around it may have kept back any part of it.
+  // A failure further up may have removed any part of it.
   const around = failures.filter(failure => startsWith(path, failure.path));
   if (around.length > 0 && !isComplete(node)) {
     return { status: 'failed', error: errorOfFailures(around, subject, credentials) };
@@ -49,18 +49,18 @@ export function readEntry(
   }
 }
 
-/** What a query's one root field answered: null if GitHub does not show it. */
+/** The value of a query's only field: null if GitHub does not show it. */
 export function answerAt(data: object, name: string, subject: string): unknown {
   if (!Object.hasOwn(data, name)) throw unexpectedReplyError(new UnexpectedReply(`${name} is missing`), subject);
   return (data as Record<string, unknown>)[name];
 }
 
-/** Whether a failure is about one of the repositories of a page. */
+/** Whether a failure concerns a single repository of a page. */
 export const isOfEdge = ({ path }: GraphqlFailure): boolean =>
   startsWith(path, ['node', 'repositories', 'edges']) && typeof path[3] === 'number';
 
 /**
- * The repositories of a page, and why others did not come whole. What GitHub does not show is in neither.
+ * The repositories of a page, and why others are missing. Those that GitHub does not show are in neither list.
  *
  * @param failures those of {@link isOfEdge}
  * @param words for messages: what was asked for, and the variables that hold the credentials
@@ -89,17 +89,17 @@ export function readListedRepositories(
   return { items, failed };
 }
 
-/** @throws what is no {@link UnexpectedReply} as it is */
+/** Throws again what is not an {@link UnexpectedReply}. */
 export function unexpectedReplyError(error: unknown, subject: string): GithubError {
   if (!(error instanceof UnexpectedReply)) throw error;
   const message = `GitHub's reply about ${subject} makes no sense: ${error.message}.`;
   return new GithubError('github_failed', message, { action: 'Try again later.', cause: error });
 }
 
-/** @throws GithubError if `reading` finds what GitHub does not document */
-export function read<Result>(subject: string, reading: () => Result): Result {
+/** @throws GithubError if `decode` throws an {@link UnexpectedReply} */
+export function read<Result>(subject: string, decode: () => Result): Result {
   try {
-    return reading();
+    return decode();
   } catch (error) {
     throw unexpectedReplyError(error, subject);
   }

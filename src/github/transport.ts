@@ -23,10 +23,9 @@ import {
 import { createGuardedFetch } from './guarded-fetch.ts';
 
 export interface GithubOptions {
-  /** Milliseconds that one call may take in all, credentials and the second try included. */
-  timeout?: number;
-  /** Bytes that one reply may have. */
-  maximumReply?: number;
+  /** For one call, including credentials and a second try. */
+  timeoutMs?: number;
+  maxReplyBytes?: number;
 }
 
 /** One GraphQL request that was sent, for metrics. */
@@ -40,16 +39,18 @@ export interface GithubRequest {
   error: Error | undefined;
 }
 
-/** GraphQL's points: what the request cost, and what the hour has and still has; `resetAt` in Unix seconds. */
+/** In GraphQL's points. */
 export interface RateLimit {
+  /** Of the request. */
   cost: number;
   /** Of an hour. */
   limit: number;
   remaining: number;
+  /** Unix seconds. */
   resetAt: number;
 }
 
-/** The usable part of a reply, and what GitHub said of the rest. */
+/** The usable part of a reply, and what failed. */
 interface GraphqlReply {
   data: object;
   failures: GraphqlFailure[];
@@ -60,7 +61,7 @@ interface GraphqlReply {
 export interface Transport {
   /** The variables that hold the credentials, for messages. */
   readonly credentialNames: string;
-  /** Tells of every request that is sent from now on. @returns ends that */
+  /** Reports every request from now on. @returns a function that ends this */
   onRequest(listener: (request: GithubRequest) => void): () => void;
   /** One GraphQL request. @throws ServiceError if no part of the reply can be used. */
   graphql(
@@ -70,33 +71,30 @@ export interface Transport {
   ): Promise<GraphqlReply>;
 }
 
-/** A selection of every query. */
+/** Part of every query. */
 export const rateLimit = 'rateLimit { cost limit remaining resetAt }';
 const Points = Type.Object({ cost: Reply.Count, limit: Reply.Count, remaining: Reply.Count, resetAt: Reply.Time });
 const rateLimitCheck = TypeCompiler.Compile(Type.Object({ rateLimit: Points }));
-
-const defaultTimeout = 8_000;
-const defaultMaximumReply = 32 * 1024 * 1024;
 
 function graphqlUrl(apiUrl: string): string {
   return apiUrl.endsWith('/api/v3') ? apiUrl.replace(/\/v3$/, '/graphql') : `${apiUrl}/graphql`;
 }
 
 export function createTransport(config: GithubConfig, options: GithubOptions): Transport {
-  const timeout = options.timeout ?? defaultTimeout;
+  const { timeoutMs = 8_000, maxReplyBytes = 32 * 1024 * 1024 } = options;
   const baseUrl = config.apiUrl;
-  const guardedFetch = createGuardedFetch(options.maximumReply ?? defaultMaximumReply);
-  // A token is shared by all who wait for it, so it has a time limit of its own and ignores theirs.
+  const guardedFetch = createGuardedFetch(maxReplyBytes);
+  // Several requests may wait for one token, so it has its own time limit and ignores theirs.
   const fetchForApp: typeof fetch = (input, init) =>
-    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeout) });
+    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
   const credentials: Credentials = createCredentials(config, baseUrl, fetchForApp);
   const listeners = new Set<(request: GithubRequest) => void>();
   let client: ReturnType<typeof createClient> | undefined;
 
-  // Imported on the first use: Octokit takes a tenth of the time to a process's readiness.
+  // Imported with the first request, because it would take a tenth of the time that a process takes to start.
   async function createClient() {
     const { Octokit } = await import('octokit');
-    // Without Octokit's own reader, which keeps big integers (we ask for them as text) at nine times the cost.
+    // Octokit's own reader takes nine times as long to keep big integers, which we request as text.
     const request = { fetch: guardedFetch, parseSuccessResponseBody: false, log: octokitOptions.log };
     return new Octokit({ ...octokitOptions, baseUrl, request });
   }
@@ -154,7 +152,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
       let reply: GraphqlReply | undefined;
       let failure: Error | undefined;
       try {
-        reply = await withDeadline(timeout, outer, async signal => {
+        reply = await withDeadline(timeoutMs, outer, async signal => {
           const { body, headers } = await send(organisation, query, variables, signal);
           return readReply(body, headers, subject);
         });

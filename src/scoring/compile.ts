@@ -1,6 +1,6 @@
 /**
- * Turns checked rules into JavaScript. The source text consists of fixed templates, indexes, and operators and fact names
- * from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
+ * Turns checked rules into JavaScript. The source text consists of fixed templates, indexes, and operators and fact
+ * names from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
  */
 import { type FactName, type Facts, isOptionalFact } from './facts.ts';
 import { roundHalfAway, type Value } from './functions.ts';

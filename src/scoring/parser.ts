@@ -1,6 +1,6 @@
 /**
- * The grammar of the rule language: jsep, with this language's operators only. What jsep would silently accept is refused
- * while it reads, and every node gets its place in the source.
+ * The grammar of the rule language: jsep, with this language's operators only. What jsep would silently accept is
+ * refused while it reads, and every node gets its place in the source.
  */
 import jsep from 'jsep';
 import { ExpressionError, expressionLimits, type Operand, type Span, type SyntaxNode, tooDeep } from './syntax.ts';

@@ -17,7 +17,7 @@ async function startApp() {
   github.installApp(acme);
   const { nodeId } = acme.repository('web').openPullRequest();
   const app = { id: '4711', privateKey };
-  const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app }, { timeout: 8_000 });
+  const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app }, { timeoutMs: 8_000 });
   const restPaths = () => github.requests.filter(each => !each.path.endsWith('/graphql')).map(each => each.path);
   return { github, acme, nodeId, client, restPaths };
 }
@@ -187,7 +187,7 @@ describe('an App', () => {
     const isFound = async (asked: typeof client) =>
       (await asked.fetchPullRequests(known, [nodeId])).get(nodeId)?.status === 'found';
     const fresh = () =>
-      createGithub({ apiUrl: github.apiUrl, token: undefined, app: { id: '4711', privateKey } }, { timeout: 8_000 });
+      createGithub({ apiUrl: github.apiUrl, token: undefined, app: { id: '4711', privateKey } }, { timeoutMs: 8_000 });
     expect(await isFound(client)).toBe(true);
     // More than a page of others, before it in the list and after.
     for (let index = 0; index < 120; index += 1) github.installApp(github.organisation(`customer-${index}`));

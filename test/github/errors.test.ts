@@ -233,7 +233,7 @@ describe('a request that fails', () => {
 
   test.each([
     [401, "GitHub refused the service's credentials. Renew GITHUB_TOKEN."],
-    [403, 'GitHub forbids this to the service. Check the rights of GITHUB_TOKEN on the organisation.'],
+    [403, 'GitHub denied the service access. Check the rights of GITHUB_TOKEN on the organisation.'],
     [404, 'No GitHub API answers at this address. Check GITHUB_API_URL.'],
     [500, 'GitHub failed with status 500. Try again later.'],
   ])('with the status %d says what to do, and keeps its cause', (status, text) => {
@@ -261,7 +261,7 @@ describe('a request that fails', () => {
 
   test('without a reply names what the connection died of', () => {
     const reset = Object.assign(new Error('read'), { code: 'ECONNRESET' });
-    const action = 'Check GITHUB_API_URL, and that the network and its firewall let this machine out.';
+    const action = 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.';
     expect(translated(httpError('x', undefined, {}, reset))).toMatchObject({
       code: 'github_failed',
       text: `The connection to GitHub failed: ECONNRESET. ${action}`,

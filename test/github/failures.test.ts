@@ -10,7 +10,7 @@ import { errorOf, fetchOne, identityOf, start } from './support.ts';
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 
 async function errorUnder(fault: Fault, options = {}) {
-  const { github, web, client } = await start({}, { timeout: 2_000, ...options });
+  const { github, web, client } = await start({}, { timeoutMs: 2_000, ...options });
   const { nodeId } = web.openPullRequest();
   github.fault(fault, { times: Number.POSITIVE_INFINITY });
   const error = await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]));
@@ -146,7 +146,7 @@ describe('replies that are none', () => {
   });
 
   test('a reply past the limit is not read on', async () => {
-    const { error } = await errorUnder({ kind: 'oversize', mebibytes: 3 }, { maximumReply: 2 * 1024 * 1024 });
+    const { error } = await errorUnder({ kind: 'oversize', mebibytes: 3 }, { maxReplyBytes: 2 * 1024 * 1024 });
     expect(error).toMatchObject({ code: 'github_failed', tooMuch: true });
     expect(error.message).toContain('2 MiB');
   });
@@ -192,13 +192,13 @@ describe('replies that are none', () => {
 describe('time limits', () => {
   test.each(['hang', 'trickle'] as const)('%s: the call ends when its time is up', async kind => {
     const began = performance.now();
-    const { error } = await errorUnder({ kind }, { timeout: 250 });
+    const { error } = await errorUnder({ kind }, { timeoutMs: 250 });
     expect(error).toMatchObject({ code: 'github_timeout', status: 504, tooMuch: true });
     expect(performance.now() - began).toBeLessThan(1_500);
   });
 
   test('the second try is within the same time', async () => {
-    const { github, web, client } = await start({}, { timeout: 250 });
+    const { github, web, client } = await start({}, { timeoutMs: 250 });
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'reset' });
     github.fault({ kind: 'hang' });
@@ -232,7 +232,7 @@ describe('time limits', () => {
 });
 
 describe('connections that never come about', () => {
-  const clientFor = (apiUrl: string) => createGithub({ apiUrl, token: 'ghp_x', app: undefined }, { timeout: 2_000 });
+  const clientFor = (apiUrl: string) => createGithub({ apiUrl, token: 'ghp_x', app: undefined }, { timeoutMs: 2_000 });
 
   test('a port that nobody listens on', async () => {
     const { github } = await start();
