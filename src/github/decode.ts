@@ -4,8 +4,8 @@ import type { ValueError } from '@sinclair/typebox/errors';
 import { storable } from '../scoring/text.ts';
 
 /*
- * Checks GitHub's JSON by schemas. These do not convert: readers convert ids and times, because TypeBox's own conversion
- * (`Transform`) takes ten times as long as both.
+ * Checks GitHub's JSON by schemas. These do not convert: readers convert ids and times, because TypeBox's own
+ * conversion (`Transform`) takes ten times as long as both.
  */
 
 /** A reply that GitHub does not document. The message says where, what it contains, and what was expected. */

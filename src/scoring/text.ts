@@ -2,7 +2,7 @@
 
 const surrogatePair = /[\uD800-\uDBFF][\uDC00-\uDFFF]/g;
 
-/** Uses a pattern because V8 compiles it for each form of strings: it costs nothing if the form can't hold such pairs. */
+/** Uses a pattern because V8 compiles it for each form of strings: a form without such pairs costs nothing. */
 export function characterCount(text: string): number {
   let count = text.length;
   surrogatePair.lastIndex = 0;

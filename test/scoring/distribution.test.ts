@@ -8,17 +8,17 @@ function distributionOf(scores: readonly number[]) {
   return distribution;
 }
 
-const largest = 2 ** 31 - 1;
+const maxScore = 2 ** 31 - 1;
 const anyScore = fc.oneof(
   fc.integer({ min: -50, max: 50 }),
   fc.integer({ min: -5_000, max: 5_000 }),
-  fc.integer({ min: -largest - 1, max: largest }),
-  fc.constantFrom(4_095, 4_096, -4_096, 8_191, 8_192, largest, -largest - 1),
+  fc.integer({ min: -maxScore - 1, max: maxScore }),
+  fc.constantFrom(4_095, 4_096, -4_096, 8_191, 8_192, maxScore, -maxScore - 1),
 );
 const anyScores = fc.array(anyScore, { minLength: 1, maxLength: 60 });
 
 describe('a distribution', () => {
-  test('knows count, sum, lowest and highest, and the median to 1 in 2,048', () => {
+  test('has the exact count, sum, minimum and maximum, and the median to 1 in 2,048', () => {
     fc.assert(
       fc.property(anyScores, scores => {
         const distribution = distributionOf(scores);
@@ -37,20 +37,20 @@ describe('a distribution', () => {
   });
 });
 
-describe('a score among others', () => {
-  /** What is known of each score: the value that it is visited as. */
-  const known = (scores: readonly number[]) => {
+describe('a score in a distribution', () => {
+  /** The value that each score is visited as. */
+  const visitedAs = (scores: readonly number[]) => {
     const visited: number[] = [];
     distributionOf(scores).visit((value, count) => visited.push(...Array.from({ length: count }, () => value)));
     return visited;
   };
 
-  test('is known exactly up to 4,095 on either side of zero', () => {
+  test('is exact up to 4,095 on either side of zero', () => {
     const scores = [-4_095, -4_094, -2_048, -99, -1, 0, 1, 2, 99, 2_047, 2_048, 2_049, 4_094, 4_095];
-    expect(known(scores)).toEqual(scores);
+    expect(visitedAs(scores)).toEqual(scores);
   });
 
-  test('is known to the twelve bits that it begins with beyond', () => {
+  test('keeps its first twelve bits if it is larger', () => {
     const exponents = Array.from({ length: 19 }, (_, index) => index + 12);
     const cellOf = (exponent: number) => 2 ** (exponent - 11);
     const scores = exponents.flatMap(exponent => [
@@ -63,25 +63,25 @@ describe('a score among others', () => {
       const cell = cellOf(exponents[Math.floor(index / 4)] ?? 0);
       return Math.floor(score / cell) * cell;
     });
-    expect(known(scores)).toEqual(cut);
-    expect(known(scores.map(score => -score))).toEqual(cut.map(score => -score).reverse());
-    expect(known([-(2 ** 31)])).toEqual([-(2 ** 31)]);
+    expect(visitedAs(scores)).toEqual(cut);
+    expect(visitedAs(scores.map(score => -score))).toEqual(cut.map(score => -score).reverse());
+    expect(visitedAs([-(2 ** 31)])).toEqual([-(2 ** 31)]);
   });
 
-  test('is visited with the others, lowest first, each as often as it occurs', () => {
+  test('is visited in ascending order with its number of occurrences', () => {
     const visited: [number, number][] = [];
-    distributionOf([5, -7, 0, 5, 4_097, -4_096, largest]).visit((value, count) => visited.push([value, count]));
+    distributionOf([5, -7, 0, 5, 4_097, -4_096, maxScore]).visit((value, count) => visited.push([value, count]));
     expect(visited).toEqual([
       [-4_096, 1],
       [-7, 1],
       [0, 1],
       [5, 2],
       [4_096, 1],
-      [largest - 524_287, 1],
+      [maxScore - 524_287, 1],
     ]);
   });
 
-  test('is the one that a share of all does not exceed', () => {
+  test('is found by its share of the distribution', () => {
     const distribution = distributionOf([30, 10, 20, 40]);
     expect([0, 0.24, 0.25, 0.5, 0.74, 0.75, 0.99, 1].map(distribution.quantile)).toEqual([
       10, 10, 20, 30, 30, 40, 40, 40,
@@ -154,7 +154,7 @@ describe('buckets', () => {
       [-1_599, 0],
       [[-1_600, -1_500], [0, 100], 17],
     ],
-  ])('of the scores %j begin and end at %j', (scores, expected) => {
+  ])('for the scores %j have the first, the last and the count %j', (scores, expected) => {
     expect(ends(...scores)).toEqual(expected);
   });
 
@@ -165,7 +165,7 @@ describe('buckets', () => {
     [[-2], [-2, -1]],
     [[-3], [null, 0]],
     [[15], [0, 1]],
-  ])('reach down to %j where that lies but a little outside: the first is %j', (outside, first) => {
+  ])('with a score of %j just below the others begin with %j', (outside, first) => {
     expect(bounds(...usual, ...outside)[0]).toEqual(first);
   });
 
@@ -174,11 +174,11 @@ describe('buckets', () => {
     [[17], [17, 18]],
     [[18], [16, null]],
     [[0], [15, 16]],
-  ])('reach up to %j where that lies but a little outside: the last is %j', (outside, last) => {
+  ])('with a score of %j just above the others end with %j', (outside, last) => {
     expect(bounds(...usual, ...outside).at(-1)).toEqual(last);
   });
 
-  test('span both sides, the lowest of either and the highest of either', () => {
+  test('reach from the lowest to the highest score of both sides', () => {
     const buckets = bucketsOf(distributionOf([0, 3]), distributionOf([1, 9]));
     expect(buckets).toHaveLength(10);
     expect(buckets.flatMap(({ from, before, after }) => (before + after > 0 ? [[from, before, after]] : []))).toEqual([
@@ -191,7 +191,7 @@ describe('buckets', () => {
     expect(bucketsOf(distributionOf([]), distributionOf([7]))).toEqual([{ from: 7, to: 8, before: 0, after: 1 }]);
   });
 
-  test('hold every score once on either side, on round boundaries of one width, and are never many', () => {
+  test('count every score once, have round boundaries and one width, and are at most 24', () => {
     fc.assert(
       fc.property(anyScores, anyScores, (before, after) => {
         const buckets = bucketsOf(distributionOf(before), distributionOf(after));
@@ -219,7 +219,7 @@ describe('buckets', () => {
     }
   });
 
-  test('stay narrow where one score lies far out, and put it into an open one', () => {
+  test('stay narrow if one score is far out, which is counted in an open one', () => {
     const usual = Array.from({ length: 1_000 }, (_, index) => index % 30);
     const buckets = bucketsOf(distributionOf([...usual, 1_000_000]), distributionOf([...usual, -7_000]));
     expect(buckets[0]).toEqual({ from: null, to: 0, before: 0, after: 1 });
@@ -227,7 +227,7 @@ describe('buckets', () => {
     expect(buckets).toHaveLength(17);
   });
 
-  test('of one score are one', () => {
+  test('are a single one if all scores are the same', () => {
     expect(bucketsOf(distributionOf([7, 7]), distributionOf([7]))).toEqual([{ from: 7, to: 8, before: 2, after: 1 }]);
   });
 });

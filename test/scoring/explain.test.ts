@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { type ExplainedPart, explainExpression } from '../../src/scoring/evaluate.ts';
 import { explainScore } from '../../src/scoring/explain.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
-import type { RuleAction, RuleDefinition } from '../../src/scoring/ruleset.ts';
-import { factsWith } from './generate.ts';
+import type { RuleAction } from '../../src/scoring/ruleset.ts';
+import { entry, factsWith, rule } from './support.ts';
 
 const facts = factsWith({
   state: 'merged',
@@ -66,7 +66,7 @@ describe('an explained expression', () => {
       'merged || draft && merged = true [merged = true; draft && merged = false [draft = false; merged = true]]',
     ],
     ['merged || draft || merged', 'merged || draft || merged = true [merged = true; draft = false; merged = true]'],
-  ])('%s', (source, expected) => {
+  ])('shows the parts of the condition %s', (source, expected) => {
     expect(explained(source)).toBe(expected);
   });
 
@@ -100,7 +100,7 @@ describe('an explained expression', () => {
       '-hours_to_first_review',
       '-hours_to_first_review = null [hours_to_first_review = null (nobody else has reviewed it)]',
     ],
-  ])('%s', (source, expected) => {
+  ])('shows the parts of the value %s', (source, expected) => {
     expect(explained(source, 'number')).toBe(expected);
   });
 
@@ -113,7 +113,7 @@ describe('an explained expression', () => {
     ],
     ['all_files("{src,test}/**")', 'false (2 of 5 files, the first of 240 do not match: docs/a.md, docs/b.md)'],
     ['all_files("**")', 'true (all of 5 files, the first of 240)'],
-  ])('%s tells the files that decided', (source, expected) => {
+  ])('names the files that match in %s', (source, expected) => {
     expect(explained(source)).toBe(`${source} = ${expected}`);
   });
 
@@ -122,31 +122,24 @@ describe('an explained expression', () => {
     [['a', 'b'], 2, 'true (1 of 2 files: a)'],
     [['a', 'aa', 'aaa'], 3, 'true (3 of 3 files: a, aa, aaa)'],
     [['a', 'aa', 'aaa', 'aaaa'], 5, 'true (4 of 4 files, the first of 5: a, aa, aaa and 1 more)'],
-  ])('of the files %j, the first of %d, says %s', (files, changedFiles, expected) => {
+  ])('describes the files %j of %d as %s', (files, changedFiles, expected) => {
     const source = 'any_file("a*", "c")';
     const given = factsWith({ files, changed_files: changedFiles });
     expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(`${source} = ${expected}`);
   });
 
-  test('tells facts, constants and operations apart', () => {
+  test('distinguishes facts, constants and operations', () => {
     const part = explainExpression('size + 1', parseExpression('size + 1', 'number'), facts);
     expect([part.kind, part.parts.map(({ kind }) => kind)]).toEqual(['operation', ['fact']]);
     expect(explainExpression('1', parseExpression('1', 'number'), facts).kind).toBe('constant');
   });
 
-  test('of no files says so', () => {
+  test('says if there are no files', () => {
     const tree = parseExpression('all_files("**")', 'boolean');
     expect(brief(explainExpression('all_files("**")', tree, factsWith()))).toBe(
       'all_files("**") = false (there are no files)',
     );
   });
-});
-
-const rule = (name: string, expression: string, value: string, action: RuleAction = 'ADD'): RuleDefinition => ({
-  name,
-  description: '',
-  is_enabled: true,
-  logic: [{ expression, effect: { action, value } }],
 });
 
 describe('an entry', () => {
@@ -185,19 +178,19 @@ describe('an entry', () => {
       'its value is infinite, as `size / commits` is infinite: a division by zero',
     ],
     ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 is outside -2147483648 to 2147483647'],
-  ])('where %s, of the value %s, is %s', (expression, value, outcome, effect, reason) => {
-    const { rules, score } = explainScore([rule('R', expression, value)], facts);
+  ])('with the condition %s and the value %s is %s', (expression, value, outcome, effect, reason) => {
+    const { rules, score } = explainScore([rule('R', entry(expression, value))], facts);
     expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression, value, outcome, effect, reason });
     expect(score).toBe(effect);
   });
 
-  test('of a rule that is disabled or no longer valid does not count and is not looked at', () => {
+  test('of a rule that is disabled or no longer valid is not evaluated and does not count', () => {
     const { rules, score } = explainScore(
       [
-        { ...rule('Off', 'true', '1'), is_enabled: false },
-        { ...rule('Old', 'true', '2'), logic: [...rule('', 'true', '2').logic, ...rule('', 'weather', '3').logic] },
-        rule('Empty', 'true', '4', 'MULTIPLY' as RuleAction),
-        rule('Good', 'true', '8', 'SUBTRACT'),
+        { ...rule('Off', entry('true', '1')), is_enabled: false },
+        rule('Old', entry('true', '2'), entry('weather', '3')),
+        rule('Empty', entry('true', '4', 'MULTIPLY' as RuleAction)),
+        rule('Good', entry('true', '8', 'SUBTRACT')),
       ],
       facts,
     );
@@ -223,8 +216,8 @@ describe('an entry', () => {
     });
   });
 
-  test('counts with all others in a sum that is held within 32 bits', () => {
-    const most = rule('R', 'true', '2147483647');
-    expect(explainScore([most, { ...most, name: 'S' }], facts)).toMatchObject({ sum: 4294967294, score: 2147483647 });
+  test('adds to a sum that is limited to 32 bits', () => {
+    const max = rule('R', entry('true', '2147483647'));
+    expect(explainScore([max, { ...max, name: 'S' }], facts)).toMatchObject({ sum: 4294967294, score: 2147483647 });
   });
 });

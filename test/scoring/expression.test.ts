@@ -1,33 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compileExpression } from '../../src/scoring/compile.ts';
-import { explainExpression } from '../../src/scoring/evaluate.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import type { Value } from '../../src/scoring/functions.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
-import { factsWith } from './generate.ts';
 import { processorTime } from './processor-time.ts';
+import { evaluate, problemOf } from './support.ts';
 
-function problem(source: string, expected: 'boolean' | 'number' = 'boolean'): string {
-  try {
-    parseExpression(source, expected);
-  } catch (error) {
-    if (error instanceof ExpressionError) return error.message;
-    throw error;
-  }
-  return 'accepted';
-}
-
-/** What the compiled expression gives, which is what its explanation shows. */
-function result(source: string, given: Parameters<typeof factsWith>[0] = {}): Value | null {
-  const tree = parseExpression(source, problem(source, 'boolean') === 'accepted' ? 'boolean' : 'number');
-  const facts = factsWith(given);
-  const value = compileExpression(tree)(facts);
-  expect(explainExpression(source, tree, facts).value ?? Number.NaN).toBe(value);
-  return value;
-}
-
-describe('names reach nothing but facts and functions of the language', () => {
+describe('a name reaches only facts and functions of the language', () => {
   test.each([
     'constructor',
     '__proto__',
@@ -46,7 +25,7 @@ describe('names reach nothing but facts and functions of the language', () => {
     'round',
     'arguments',
   ])('%s is refused', source => {
-    expect(problem(source)).not.toBe('accepted');
+    expect(problemOf(source)).not.toBe('accepted');
   });
 
   test.each([
@@ -60,11 +39,11 @@ describe('names reach nothing but facts and functions of the language', () => {
     ['this', '`this` is not a known fact'],
     ['undefined', '`undefined` is not a value of the rule language'],
   ])('%s is refused by name', (source, message) => {
-    expect(problem(source)).toContain(message);
+    expect(problemOf(source)).toContain(message);
   });
 });
 
-describe('what jsep lets pass is refused', () => {
+describe('what jsep would accept', () => {
   test.each([
     ['', 'it is empty'],
     [' \n ', 'it is empty'],
@@ -127,8 +106,8 @@ describe('what jsep lets pass is refused', () => {
     ['null', '`null` is not a value'],
     ['true(1)', '`true` is not a known function'],
     ['this(1)', '`this` is not a known function'],
-  ])('%j', (source, message) => {
-    expect(problem(source)).toContain(message);
+  ])('%j is refused', (source, message) => {
+    expect(problemOf(source)).toContain(message);
   });
 });
 
@@ -179,13 +158,13 @@ describe('types are checked before anything runs', () => {
     ['created_at > date("2026-02-30")', 'is not a valid day'],
     ['created_at > date("yesterday")', 'is not a valid day'],
     ['any_file("!docs/**")', 'put the `!` before the function'],
-  ])('%s', (source, message) => {
-    expect(problem(source)).toContain(message);
+  ])('%s is refused', (source, message) => {
+    expect(problemOf(source)).toContain(message);
   });
 
   test('a value must be a number', () => {
-    expect(problem('merged', 'number')).toContain('a value must be a number');
-    expect(problem('title', 'number')).toContain('a value must be a number');
+    expect(problemOf('merged', 'number')).toContain('a value must be a number');
+    expect(problemOf('title', 'number')).toContain('a value must be a number');
   });
 
   test.each([
@@ -194,22 +173,22 @@ describe('types are checked before anything runs', () => {
     ['hours_to_mrege > 1', 'did you mean `hours_to_merge`?'],
     ['startswith(title, "a")', 'did you mean `starts_with`?'],
     ['hasLabel("bug")', 'did you mean `has_label`?'],
-  ])('%s: the nearest name is suggested', (source, message) => {
-    expect(problem(source)).toContain(message);
+  ])('the nearest name is suggested for %s', (source, message) => {
+    expect(problemOf(source)).toContain(message);
   });
 
-  test('nothing is suggested for a name that is near to none', () => {
-    expect(problem('weather > 1')).toBe('`weather` is not a known fact');
+  test('nothing is suggested if no name is near', () => {
+    expect(problemOf('weather > 1')).toBe('`weather` is not a known fact');
   });
 });
 
-describe('limits', () => {
-  test('2,000 characters pass, 2,001 do not, however many bytes they take', () => {
+describe('an expression', () => {
+  test('may have 2,000 characters, however many bytes they take', () => {
     const filled = (count: number, unit: string) => `title == "${unit.repeat(count - 11)}"`;
-    expect(problem(filled(2000, 'a'))).toBe('accepted');
-    expect(problem(filled(2000, '\u{1F642}'))).toBe('accepted');
-    expect(problem(filled(2001, 'a'))).toContain('longer than 2000 characters');
-    expect(problem(filled(2001, '\u{1F642}'))).toContain('longer than 2000 characters');
+    expect(problemOf(filled(2000, 'a'))).toBe('accepted');
+    expect(problemOf(filled(2000, '\u{1F642}'))).toBe('accepted');
+    expect(problemOf(filled(2001, 'a'))).toContain('longer than 2000 characters');
+    expect(problemOf(filled(2001, '\u{1F642}'))).toContain('longer than 2000 characters');
   });
 
   // Chains of 5 or 10 parts, to stay within the limit of depth.
@@ -219,28 +198,28 @@ describe('limits', () => {
     return `${sums.slice(0, -1)}${'+1'.repeat((count - 199) / 2)})`;
   };
 
-  test('200 parts pass, more do not', () => {
-    expect(problem(nodes(199), 'number')).toBe('accepted');
-    expect(problem(`-(${nodes(199)})`, 'number')).toBe('accepted');
-    expect(problem(nodes(201), 'number')).toContain('more than 200 parts');
+  test('may have 200 parts', () => {
+    expect(problemOf(nodes(199), 'number')).toBe('accepted');
+    expect(problemOf(`-(${nodes(199)})`, 'number')).toBe('accepted');
+    expect(problemOf(nodes(201), 'number')).toContain('more than 200 parts');
   });
 
-  test('32 levels pass, 33 do not', () => {
-    expect(problem(`${'!'.repeat(31)}merged`)).toBe('accepted');
-    expect(problem(`${'!'.repeat(32)}merged`)).toContain('nested deeper than 32 levels');
-    expect(problem(Array.from({ length: 32 }, () => '1').join('+'), 'number')).toBe('accepted');
-    expect(problem(Array.from({ length: 33 }, () => '1').join('+'), 'number')).toContain('deeper than 32');
-    expect(problem(`${'('.repeat(32)}merged${')'.repeat(32)}`)).toBe('accepted');
-    expect(problem(`${'('.repeat(33)}merged${')'.repeat(33)}`)).toContain('deeper than 32');
+  test('may have 32 levels', () => {
+    expect(problemOf(`${'!'.repeat(31)}merged`)).toBe('accepted');
+    expect(problemOf(`${'!'.repeat(32)}merged`)).toContain('nested deeper than 32 levels');
+    expect(problemOf(Array.from({ length: 32 }, () => '1').join('+'), 'number')).toBe('accepted');
+    expect(problemOf(Array.from({ length: 33 }, () => '1').join('+'), 'number')).toContain('deeper than 32');
+    expect(problemOf(`${'('.repeat(32)}merged${')'.repeat(32)}`)).toBe('accepted');
+    expect(problemOf(`${'('.repeat(33)}merged${')'.repeat(33)}`)).toContain('deeper than 32');
   });
 
-  test('patterns that pass each by itself may be too large together', () => {
+  test('is refused if its patterns are accepted alone but too large together', () => {
     const any = (count: number) => Array.from({ length: count }, () => 'matches(title, "[ab]{90}")').join(' || ');
-    expect(problem(any(2))).toBe('accepted');
-    expect(problem(any(3))).toContain('exceeds the limit of all patterns together');
+    expect(problemOf(any(2))).toBe('accepted');
+    expect(problemOf(any(3))).toContain('exceeds the limit of all patterns together');
     const globs = (count: number) => `any_file(${Array.from({ length: count }, () => '"?{1,2}"').join(', ')})`;
-    expect(problem(globs(10))).toBe('accepted');
-    expect(problem(`${globs(20)} || ${globs(20)}`)).toContain('exceeds the limit of all patterns together');
+    expect(problemOf(globs(10))).toBe('accepted');
+    expect(problemOf(`${globs(20)} || ${globs(20)}`)).toContain('exceeds the limit of all patterns together');
   });
 
   test.each([
@@ -257,12 +236,12 @@ describe('limits', () => {
     ['10 MB of spaces', ' '.repeat(10_000_000)],
     ['10 MB of emoji', '\u{1F642}'.repeat(5_000_000)],
   ])('%s is refused within 50 ms', (_, source) => {
-    expect(problem(source)).not.toBe('accepted');
-    expect(processorTime(() => problem(source), 50)).toBeLessThan(50);
+    expect(problemOf(source)).not.toBe('accepted');
+    expect(processorTime(() => problemOf(source), 50)).toBeLessThan(50);
   });
 });
 
-describe('meaning', () => {
+describe('the value of an expression', () => {
   const facts = { size: 10, additions: 7, deletions: 3, title: 'fix: it', labels: ['Bug', 'p1'], merged: true };
 
   test.each<[string, Value]>([
@@ -349,27 +328,27 @@ describe('meaning', () => {
     ['has_label("BUG")', true],
     ['has_label("p")', false],
   ])('%s is %j', (source, expected) => {
-    expect(result(source, facts)).toStrictEqual(expected);
+    expect(evaluate(source, facts)).toStrictEqual(expected);
   });
 
-  test('what is absent compares false, also with itself and by !=', () => {
+  test('an absent value compares false, even with itself or by !=', () => {
     for (const operator of ['==', '!=', '<', '<=', '>', '>=']) {
       for (const source of [`hours_to_merge ${operator} 5`, `5 ${operator} hours_to_merge`]) {
-        expect(result(source, { hours_to_merge: null })).toBe(false);
+        expect(evaluate(source, { hours_to_merge: null })).toBe(false);
       }
-      expect(result(`hours_to_merge ${operator} hours_to_merge`, { hours_to_merge: null })).toBe(false);
-      expect(result(`milestone ${operator} "v1"`, { milestone: null })).toBe(false);
-      expect(result(`milestone ${operator} milestone`, { milestone: null })).toBe(false);
+      expect(evaluate(`hours_to_merge ${operator} hours_to_merge`, { hours_to_merge: null })).toBe(false);
+      expect(evaluate(`milestone ${operator} "v1"`, { milestone: null })).toBe(false);
+      expect(evaluate(`milestone ${operator} milestone`, { milestone: null })).toBe(false);
     }
   });
 
-  test('what is absent makes arithmetic and numbers absent, and other functions false', () => {
+  test('an absent value makes numbers absent and conditions false', () => {
     const absent = { hours_to_merge: null, milestone: null };
     for (const source of ['hours_to_merge + 1', '-hours_to_merge', 'min(1, hours_to_merge)', 'length(milestone)']) {
-      expect(result(source, absent)).toBeNaN();
+      expect(evaluate(source, absent)).toBeNaN();
     }
     for (const source of ['hours_to_merge * 0', 'size / hours_to_merge', 'round(hours_to_merge)', '0 / 0']) {
-      expect(result(source, absent)).toBeNaN();
+      expect(evaluate(source, absent)).toBeNaN();
     }
     for (const source of [
       'contains(milestone, "a")',
@@ -383,9 +362,9 @@ describe('meaning', () => {
       'hours_to_merge in [1]',
       'lower(milestone) == lower(milestone)',
     ]) {
-      expect(result(source, absent)).toBe(false);
+      expect(evaluate(source, absent)).toBe(false);
     }
-    expect(result('!(hours_to_merge < 24)', absent)).toBe(true);
+    expect(evaluate('!(hours_to_merge < 24)', absent)).toBe(true);
   });
 
   test('operators bind as in JavaScript', () => {
@@ -406,7 +385,7 @@ describe('meaning', () => {
         const expected: unknown = new Function(`return ${source}`)();
         let actual: Value | null;
         try {
-          actual = result(source);
+          actual = evaluate(source);
         } catch (error) {
           // `a == b < c` compares a number with a boolean, which JavaScript allows.
           expect(error).toMatchObject({ message: expect.stringContaining('compare') });
@@ -435,7 +414,7 @@ test.each([
   ['title == "\\d"', '\\d'],
   ['size > 1 \u00ef', '\u00ef'],
   ['size > 1 \u{1F642}', '\u{1F642}'],
-])('a problem of %s is at %s', (source, part) => {
+])('the error in %s points at %s', (source, part) => {
   const position = () => {
     try {
       parseExpression(source, 'boolean');
@@ -447,7 +426,7 @@ test.each([
   expect(position()).toBe(part);
 });
 
-test('each part knows where it stands in the source', () => {
+test('each part knows its place in the source', () => {
   const source = ' ( (size) + 1 ) * -(2) > min( additions, (3) ) && !(title in ["a"])';
   const tree = parseExpression(source, 'boolean');
   const parts: string[] = [];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type FactName, factsOf, factTypes, type PullRequestRecord } from '../../src/scoring/facts.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
-import { entry, rule } from './generate.ts';
+import { entry, rule } from './support.ts';
 
 const record: PullRequestRecord = {
   repository: 'acme/web',

@@ -1,20 +1,8 @@
-/** Rules, facts and well-typed expressions: some to write in tests, and random ones for property tests. */
+/** Random facts, well-typed expressions and rules for property tests. */
 import fc from 'fast-check';
 import { type FactName, type Facts, type FactType, factTypes, isOptionalFact } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/functions.ts';
-import type { RuleAction, RuleDefinition, RuleLogic } from '../../src/scoring/ruleset.ts';
-
-export const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => ({
-  expression,
-  effect: { action, value },
-});
-
-export const rule = (name: string, ...logic: RuleLogic[]): RuleDefinition => ({
-  name,
-  description: '',
-  is_enabled: true,
-  logic,
-});
+import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 
 const number = fc.oneof(
   fc.integer({ min: -3, max: 60 }),
@@ -47,7 +35,7 @@ const values: Record<FactType, fc.Arbitrary<Value>> = {
 const names = Object.keys(factTypes) as FactName[];
 const namesOf = (type: FactType) => names.filter(name => factTypes[name] === type);
 
-/** What may be absent is so now and then. */
+/** Facts that may be absent are so now and then. */
 export const anyFacts = fc.record(
   Object.fromEntries(
     names.map(name => {
@@ -56,13 +44,6 @@ export const anyFacts = fc.record(
     }),
   ),
 ) as unknown as fc.Arbitrary<Facts>;
-
-/** Facts that a real pull request could have, nothing absent: the figures that a test cares about are given. */
-export function factsWith(given: { [Name in FactName]?: Value | null } = {}): Facts {
-  const defaults = { number: 0, text: '', boolean: false, list: [] };
-  const facts = Object.fromEntries(names.map(name => [name, defaults[factTypes[name]]]));
-  return { ...facts, ...given } as Facts;
-}
 
 const quoted = text.map(value => {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -130,3 +111,28 @@ export const anyExpression = fc.letrec<{ number: string; boolean: string; text: 
     ),
   };
 });
+
+/** Rulesets, some of them with rules that are disabled or not valid. */
+export const anyRules: fc.Arbitrary<RuleDefinition[]> = fc
+  .uniqueArray(fc.oneof(fc.constantFrom('One', 'Two', 'Three', 'Four'), fc.string()), { maxLength: 5 })
+  .chain(names =>
+    fc.tuple(
+      ...names.map(name =>
+        fc.record({
+          name: fc.constant(name),
+          description: fc.constant(''),
+          is_enabled: fc.boolean(),
+          logic: fc.array(
+            fc.record({
+              expression: fc.oneof(fc.constantFrom('true', 'merged', 'nonsense('), anyExpression.boolean),
+              effect: fc.record({
+                action: fc.constantFrom('ADD' as const, 'SUBTRACT' as const),
+                value: fc.oneof(fc.constantFrom('1', '2147483647', '-3'), anyExpression.number),
+              }),
+            }),
+            { minLength: 1, maxLength: 3 },
+          ),
+        }),
+      ),
+    ),
+  );

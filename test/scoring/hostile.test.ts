@@ -5,8 +5,9 @@ import { parseExpression } from '../../src/scoring/expression.ts';
 import { factTypes } from '../../src/scoring/facts.ts';
 import { functions } from '../../src/scoring/functions.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
-import { anyExpression, factsWith } from './generate.ts';
+import { anyExpression } from './generate.ts';
 import { processorTime } from './processor-time.ts';
+import { factsWith } from './support.ts';
 
 /** Set to 100000 for the long run. */
 const runs = Number(process.env.HOSTILE_RUNS ?? 3000);
@@ -77,7 +78,7 @@ const soup = fc.array(fc.oneof(words, symbols, fc.constant(' ')), { maxLength: 6
 const repeated = fc
   .tuple(soup, fc.nat(3000), fc.constantFrom('+', '(', '!', '[', 'min(', ' ', '?', ',', '"'))
   .map(([text, count, glue]) => `${glue.repeat(count)}${text}`);
-/** A well-formed text with some characters taken out, doubled or changed. */
+/** A valid expression with some characters removed, inserted or replaced. */
 const mutated = fc
   .tuple(anyExpression.boolean, fc.array(fc.tuple(fc.nat(), fc.nat(2), fc.oneof(symbols, words)), { maxLength: 4 }))
   .map(([text, changes]) =>
@@ -86,7 +87,7 @@ const mutated = fc
       return changed.slice(0, at) + (kind === 0 ? '' : insert) + changed.slice(kind === 1 ? at : at + 1);
     }, text),
   );
-/** Texts that use up what the limits leave. */
+/** Expressions that are as slow as the limits allow. */
 const heavy = fc
   .array(
     fc

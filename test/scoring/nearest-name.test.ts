@@ -36,23 +36,26 @@ describe('the nearest name', () => {
     ['ab', 'cd', undefined],
     ['', 'a', 1],
     ['', 'ab', undefined],
-  ])('a third of a name may differ, a character at least: %j and %j by %s', (name, candidate, distance) => {
-    expect(nearestName(name, [candidate])).toBe(distance === undefined ? undefined : candidate);
-    // One that differs by one more loses, whatever the order.
-    const farther = `_${candidate}`;
-    expect(nearestName(name, [farther, candidate])).toBe(distance === undefined ? undefined : candidate);
-  });
+  ])(
+    'may differ in a third of its characters, and in at least one: %j and %j differ by %s',
+    (name, candidate, distance) => {
+      expect(nearestName(name, [candidate])).toBe(distance === undefined ? undefined : candidate);
+      // A candidate with one more difference loses, even if it comes first.
+      const farther = `_${candidate}`;
+      expect(nearestName(name, [farther, candidate])).toBe(distance === undefined ? undefined : candidate);
+    },
+  );
 
   test('is the first of equally near ones', () => {
     expect(nearestName('abcdef', ['abcdeX', 'abcdeY'])).toBe('abcdeX');
   });
 
-  test('is not looked for where a name is longer than sixty characters', () => {
+  test('is not searched for if a name is longer than sixty characters', () => {
     expect(nearestName('a'.repeat(60), ['a'.repeat(60)])).toBe('a'.repeat(60));
     expect(nearestName('a'.repeat(61), ['a'.repeat(61)])).toBeUndefined();
   });
 
-  test('is found from either side', () => {
+  test('is symmetric', () => {
     const name = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 6, maxLength: 8 });
     fc.assert(
       fc.property(name, name, (one, two) => {
@@ -63,7 +66,7 @@ describe('the nearest name', () => {
   });
 });
 
-test('a suggestion ends a sentence, or there is none', () => {
+test('a suggestion ends a sentence, or is empty', () => {
   expect(suggestion('megred', ['merged'])).toBe('; did you mean `merged`?');
   expect(suggestion('weather', ['merged'])).toBe('');
 });

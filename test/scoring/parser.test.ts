@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parseSyntax } from '../../src/scoring/parser.ts';
 import { ExpressionError, type SyntaxNode, spanOf } from '../../src/scoring/syntax.ts';
 
-/** What is wrong with it, and the part where. */
+/** What is wrong, and with which part. */
 function problemOf(source: string): [message: string, part: string] {
   try {
     parseSyntax(source);
@@ -25,7 +25,7 @@ function nodesOf(source: string): string[] {
   return found;
 }
 
-test('every node knows its exact place, brackets and spaces within them included', () => {
+test('every node knows its exact place, including brackets and the spaces in them', () => {
   expect(nodesOf(' min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\'] ? ((a)) : f ( ) ')).toEqual([
     'ConditionalExpression min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\'] ? ((a)) : f ( )',
     'BinaryExpression min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\']',
@@ -65,11 +65,11 @@ test.each([
   ['&&', 'a&&b'],
   ['||', 'a||b'],
   ['in', 'a in(b)'],
-])('%s stands between values', (operator, source) => {
+])('%s is a binary operator', (operator, source) => {
   expect(parseSyntax(source)).toMatchObject({ type: 'BinaryExpression', operator });
 });
 
-test('? and : stand between values', () => {
+test('? and : form a choice', () => {
   expect(parseSyntax('a?b:c')).toMatchObject({
     type: 'ConditionalExpression',
     test: { name: 'a' },
@@ -108,7 +108,7 @@ test.each([
   expect(parseSyntax(source)).toEqual({ type: 'Literal', value, start: 0, end: source.length });
 });
 
-describe('what is refused, why, and where', () => {
+describe('the parser', () => {
   const outside = 'is not part of the rule language outside quotes';
   const language = 'is not part of the rule language';
 
@@ -217,18 +217,18 @@ describe('what is refused, why, and where', () => {
     ['f(1,', 'a value is missing after `,`', ','],
     ['(a) in', 'a value is missing after `in`', 'in'],
     ['(a) in\n', 'a value is missing after `in`', 'in'],
-  ])('%j', (source, message, part) => {
+  ])('refuses %j and says why', (source, message, part) => {
     expect(problemOf(source)).toEqual([message, part]);
   });
 
-  test('too many characters, parts or levels', () => {
+  test('refuses too many characters or parts', () => {
     expect(problemOf('a'.repeat(2_001))[0]).toBe('it is longer than 2000 characters; split it into several entries');
     expect(problemOf('🙂'.repeat(2_001))[0]).toBe('it is longer than 2000 characters; split it into several entries');
     expect(nodesOf(`"${'🙂'.repeat(1_998)}"`)).toHaveLength(1);
     const many = (count: number) => `1${'+1'.repeat(count)}`;
     expect(nodesOf(`-${many(99)}`)).toHaveLength(200);
     expect(problemOf(`-${many(100)}`)).toEqual(['it has more than 200 parts; split it into several entries', '+']);
-    // A name, an operator, a list and a function count one each, a choice one beside its three values, brackets nothing.
+    // Names, operators, lists and functions count as one part each, a choice as one besides its values. Brackets don't.
     for (const [source, part] of [
       [`((${many(99)}) * 2)`, '2'],
       [`a in [${many(98)}] == b`, '=='],
@@ -242,7 +242,7 @@ describe('what is refused, why, and where', () => {
     }
   });
 
-  test('too many brackets and questions within each other', () => {
+  test('refuses brackets and choices that are nested too deeply', () => {
     const nested: ((count: number) => string)[] = [
       count => `${'('.repeat(count)}a${')'.repeat(count)}`,
       count => `${'['.repeat(count)}a${']'.repeat(count)}`,

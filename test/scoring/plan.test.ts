@@ -3,44 +3,16 @@ import { describe, expect, test } from 'vitest';
 import { createPlan } from '../../src/scoring/plan.ts';
 import { compareRules, hasChanges } from '../../src/scoring/rule-changes.ts';
 import { type BreakdownEntry, compileRuleset, type RuleDefinition } from '../../src/scoring/ruleset.ts';
-import { anyExpression, anyFacts, factsWith } from './generate.ts';
-
-const rule = (name: string, ...logic: [expression: string, value: string, action?: 'ADD' | 'SUBTRACT'][]) => ({
-  name,
-  description: '',
-  is_enabled: true,
-  logic: logic.map(([expression, value, action = 'ADD']) => ({ expression, effect: { action, value } })),
-});
+import { anyFacts, anyRules } from './generate.ts';
+import { entry, factsWith, rule } from './support.ts';
 
 const off = (given: RuleDefinition): RuleDefinition => ({ ...given, is_enabled: false });
 
 const pointsOf = (entries: readonly BreakdownEntry[]) =>
   entries.reduce((sum, { action, effect }) => sum + (action === 'ADD' ? effect : -effect), 0);
 
-const anyRules = fc.uniqueArray(fc.constantFrom('One', 'Two', 'Three', 'Four'), { maxLength: 4 }).chain(names =>
-  fc.tuple(
-    ...names.map(name =>
-      fc.record({
-        name: fc.constant(name),
-        description: fc.constant(''),
-        is_enabled: fc.boolean(),
-        logic: fc.array(
-          fc.record({
-            expression: fc.oneof(fc.constantFrom('true', 'merged', 'nonsense('), anyExpression.boolean),
-            effect: fc.record({
-              action: fc.constantFrom('ADD' as const, 'SUBTRACT' as const),
-              value: fc.oneof(fc.constantFrom('1', '2147483647', '-3'), anyExpression.number),
-            }),
-          }),
-          { minLength: 1, maxLength: 3 },
-        ),
-      }),
-    ),
-  ),
-);
-
 describe('a plan', () => {
-  test('says what scoring each pull request under either ruleset says', () => {
+  test('agrees with scoring each pull request under both rulesets', () => {
     fc.assert(
       fc.property(
         anyRules,
@@ -91,11 +63,11 @@ describe('a plan', () => {
     );
   });
 
-  test('says all that there is to say of a few pull requests', () => {
-    const either = rule('Both', ['merged', '2'], ['merged', 'size', 'SUBTRACT']);
+  test('describes every change of a few pull requests', () => {
+    const either = rule('Both', entry('merged', '2'), entry('merged', 'size', 'SUBTRACT'));
     const plan = createPlan(
-      [either, rule('Gone', ['true', '10'], ['size > 1', '1'])],
-      [rule('New', ['draft', '4']), either],
+      [either, rule('Gone', entry('true', '10'), entry('size > 1', '1'))],
+      [rule('New', entry('draft', '4')), either],
     );
     plan.add('1', 'ada', factsWith({ merged: true, size: 3 }));
     plan.add('2', 'bob', factsWith({ draft: true }));
@@ -120,9 +92,7 @@ describe('a plan', () => {
           name: 'New',
           before: null,
           after: { ...side, pullRequests: 2, points: 8 },
-          entries: [
-            { logic: rule('New', ['draft', '4']).logic[0], before: null, after: { pullRequests: 2, points: 8 } },
-          ],
+          entries: [{ logic: entry('draft', '4'), before: null, after: { pullRequests: 2, points: 8 } }],
         },
         {
           name: 'Both',
@@ -138,8 +108,8 @@ describe('a plan', () => {
           before: { ...side, pullRequests: 3, points: 31 },
           after: null,
           entries: [
-            { logic: rule('', ['true', '10']).logic[0], before: { pullRequests: 3, points: 30 }, after: null },
-            { logic: rule('', ['size > 1', '1']).logic[0], before: { pullRequests: 1, points: 1 }, after: null },
+            { logic: entry('true', '10'), before: { pullRequests: 3, points: 30 }, after: null },
+            { logic: entry('size > 1', '1'), before: { pullRequests: 1, points: 1 }, after: null },
           ],
         },
       ],
@@ -158,8 +128,8 @@ describe('a plan', () => {
     });
   });
 
-  test('has no change where a pull request keeps its score for the same reasons', () => {
-    const same = [rule('One', ['true', 'size'])];
+  test('has no change if a pull request keeps its score from the same entries', () => {
+    const same = [rule('One', entry('true', 'size'))];
     const plan = createPlan(same, same);
     plan.add('1', 'ada', factsWith({ size: 3 }));
     expect(plan.result()).toMatchObject({ pullRequests: 1, raised: 0, lowered: 0, otherBreakdown: 0 });
@@ -167,12 +137,9 @@ describe('a plan', () => {
     expect(plan.result().members).toMatchObject([{ changed: 0, before: 3, after: 3 }]);
   });
 
-  test('and a score are the same of rules that take more than one function', () => {
+  test('agrees with scores that need more than one compiled function', () => {
     const many = Array.from({ length: 12 }, (_, index) =>
-      rule(
-        `R${index}`,
-        ...Array.from({ length: 50 }, (_, at): [string, string] => [`size > ${index * 50 + at}`, 'size / 100']),
-      ),
+      rule(`R${index}`, ...Array.from({ length: 50 }, (_, at) => entry(`size > ${index * 50 + at}`, 'size / 100'))),
     );
     const plan = createPlan([], many);
     const { score } = compileRuleset(many);
@@ -184,10 +151,10 @@ describe('a plan', () => {
     expect(plan.result().after.sum).toBe(299 * 3 + 300 * 3 + 600 * 6 + 600 * 100);
   });
 
-  test('tells which entries stay, come and go', () => {
+  test('shows which entries are kept, added and removed', () => {
     const plan = createPlan(
-      [rule('Size', ['size > 10', '5'], ['size > 100', '2', 'SUBTRACT'])],
-      [rule('Size', ['size > 10', '5'], ['size > 200', '2', 'SUBTRACT'])],
+      [rule('Size', entry('size > 10', '5'), entry('size > 100', '2', 'SUBTRACT'))],
+      [rule('Size', entry('size > 10', '5'), entry('size > 200', '2', 'SUBTRACT'))],
     );
     for (const size of [5, 50, 150, 250]) plan.add(`of ${size}`, 'ada', factsWith({ size }));
     const [size] = plan.result().rules;
@@ -202,16 +169,19 @@ describe('a plan', () => {
     ]);
   });
 
-  test('counts apart what keeps its score for other reasons', () => {
-    const plan = createPlan([rule('Old', ['true', '5'])], [rule('New', ['size > 10', '5'], ['size <= 10', '4'])]);
+  test('counts pull requests that keep their score from other entries', () => {
+    const plan = createPlan(
+      [rule('Old', entry('true', '5'))],
+      [rule('New', entry('size > 10', '5'), entry('size <= 10', '4'))],
+    );
     plan.add('large', 'ada', factsWith({ size: 50 }));
     plan.add('small', 'ada', factsWith({ size: 5 }));
     expect(plan.result()).toMatchObject({ raised: 0, lowered: 1, otherBreakdown: 1 });
   });
 
-  test('lists a rule that is switched off without entries, and one that is not valid for nothing', () => {
-    const invalid = rule('Old', ['title.length > 3', '5']);
-    const plan = createPlan([invalid], [rule('Old', ['true', '5']), off(rule('Off', ['true', '9']))]);
+  test('lists a disabled rule without entries, and an invalid rule with no points', () => {
+    const invalid = rule('Old', entry('title.length > 3', '5'));
+    const plan = createPlan([invalid], [rule('Old', entry('true', '5')), off(rule('Off', entry('true', '9')))]);
     plan.add('one', 'ada', factsWith());
     const { rules, before, after } = plan.result();
     expect([before.sum, after.sum]).toEqual([0, 5]);
@@ -224,8 +194,8 @@ describe('a plan', () => {
     });
   });
 
-  test('gives members of one total one rank, and the next after all of them', () => {
-    const plan = createPlan([], [rule('Size', ['true', 'size'])]);
+  test('gives members with the same total the same rank, and skips the ranks after it', () => {
+    const plan = createPlan([], [rule('Size', entry('true', 'size'))]);
     for (const [member, size] of [
       ['ada', 3],
       ['bob', 9],
@@ -242,8 +212,8 @@ describe('a plan', () => {
     ]);
   });
 
-  test('lists members by what they have after, then by what they had before, then by id', () => {
-    const plan = createPlan([rule('Before', ['true', 'additions'])], [rule('After', ['true', 'deletions'])]);
+  test('lists members by total after, then by total before, then by id', () => {
+    const plan = createPlan([rule('Before', entry('true', 'additions'))], [rule('After', entry('true', 'deletions'))]);
     const totals = [
       ['ada', 1, 5],
       ['cleo', 3, 5],
@@ -255,10 +225,10 @@ describe('a plan', () => {
     expect(plan.result().members.map(({ member }) => member)).toEqual(['eve', 'bob', 'cleo', 'ada', 'dan']);
   });
 
-  test('keeps the twenty-five largest changes each way, the later of equal ones first', () => {
-    const plan = createPlan([], [rule('Number', ['true', 'number'])]);
+  test('keeps the twenty-five largest changes in each direction, of equal ones the later first', () => {
+    const plan = createPlan([], [rule('Number', entry('true', 'number'))]);
     const changes = Array.from({ length: 200 }, (_, index) => ((index * 37) % 60) - 30);
-    // As ids of ours do, these sort as they come.
+    // These sort in order of creation, as our ids do.
     const id = (index: number) => String(index).padStart(3, '0');
     for (const [index, number] of changes.entries()) plan.add(id(index), 'ada', factsWith({ number }));
     const { raised, lowered } = plan.result().movers;
@@ -271,21 +241,21 @@ describe('a plan', () => {
     );
   });
 
-  test('of no pull requests has no mean, no median and no histogram', () => {
-    const { before, buckets, members } = createPlan([], [rule('One', ['true', '1'])]).result();
+  test('has no mean, median or buckets without pull requests', () => {
+    const { before, buckets, members } = createPlan([], [rule('One', entry('true', '1'))]).result();
     expect(before).toEqual({ sum: 0, mean: null, median: null, minimum: null, maximum: null });
     expect([buckets, members]).toEqual([[], []]);
   });
 });
 
-describe('rules compared', () => {
-  const one = rule('One', ['true', '1']);
-  const two = rule('Two', ['true', '2']);
+describe('a comparison of rules', () => {
+  const one = rule('One', entry('true', '1'));
+  const two = rule('Two', entry('true', '2'));
 
-  test('are added, removed and changed by name', () => {
+  test('finds added, removed and changed rules by name', () => {
     const changes = compareRules(
-      [one, two, rule('Gone', ['true', '3'])],
-      [rule('New', ['true', '4']), { ...off(one), description: 'Says why.' }, rule('Two', ['merged', '2'])],
+      [one, two, rule('Gone', entry('true', '3'))],
+      [rule('New', entry('true', '4')), { ...off(one), description: 'Says why.' }, rule('Two', entry('merged', '2'))],
     );
     expect(changes.added.map(({ name }) => name)).toEqual(['New']);
     expect(changes.removed.map(({ name }) => name)).toEqual(['Gone']);
@@ -296,13 +266,13 @@ describe('rules compared', () => {
     expect([changes.unchanged, changes.reordered, hasChanges(changes)]).toEqual([0, false, true]);
   });
 
-  test('are the same where nothing differs, and not where only their order does', () => {
+  test('finds no changes if nothing differs, and a change if only the order does', () => {
     expect(hasChanges(compareRules([one, two], structuredClone([one, two])))).toBe(false);
     expect(compareRules([one, two], [two, one])).toMatchObject({ changed: [], unchanged: 2, reordered: true });
   });
 
-  test('are unchanged as often as nothing of them differs; one that moves reorders them', () => {
-    const three = rule('Three', ['true', '3']);
+  test('counts unchanged rules, and sees if one has moved', () => {
+    const three = rule('Three', entry('true', '3'));
     const removed = compareRules([one, two, three], [one, three]);
     expect([removed.unchanged, removed.reordered, hasChanges(removed)]).toEqual([2, false, true]);
     const swapped = compareRules([one, two, three], [two, one, three]);
@@ -311,7 +281,7 @@ describe('rules compared', () => {
     expect([replaced.unchanged, replaced.reordered, hasChanges(replaced)]).toEqual([0, false, true]);
   });
 
-  test('keep their order where one is put between them', () => {
-    expect(compareRules([one, two], [one, rule('New', ['true', '4']), two]).reordered).toBe(false);
+  test('sees no new order if a rule is added in between', () => {
+    expect(compareRules([one, two], [one, rule('New', entry('true', '4')), two]).reordered).toBe(false);
   });
 });

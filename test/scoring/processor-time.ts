@@ -1,14 +1,14 @@
 /**
- * Milliseconds of processor time that a run takes: not the clock's, which goes on while other processes have the
- * processor. Slow is what is slow each time, so after a slow run there are more.
+ * Milliseconds of processor time that a run takes, which other processes do not affect. A run is slow only if it is slow
+ * every time, so a slow one is repeated.
  */
-export function processorTime(run: () => unknown, limit: number): number {
-  let shortest = Number.POSITIVE_INFINITY;
-  for (let attempt = 0; attempt < 5 && shortest >= limit; attempt++) {
+export function processorTime(run: () => unknown, limitMs: number): number {
+  let minMs = Number.POSITIVE_INFINITY;
+  for (let attempt = 0; attempt < 5 && minMs >= limitMs; attempt++) {
     const before = process.cpuUsage();
     run();
     const { user, system } = process.cpuUsage(before);
-    shortest = Math.min(shortest, (user + system) / 1000);
+    minMs = Math.min(minMs, (user + system) / 1000);
   }
-  return shortest;
+  return minMs;
 }

@@ -9,7 +9,7 @@ const problems = (text: string) => parseRulesFile(text).problems.map(({ line, me
 
 const withLogic = (logic: string) => `rules:\n  - name: R\n    logic:\n${logic.replace(/^/gm, '      ')}\n`;
 
-test('the example file is sound and its tests pass', () => {
+test('the example file is valid and its tests pass', () => {
   const {
     rules,
     tests,
@@ -21,7 +21,7 @@ test('the example file is sound and its tests pass', () => {
   expect(runRuleTests(rules, tests).filter(({ passed }) => !passed)).toEqual([]);
 });
 
-test('a rules file becomes the rules as they are stored and shown', () => {
+test('a rules file becomes rules as they are stored and shown', () => {
   const { rules, problems: found } = parseRulesFile(`
 rules:
   - name: Small and merged
@@ -76,7 +76,7 @@ test.each([
   expect(rules[0]?.logic).toEqual([{ expression: 'true', effect: { action: 'ADD', value } }]);
 });
 
-test('rules become a file, and the same rules come back out of it', () => {
+test('rules written to a file can be read back', () => {
   const rules = [
     {
       name: 'Small: "and" merged',
@@ -122,13 +122,13 @@ test('a description of 2,000 characters is kept, and so is a score with a sign',
   ]);
 });
 
-test('no rules are rules too', () => {
+test('a file may have no rules', () => {
   for (const text of ['rules: []', 'rules:', '\ufeffrules: []\r\n']) {
     expect(parseRulesFile(text)).toEqual({ rules: [], tests: [], problems: [] });
   }
 });
 
-describe('a problem names line, rule, entry and part', () => {
+describe('a problem names the line, the rule, the entry and the part', () => {
   test.each<[string, string[]]>([
     ['', ['1: The file must be a map with `rules`, `tests`, not a text']],
     ['- a', ['1: The file must be a map with `rules`, `tests`, not a list']],
@@ -327,11 +327,11 @@ describe('a problem names line, rule, entry and part', () => {
         '14: Test "t", pull_request, body: it is never absent; give it a value or leave it out',
       ],
     ],
-  ])('%j', (text, expected) => {
+  ])('in %j', (text, expected) => {
     expect(problems(text)).toEqual(expected);
   });
 
-  test('sound rules are kept beside those with problems', () => {
+  test('while valid rules are kept', () => {
     const { rules, problems: found } = parseRulesFile(
       'rules:\n- {name: A, logic: [{expression: "a", effect: {action: ADD, value: 1}}]}\n- {name: B, logic: [{expression: "true", effect: {action: ADD, value: 1}}]}',
     );
@@ -339,7 +339,7 @@ describe('a problem names line, rule, entry and part', () => {
     expect(found).toHaveLength(1);
   });
 
-  test('limits: 200 rules, 50 entries, names of 200 characters', () => {
+  test('if there are more than 200 rules, 50 entries or 200 characters in a name', () => {
     const entry = '{expression: "true", effect: {action: ADD, value: 1}}';
     const rule = (name: string, entries: number) =>
       `- {name: ${name}, logic: [${Array.from({ length: entries }, () => entry).join()}]}\n`;
@@ -356,7 +356,7 @@ describe('a problem names line, rule, entry and part', () => {
   });
 });
 
-describe('hostile YAML is refused with a clear error', () => {
+describe('hostile YAML', () => {
   test.each([
     ['anchors and aliases', 'a: &a [x]\nrules: *a', '2: `*a`: aliases are not supported; write the value out'],
     [
@@ -406,11 +406,11 @@ describe('hostile YAML is refused with a clear error', () => {
       `rules: [] #${'x'.repeat(1_000_000 - 10)}`,
       '1: The file is longer than 1000000 characters; shorten it',
     ],
-  ])('%s', (_, text, message) => {
+  ])('with %s is refused', (_, text, message) => {
     expect(problems(text).join('\n')).toContain(message);
   });
 
-  test('a million characters pass', () => {
+  test('may have a million characters', () => {
     expect(problems(`rules: [] #${'x'.repeat(1_000_000 - 11)}`)).toEqual([]);
   });
 
@@ -427,7 +427,7 @@ describe('hostile YAML is refused with a clear error', () => {
     ['2 MB', `rules: [] #${'x'.repeat(2_000_000)}`, 'longer than 1000000 characters'],
     ['half a million parts', '- a\n'.repeat(200_000), 'too many parts'],
     ['50,000 keys', Array.from({ length: 50_000 }, (_, index) => `k${index}: 1`).join('\n'), 'has an unknown key'],
-  ])('%s', (_, text, message) => {
+  ])('of %s is refused quickly', (_, text, message) => {
     const refused = () => expect(problems(text).join('\n')).toContain(message);
     expect(processorTime(refused, 5000)).toBeLessThan(5000);
   });
@@ -478,11 +478,11 @@ describe('a test of a rules file', () => {
     ['{milestone: ""}', 'milestone == ""'],
     ['{title: 5, author: true}', 'title == "5" && author == "true"'],
     ['{labels: [1, "true"]}', '"1" in labels && has_label("TRUE")'],
-  ])('with %s finds %s', (facts, expression) => {
+  ])('with the facts %s meets %s', (facts, expression) => {
     expect(run(facts, expression)).toBe(true);
   });
 
-  test('that fails shows what came out, and why', () => {
+  test('shows the actual score and its breakdown if it fails', () => {
     const { rules, tests } = parseRulesFile(
       `${withLogic('- {expression: size > 1, effect: {action: SUBTRACT, value: size}}')}tests:\n- {name: t, pull_request: {size: 3}, score: 5}`,
     );

@@ -5,20 +5,11 @@ import { explainExpression } from '../../src/scoring/evaluate.ts';
 import { explainScore } from '../../src/scoring/explain.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
-import { compileRuleset, type RuleAction, type RuleDefinition, type RuleLogic } from '../../src/scoring/ruleset.ts';
+import { compileRuleset, type RuleAction, type RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
-import { anyExpression, anyFacts, factsWith } from './generate.ts';
+import { anyExpression, anyFacts, anyRules } from './generate.ts';
 import { processorTime } from './processor-time.ts';
-
-const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => {
-  return { expression, effect: { action, value } };
-};
-const rule = (name: string, ...logic: RuleLogic[]): RuleDefinition => ({
-  name,
-  description: '',
-  is_enabled: true,
-  logic,
-});
+import { entry, factsWith, rule } from './support.ts';
 
 function scored(rules: RuleDefinition[], facts: Facts = factsWith()) {
   const { score, problems } = compileRuleset(rules);
@@ -45,12 +36,12 @@ describe('a score', () => {
     });
   });
 
-  test('of no rules is 0 with an empty breakdown', () => {
+  test('is 0 with an empty breakdown if no entry counts', () => {
     expect(scored([])).toEqual({ score: 0, breakdown: [] });
     expect(scored([rule('R', entry('merged', '5'))])).toEqual({ score: 0, breakdown: [] });
   });
 
-  test('disabled rules contribute nothing, and are not looked at', () => {
+  test('ignores disabled rules, even invalid ones', () => {
     const disabled = [
       { ...rule('R', entry('true', '5')), is_enabled: false },
       { ...rule('Old', entry('no_such_fact', '5')), is_enabled: false },
@@ -70,7 +61,7 @@ describe('a score', () => {
     ['size - 0.5', -1],
     ['size - 2.5', -3],
     ['size + 2.4999', 2],
-  ])('halves are rounded away from zero: %s gives %s', (value, effect) => {
+  ])('rounds halves away from zero: %s gives %s', (value, effect) => {
     const breakdown = effect === undefined ? [] : [{ name: 'R', action: 'ADD', effect, expression: 'true' }];
     expect(valued(value)).toEqual({ score: effect ?? 0, breakdown });
   });
@@ -107,27 +98,22 @@ describe('a score', () => {
       'per(5, size)',
       'round(hours_to_merge)',
     ],
-  ])('a value of %s contributes nothing', value => {
+  ])('ignores a value of %s', value => {
     expect(valued(value, factsWith({ hours_to_merge: null, milestone: null }))).toEqual({ score: 0, breakdown: [] });
   });
 
-  test('is held within 32 bits while the effects stay as they are', () => {
-    const most = '2147483647';
-    const least = '-2147483648';
-    expect(scored([rule('R', entry('true', most), entry('true', most))]).score).toBe(2147483647);
-    expect(scored([rule('R', entry('true', least), entry('true', most, 'SUBTRACT'))]).score).toBe(-2147483648);
-    // Held at the end only: nothing is lost on the way.
-    const up = [
-      entry('true', most),
-      entry('true', most),
-      entry('true', most, 'SUBTRACT'),
-      entry('true', most, 'SUBTRACT'),
-    ];
+  test('is limited to 32 bits, while the effects are not changed', () => {
+    const max = '2147483647';
+    const min = '-2147483648';
+    expect(scored([rule('R', entry('true', max), entry('true', max))]).score).toBe(2147483647);
+    expect(scored([rule('R', entry('true', min), entry('true', max, 'SUBTRACT'))]).score).toBe(-2147483648);
+    // Limited only at the end: nothing is lost on the way.
+    const up = [entry('true', max), entry('true', max), entry('true', max, 'SUBTRACT'), entry('true', max, 'SUBTRACT')];
     expect(scored([rule('R', ...up, entry('true', '7'))]).score).toBe(7);
-    expect(valued(least).breakdown).toEqual([{ name: 'R', action: 'ADD', effect: -2147483648, expression: 'true' }]);
+    expect(valued(min).breakdown).toEqual([{ name: 'R', action: 'ADD', effect: -2147483648, expression: 'true' }]);
   });
 
-  test('of 200 rules of 50 entries at the limits is exact', () => {
+  test('is exact for 10,000 entries with effects at the limits', () => {
     const logic = Array.from({ length: 50 }, (_, index) =>
       entry('true', '-2147483648', index % 2 === 0 ? 'ADD' : 'SUBTRACT'),
     );
@@ -138,7 +124,7 @@ describe('a score', () => {
     expect(breakdown).toHaveLength(10_001);
   });
 
-  test('carries any name and expression through JSON as they are', () => {
+  test('keeps every name and expression in its breakdown', () => {
     const name = 'a "b" \\ \u2028 </script> $1 🙂 \u0007';
     const expression = 'title != "\\"\\\\ \u2028 $& 🙂"';
     expect(scored([rule(name, entry(expression, '1'), entry(expression, 'size + 2'))]).breakdown).toEqual([
@@ -147,14 +133,14 @@ describe('a score', () => {
     ]);
   });
 
-  test('constants never reach the source text of the compiled function', () => {
+  test('is not affected by code in names and texts', () => {
     const attack = '"]; process.exit(1); //';
     expect(scored([rule(attack, entry(`title != ${JSON.stringify(attack)}`, 'size + 1'))]).score).toBe(1);
   });
 });
 
 describe('a rule that is not valid', () => {
-  test('contributes nothing as a whole and is reported, while the others score', () => {
+  test('is reported and contributes nothing, while the others score', () => {
     const { score, problems } = compileRuleset([
       rule('Good', entry('true', '5')),
       rule('Old', entry('true', '7'), entry('weather == 5', 'title')),
@@ -178,7 +164,7 @@ describe('a rule that is not valid', () => {
     ]);
   });
 
-  test('is one with an unknown action, without entries, or with more than 50', () => {
+  test('has an unknown action, no entries, or more than 50', () => {
     const { score, problems } = compileRuleset([
       rule('Action', entry('true', '1', 'MULTIPLY' as RuleAction)),
       rule('Empty'),
@@ -194,7 +180,7 @@ describe('a rule that is not valid', () => {
   });
 });
 
-test('a fact that is null or missing though it never should be does not throw', () => {
+test('a required fact that is null or missing does not make a score throw', () => {
   const rules = [
     rule('R', entry('size + additions > 0 || draft == false', '1')),
     rule('S', entry('contains(title, "a") || title in labels || any_file("a*") || lower(title) < body', '1')),
@@ -212,7 +198,7 @@ test('a fact that is null or missing though it never should be does not throw', 
   );
 });
 
-/** Random texts go over the limits now and then. */
+/** Random texts exceed the limits now and then. */
 function parsed(source: string, type: 'boolean' | 'number') {
   try {
     return parseExpression(source, type);
@@ -223,7 +209,7 @@ function parsed(source: string, type: 'boolean' | 'number') {
   }
 }
 
-describe('compiled code gives what the explanation shows', () => {
+describe('compiled code agrees with the explanation', () => {
   test.each(['number', 'boolean'] as const)('for an expression of type %s', type => {
     fc.assert(
       fc.property(anyExpression[type], fc.array(anyFacts, { minLength: 1, maxLength: 5 }), (source, many) => {
@@ -240,37 +226,23 @@ describe('compiled code gives what the explanation shows', () => {
   });
 
   test('for whole rulesets', () => {
-    const logic = fc.record({
-      expression: anyExpression.boolean,
-      effect: fc.record({ action: fc.constantFrom('ADD' as const, 'SUBTRACT' as const), value: anyExpression.number }),
-    });
-    const rule = fc.record({
-      name: fc.string(),
-      description: fc.constant(''),
-      is_enabled: fc.boolean(),
-      logic: fc.array(logic, { minLength: 1, maxLength: 4 }),
-    });
     fc.assert(
-      fc.property(
-        fc.array(rule, { maxLength: 6 }),
-        fc.array(anyFacts, { minLength: 1, maxLength: 3 }),
-        (rules, many) => {
-          const { score } = compileRuleset(rules);
-          for (const facts of many) {
-            const { score: total, breakdown } = score(facts);
-            const explained = explainScore(rules, facts);
-            const counted = explained.rules.flatMap(({ name, entries }) =>
-              entries
-                .filter(({ outcome }) => outcome === 'counted')
-                .map(({ action, effect, expression }) => ({ name, action, effect, expression })),
-            );
-            expect({ score: total, breakdown: JSON.parse(breakdown) as unknown }).toStrictEqual({
-              score: explained.score,
-              breakdown: counted,
-            });
-          }
-        },
-      ),
+      fc.property(anyRules, fc.array(anyFacts, { minLength: 1, maxLength: 3 }), (rules, many) => {
+        const { score } = compileRuleset(rules);
+        for (const facts of many) {
+          const { score: total, breakdown } = score(facts);
+          const explained = explainScore(rules, facts);
+          const counted = explained.rules.flatMap(({ name, entries }) =>
+            entries
+              .filter(({ outcome }) => outcome === 'counted')
+              .map(({ action, effect, expression }) => ({ name, action, effect, expression })),
+          );
+          expect({ score: total, breakdown: JSON.parse(breakdown) as unknown }).toStrictEqual({
+            score: explained.score,
+            breakdown: counted,
+          });
+        }
+      }),
       { numRuns: 400 },
     );
   });

@@ -26,7 +26,7 @@ test('texts compare by code points', () => {
   );
 });
 
-test('each two of some short texts compare by code points', () => {
+test('all pairs of short texts compare by code points', () => {
   const units = ['\0', 'a', 'b', '\u{1F642}', '\u{1F643}', '\uFF5E', '\uD83D', '\uDE42'];
   const texts = ['', ...units, ...units.flatMap(one => units.map(two => one + two))];
   for (const left of texts) {
@@ -37,7 +37,7 @@ test('each two of some short texts compare by code points', () => {
   }
 });
 
-test('a long search finds what a short one does', () => {
+test('a long search finds what JavaScript finds', () => {
   for (const part of [
     'ab'.repeat(30),
     `${'aab'.repeat(20)}a`,
@@ -45,7 +45,7 @@ test('a long search finds what a short one does', () => {
     `b${'a'.repeat(59)}`,
     `${'abaab'.repeat(6)}${'abab'.repeat(8)}`,
   ]) {
-    // All beginnings of the part, one after the other, so that each of them breaks off.
+    // All beginnings of the part in a row, so that the search fails after each of them.
     const beginnings = Array.from({ length: part.length }, (_, length) => part.slice(0, length)).join('');
     const text = beginnings.repeat(12);
     for (const longer of [text, `${text}${part}`, `${part}${text}`, `${text}${part}c`, `x${text.slice(1)}`]) {
@@ -59,17 +59,17 @@ test('a long search finds what a short one does', () => {
   expect(containsText(half, half)).toBe(true);
   expect(containsText(half, `${half}a`)).toBe(false);
   expect(containsText(`${half}b`, `${half}a`)).toBe(false);
-  // All but its first character is there.
+  // Only the first character differs.
   expect(containsText(`x${half}`, `b${half}`)).toBe(false);
 });
 
-test('a character is a code point, half of one too', () => {
+test('a character is a code point or a lone surrogate', () => {
   expect(['', 'ab', '🙂', 'a🙂b🙂', '\uD83D', '\uDE42\uD83D', '\uD83D🙂'].map(characterCount)).toEqual([
     0, 2, 1, 4, 1, 2, 2,
   ]);
 });
 
-test('a day is written in one way, and begins at midnight', () => {
+test('a day has one form and starts at midnight UTC', () => {
   expect(['1970-01-01', '1970-01-02', '2024-02-29', '1969-12-31'].map(startOfDay)).toEqual([
     0, 86_400, 1_709_164_800, -86_400,
   ]);
@@ -88,7 +88,7 @@ test('a day is written in one way, and begins at midnight', () => {
     expect(startOfDay(text)).toBeUndefined();
 });
 
-test('what can not be stored is replaced', () => {
+test('characters that PostgreSQL cannot store are replaced', () => {
   expect(storable('a\0b\0🙂\uD83Dc\uDE42\n')).toBe('a\uFFFDb\uFFFD🙂\uFFFDc\uFFFD\n');
 });
 
@@ -101,6 +101,6 @@ test.each([
   [' '.repeat(61), ' …'],
   ['a \n\t b', 'a b'],
   ['a\u0007\u200b\ud83db', 'a\uFFFD\uFFFD\uFFFDb'],
-])('%j is shown in one short line', (source, shown) => {
+])('%j is shown as one short line', (source, shown) => {
   expect(excerpt(`<${source}>`, 1, source.length + 1)).toBe(`\`${shown}\``);
 });

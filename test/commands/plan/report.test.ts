@@ -9,7 +9,7 @@ import { bar, displayWidth, grid, plain, truncate } from '../../../src/commands/
 import { newId } from '../../../src/ids.ts';
 import { createPlan } from '../../../src/scoring/plan.ts';
 import { compareRules } from '../../../src/scoring/rule-changes.ts';
-import { factsWith } from '../../scoring/generate.ts';
+import { factsWith } from '../../scoring/support.ts';
 
 interface Texts {
   title: string;

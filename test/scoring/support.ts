@@ -1,0 +1,50 @@
+/** Rules, facts and values of expressions for tests. */
+import { expect } from 'vitest';
+import { compileExpression } from '../../src/scoring/compile.ts';
+import { explainExpression } from '../../src/scoring/evaluate.ts';
+import { parseExpression } from '../../src/scoring/expression.ts';
+import { type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
+import type { Value } from '../../src/scoring/functions.ts';
+import type { RuleAction, RuleDefinition, RuleLogic } from '../../src/scoring/ruleset.ts';
+import { ExpressionError } from '../../src/scoring/syntax.ts';
+
+type GivenFacts = { [Name in FactName]?: Value | null };
+
+export const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => ({
+  expression,
+  effect: { action, value },
+});
+
+export const rule = (name: string, ...logic: RuleLogic[]): RuleDefinition => ({
+  name,
+  description: '',
+  is_enabled: true,
+  logic,
+});
+
+/** The given facts; all others are empty, but none is absent. */
+export function factsWith(given: GivenFacts = {}): Facts {
+  const defaults = { number: 0, text: '', boolean: false, list: [] };
+  const facts = Object.fromEntries(Object.entries(factTypes).map(([name, type]) => [name, defaults[type]]));
+  return { ...facts, ...given } as Facts;
+}
+
+/** Why an expression is refused, or `accepted`. */
+export function problemOf(source: string, expected: 'boolean' | 'number' = 'boolean'): string {
+  try {
+    parseExpression(source, expected);
+  } catch (error) {
+    if (error instanceof ExpressionError) return error.message;
+    throw error;
+  }
+  return 'accepted';
+}
+
+/** What a condition or value gives; compiled code and explanation must agree. */
+export function evaluate(source: string, given: GivenFacts = {}): Value | null {
+  const tree = parseExpression(source, problemOf(source) === 'accepted' ? 'boolean' : 'number');
+  const facts = factsWith(given);
+  const value = compileExpression(tree)(facts);
+  expect(explainExpression(source, tree, facts).value ?? Number.NaN).toBe(value);
+  return value;
+}
