@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Github } from '../../src/github/client.ts';
 import type { PullRequestPage } from '../../src/github/pages.ts';
 import type { GithubRequest } from '../../src/github/transport.ts';
-import { errorOf, fetchOne, found, identityOf, start } from './support.ts';
+import { errorOf, fetchOne, fetchResult, firstPage, found, identityOf, start } from './support.ts';
 
 async function pages(client: Github, nodeId: string, order: 'created' | 'updated', pageSize: number) {
   const all: PullRequestPage[] = [];
@@ -57,10 +57,8 @@ describe('fetching by id', () => {
     const { acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     web.remove();
-    expect((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId)).toEqual({ status: 'gone' });
-    expect(
-      await client.pagePullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: 50 }),
-    ).toBeUndefined();
+    expect(await fetchResult(client, nodeId)).toEqual({ status: 'gone' });
+    expect(await client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage)).toBeUndefined();
     expect(await client.findRepository(identityOf(acme), 'web')).toEqual({
       organisation: identityOf(acme),
       repository: undefined,
@@ -123,7 +121,7 @@ describe('fetching by id', () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
-    const result = (await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId);
+    const result = await fetchResult(client, nodeId);
     expect(result).toMatchObject({ status: 'failed', error: { code: 'github_failed', tooMuch: true } });
   });
 
@@ -131,7 +129,7 @@ describe('fetching by id', () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'FORBIDDEN', message: 'SAML enforcement' });
-    const result = (await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId);
+    const result = await fetchResult(client, nodeId);
     expect(result).toMatchObject({ status: 'failed', error: { code: 'github_credentials' } });
   });
 });
@@ -189,12 +187,11 @@ describe('paging', () => {
     const [first, second] = opened.map(each => each.nodeId);
     if (!first || !second) throw new Error('none opened');
     github.fault({ kind: 'broken', nodeIds: [second], field: 'files' });
-    const options = { order: 'created', after: null, pageSize: 50 } as const;
-    const page = await client.pagePullRequests({ login: 'acme' }, web.nodeId, options);
+    const page = await client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage);
     expect(page?.items).toHaveLength(2);
     expect(page?.failed).toMatchObject([{ nodeId: second, error: { code: 'github_failed' } }]);
     github.fault({ kind: 'broken', nodeIds: [second] });
-    const again = await client.pagePullRequests({ login: 'acme' }, web.nodeId, options);
+    const again = await client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage);
     expect(again?.items).toHaveLength(2);
     expect(again?.failed).toMatchObject([{ nodeId: undefined }]);
   });
@@ -245,9 +242,8 @@ describe('paging', () => {
     const { github, acme, web, client } = await start();
     const body = { data: {} };
     github.fault({ kind: 'reply', status: 200, body }, { times: 4 });
-    const options = { order: 'created', after: null, pageSize: 50 } as const;
     const calls = [
-      client.pagePullRequests({ login: 'acme' }, web.nodeId, options),
+      client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage),
       client.findRepository(identityOf(acme), 'web'),
       client.findOrganisation({ login: 'acme' }),
       client.pageMembers(identityOf(acme), null),

@@ -1,9 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { inspect } from 'node:util';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createGithub } from '../../src/github/client.ts';
-import { errorOf, identityOf, start, startStandIn } from './support.ts';
+import type { GithubConfig } from '../../src/github/credentials.ts';
+import type { GithubStandIn } from '../support/github/server.ts';
+import { errorOf, fetchResult, identityOf, listen, start, startStandIn } from './support.ts';
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', {
   modulusLength: 2048,
@@ -11,13 +13,17 @@ const { publicKey, privateKey } = generateKeyPairSync('rsa', {
   privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
 });
 
+const ownApp = { id: '4711', privateKey };
+
+const clientWith = ({ apiUrl }: GithubStandIn, credentials: Partial<GithubConfig>) =>
+  createGithub({ apiUrl, token: undefined, app: undefined, ...credentials });
+
 async function startApp() {
   const github = await startStandIn({ app: { id: '4711', publicKey } });
   const acme = github.organisation('acme');
   github.installApp(acme);
   const { nodeId } = acme.repository('web').openPullRequest();
-  const app = { id: '4711', privateKey };
-  const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app }, { timeoutMs: 8_000 });
+  const client = clientWith(github, { app: ownApp });
   const restPaths = () => github.requests.filter(each => !each.path.endsWith('/graphql')).map(each => each.path);
   return { github, acme, nodeId, client, restPaths };
 }
@@ -25,7 +31,7 @@ async function startApp() {
 describe('without credentials', () => {
   test('every call says what to set, and none is made', async () => {
     const { github } = await start();
-    const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app: undefined });
+    const client = clientWith(github, {});
     expect(client.configured).toBe(false);
     const error = await errorOf(client.findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_not_configured', status: 503 });
@@ -61,7 +67,7 @@ describe('a token', () => {
     'that no header can carry is refused before, without its text',
     async token => {
       const { github } = await start();
-      const client = createGithub({ apiUrl: github.apiUrl, token, app: undefined });
+      const client = clientWith(github, { token });
       const error = await errorOf(client.findOrganisation({ login: 'acme' }));
       expect(error).toMatchObject({ code: 'github_credentials' });
       expect(inspect(error, { depth: 12 })).not.toContain(token);
@@ -90,14 +96,7 @@ describe('redirects', () => {
       seen.push(request.headers);
       response.end('{"data": {"organization": null}}');
     });
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('no port');
-    return { url: `http://127.0.0.1:${address.port}/graphql`, seen };
+    return { url: `${await listen(server)}/graphql`, seen };
   }
 
   test.each([301, 302, 307, 308] as const)(
@@ -163,22 +162,21 @@ describe('an App', () => {
 
   test('is used rather than a token that is there as well', async () => {
     const { github } = await startApp();
-    const both = createGithub({ apiUrl: github.apiUrl, token: github.token, app: { id: '4711', privateKey } });
+    const both = clientWith(github, { token: github.token, app: ownApp });
     await both.findOrganisation({ login: 'acme' });
     expect(github.requests.at(-1)?.authorization).toMatch(/^token ghs_/);
   });
 
   test('a key in one line with \\n for its line ends works', async () => {
     const { github } = await startApp();
-    const app = { id: '4711', privateKey: privateKey.replaceAll('\n', '\\n') };
-    const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app });
+    const client = clientWith(github, { app: { ...ownApp, privateKey: privateKey.replaceAll('\n', '\\n') } });
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
   });
 
   test('reads only the organisation that it is installed on', async () => {
     const { github, client } = await startApp();
     const { nodeId } = github.organisation('other').repository('web').openPullRequest();
-    expect((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId)).toEqual({ status: 'gone' });
+    expect(await fetchResult(client, nodeId)).toEqual({ status: 'gone' });
   });
 
   test('finds its installation by the id of an organisation that was renamed, whoever has the login now', async () => {
@@ -186,17 +184,15 @@ describe('an App', () => {
     const known = { githubId: acme.id, login: 'acme' };
     const isFound = async (asked: typeof client) =>
       (await asked.fetchPullRequests(known, [nodeId])).get(nodeId)?.status === 'found';
-    const fresh = () =>
-      createGithub({ apiUrl: github.apiUrl, token: undefined, app: { id: '4711', privateKey } }, { timeoutMs: 8_000 });
     expect(await isFound(client)).toBe(true);
     // More than a page of others, before it in the list and after.
     for (let index = 0; index < 120; index += 1) github.installApp(github.organisation(`customer-${index}`));
     acme.rename('apex');
     expect(await isFound(client)).toBe(true);
-    expect(await isFound(fresh())).toBe(true);
+    expect(await isFound(clientWith(github, { app: ownApp }))).toBe(true);
     github.installApp(github.organisation('acme'));
     expect(await isFound(client)).toBe(true);
-    expect(await isFound(fresh())).toBe(true);
+    expect(await isFound(clientWith(github, { app: ownApp }))).toBe(true);
     expect(github.requests.filter(({ path }) => path === '/app/installations').map(each => each.variables)).toEqual([
       { per_page: '100', page: '1' },
       { per_page: '100', page: '2' },
@@ -234,28 +230,28 @@ describe('an App', () => {
     const { github, acme, nodeId, client } = await startApp();
     await client.fetchPullRequests({ login: 'acme' }, [nodeId]);
     github.uninstallApp(acme);
-    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
       code: 'github_credentials',
     });
     github.installApp(acme);
-    expect((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId)?.status).toBe('found');
+    expect((await fetchResult(client, nodeId))?.status).toBe('found');
     github.revokeCredentials();
-    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
       code: 'github_credentials',
     });
-    expect((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId)?.status).toBe('found');
+    expect((await fetchResult(client, nodeId))?.status).toBe('found');
   });
 
   test('with a key that is none, or of another App, is named', async () => {
     const { github } = await startApp();
-    const clientWith = (app: { id: string; privateKey: string }) =>
-      createGithub({ apiUrl: github.apiUrl, token: undefined, app });
+    const askAs = (app: { id: string; privateKey: string }) =>
+      errorOf(clientWith(github, { app }).findOrganisation({ login: 'acme' }));
     for (const key of ['nonsense', '-----BEGIN RSA PRIVATE KEY-----', privateKey.slice(0, 400)]) {
-      const error = await errorOf(clientWith({ id: '4711', privateKey: key }).findOrganisation({ login: 'acme' }));
+      const error = await askAs({ ...ownApp, privateKey: key });
       expect(error).toMatchObject({ code: 'github_credentials' });
       expect(error.text).toContain('GITHUB_APP_PRIVATE_KEY');
     }
-    const error = await errorOf(clientWith({ id: '9', privateKey }).findOrganisation({ login: 'acme' }));
+    const error = await askAs({ ...ownApp, id: '9' });
     expect(error).toMatchObject({ code: 'github_credentials' });
     expect(error.text).toContain('GITHUB_APP_ID');
   });

@@ -1,11 +1,11 @@
-import { createServer as createTcpServer } from 'node:net';
+import { createServer } from 'node:net';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { createGithub } from '../../src/github/client.ts';
 import { createPageSize, withPageSize } from '../../src/github/page-size.ts';
 import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
-import { errorOf, fetchOne, identityOf, start } from './support.ts';
+import { errorOf, fetchOne, fetchResult, firstPage, identityOf, listen, start } from './support.ts';
 
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 
@@ -89,7 +89,7 @@ describe("GitHub's rate limits", () => {
     const { nodeId } = web.openPullRequest();
     if (github.limit) github.limit.remaining = 1;
     await fetchOne(client, nodeId);
-    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
       code: 'github_rate_limited',
       retryAfterGuessed: false,
     });
@@ -139,7 +139,7 @@ describe('replies that are none', () => {
     expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
     expect(github.count()).toBe(2);
     github.fault({ kind: 'reset' }, { times: 2 });
-    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
       code: 'github_failed',
     });
     expect(github.count()).toBe(4);
@@ -154,7 +154,6 @@ describe('replies that are none', () => {
   test('nothing that GitHub may reply makes a call end otherwise than with a result or a ServiceError', async () => {
     const { github, acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
-    const options = { order: 'created', after: null, pageSize: 50 } as const;
     const entry = fc.anything({ withNullPrototype: false, maxDepth: 3 });
     const reply = fc.oneof(
       entry.map(value => ({ data: value })),
@@ -175,7 +174,7 @@ describe('replies that are none', () => {
         github.fault({ kind: 'alter', change: () => JSON.parse(JSON.stringify(body)) }, { times: 5 });
         const calls = [
           client.fetchPullRequests({ login: 'acme' }, [nodeId]),
-          client.pagePullRequests({ login: 'acme' }, web.nodeId, options),
+          client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage),
           client.pageMembers(identityOf(acme), null),
           client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 }),
           client.findOrganisation({ login: 'acme' }),
@@ -203,7 +202,7 @@ describe('time limits', () => {
     github.fault({ kind: 'reset' });
     github.fault({ kind: 'hang' });
     const began = performance.now();
-    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
       code: 'github_timeout',
     });
     expect(performance.now() - began).toBeLessThan(1_000);
@@ -256,12 +255,8 @@ describe('connections that never come about', () => {
   });
 
   test('a server that answers in no HTTP', async () => {
-    const server = createTcpServer(socket => socket.end('SSH-2.0-OpenSSH_9.6\r\n').on('error', () => {}));
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('no port');
-    const error = await errorOf(clientFor(`http://127.0.0.1:${address.port}`).findOrganisation({ login: 'acme' }));
+    const server = createServer(socket => socket.end('SSH-2.0-OpenSSH_9.6\r\n').on('error', () => {}));
+    const error = await errorOf(clientFor(await listen(server)).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_failed' });
   });
 });

@@ -1,3 +1,5 @@
+import { Server as HttpServer } from 'node:http';
+import type { AddressInfo, Server } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { createGithub, type Github } from '../../src/github/client.ts';
 import type { GithubError } from '../../src/github/errors.ts';
@@ -23,19 +25,36 @@ export async function startStandIn(options: StartOptions = {}): Promise<GithubSt
   return github;
 }
 
+/** Starts a server that ends with the test. @returns its address */
+export async function listen(server: Server): Promise<string> {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    if (server instanceof HttpServer) server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** The first page of pull requests, oldest first. */
+export const firstPage = { order: 'created', after: null, pageSize: 50 } as const;
+
 export function found(result: FetchResult | undefined): FetchedPullRequest {
   if (result?.status !== 'found') throw new Error(`Not found: ${JSON.stringify(result)}`);
   return result.pullRequest;
 }
 
-export async function fetchOne(client: Github, nodeId: string): Promise<FetchedPullRequest> {
-  return found((await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId));
+export async function fetchResult(client: Github, nodeId: string): Promise<FetchResult | undefined> {
+  return (await client.fetchPullRequests({ login: 'acme' }, [nodeId])).get(nodeId);
 }
 
-/** As the service knows it once GitHub has told. */
+export async function fetchOne(client: Github, nodeId: string): Promise<FetchedPullRequest> {
+  return found(await fetchResult(client, nodeId));
+}
+
+/** What GitHub says about the organisation's identity. */
 export const identityOf = ({ id, nodeId, login }: Organisation): GithubIdentity => ({ githubId: id, nodeId, login });
 
-/** The error that the promise ends with; it must. */
+/** The error that the promise must reject with. */
 export async function errorOf(promise: Promise<unknown>): Promise<GithubError> {
   return promise.then(
     value => {
