@@ -15,8 +15,8 @@ async function pages(client: Github, nodeId: string, order: 'created' | 'updated
   }
 }
 
-describe('fetching by id', () => {
-  test('fifty pull requests take one request, at the price of one', async () => {
+describe('fetching pull requests by id', () => {
+  test('takes one request and one point for fifty', async () => {
     const seen: GithubRequest[] = [];
     const { github, web, client } = await start();
     client.onRequest(request => seen.push(request));
@@ -37,7 +37,7 @@ describe('fetching by id', () => {
     ]);
   });
 
-  test('none takes no request, and more than fifty is refused before one', async () => {
+  test('sends no request for none, and none for more than fifty', async () => {
     const { github, client } = await start();
     expect((await client.fetchPullRequests({ login: 'acme' }, [])).size).toBe(0);
     const ids = Array.from({ length: 51 }, (_, index) => `PR_${index}`);
@@ -45,7 +45,7 @@ describe('fetching by id', () => {
     expect(github.requests).toEqual([]);
   });
 
-  test('what GitHub no longer shows is gone, the others are there', async () => {
+  test('says which ones GitHub no longer shows', async () => {
     const { web, client } = await start();
     const [gone, there] = [web.openPullRequest(), web.openPullRequest()];
     gone.remove();
@@ -53,7 +53,7 @@ describe('fetching by id', () => {
     expect([...results.values()].map(each => each.status)).toEqual(['gone', 'found', 'gone']);
   });
 
-  test('a repository that is gone takes its pull requests along', async () => {
+  test('says that those of a removed repository are gone', async () => {
     const { acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     web.remove();
@@ -65,7 +65,7 @@ describe('fetching by id', () => {
     });
   });
 
-  test('renames and transfers keep the ids and change the names', async () => {
+  test('shows new names and the same ids after renames and transfers', async () => {
     const { github, acme, web, client } = await start();
     const { nodeId, id } = web.openPullRequest();
     web.rename('site');
@@ -84,7 +84,7 @@ describe('fetching by id', () => {
     expect([organisation.login, repository?.nodeId, repository?.owner]).toEqual(['apex', web.nodeId, 'other']);
   });
 
-  test.each([undefined, 'files'])('where some fail on GitHub (field %s), the whole part is used', async field => {
+  test.each([undefined, 'files'])('uses those that are complete if others fail (in the field %s)', async field => {
     const { github, web, client } = await start();
     const opened = Array.from({ length: 10 }, () => web.openPullRequest());
     const broken = opened.slice(3, 5).map(each => each.nodeId);
@@ -98,7 +98,7 @@ describe('fetching by id', () => {
     expect([...results.values()].filter(result => result.status === 'found')).toHaveLength(8);
   });
 
-  test('a failure that GitHub pins on none leaves out what is not whole, and nothing is taken for gone', async () => {
+  test('takes none for gone if GitHub does not say which ones failed', async () => {
     const { github, web, client } = await start();
     const ids = Array.from({ length: 3 }, () => web.openPullRequest().nodeId);
     github.fault({
@@ -117,7 +117,7 @@ describe('fetching by id', () => {
     ]);
   });
 
-  test('one that a resource limit kept back is not gone, and less may pass', async () => {
+  test('does not take one for gone that exceeded a resource limit', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
@@ -125,7 +125,7 @@ describe('fetching by id', () => {
     expect(result).toMatchObject({ status: 'failed', error: { code: 'github_failed', tooMuch: true } });
   });
 
-  test('one that the credentials may not read is not gone', async () => {
+  test('does not take one for gone that the credentials may not read', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'FORBIDDEN', message: 'SAML enforcement' });
@@ -135,7 +135,7 @@ describe('fetching by id', () => {
 });
 
 describe('paging', () => {
-  test('by creation, oldest first; each pull request once, in ⌈n/50⌉ requests', async () => {
+  test('by creation shows each pull request once, oldest first, in ⌈n/50⌉ requests', async () => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const opened = Array.from({ length: 120 }, (_, index) => {
@@ -149,7 +149,7 @@ describe('paging', () => {
     expect(github.count('PullRequestPage')).toBe(3);
   });
 
-  test('by change, latest first, closed ones included', async () => {
+  test('by change shows the latest first, and closed ones, too', async () => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const opened = Array.from({ length: 6 }, () => web.openPullRequest());
@@ -162,7 +162,7 @@ describe('paging', () => {
     expect(order).toEqual([4, 2, 5, 3, 1, 0]);
   });
 
-  test('a pull request opened, or changed, between pages shifts nothing', async () => {
+  test('skips and repeats nothing if pull requests come and go between pages', async () => {
     const { web, client } = await start();
     const opened = Array.from({ length: 7 }, () => web.openPullRequest());
     const first = await client.pagePullRequests({ login: 'acme' }, web.nodeId, {
@@ -181,7 +181,7 @@ describe('paging', () => {
     expect(rest?.items.map(each => each.number)).toEqual(numbers);
   });
 
-  test('one that fails on a page is named, the others are used', async () => {
+  test('names a pull request that fails, and uses the others', async () => {
     const { github, web, client } = await start();
     const opened = Array.from({ length: 3 }, () => web.openPullRequest());
     const [first, second] = opened.map(each => each.nodeId);
@@ -196,7 +196,7 @@ describe('paging', () => {
     expect(again?.failed).toMatchObject([{ nodeId: undefined }]);
   });
 
-  test('a page can be listed without its facts, also where those of one fail', async () => {
+  test('can leave out the facts, for when those of one fail', async () => {
     const { github, web, client } = await start();
     const opened = Array.from({ length: 3 }, () => web.openPullRequest());
     const [first, second] = opened;
@@ -220,7 +220,7 @@ describe('paging', () => {
   });
 
   test.each([null, 'cursor'])(
-    'a next page that begins at %s again is a failure, not an endless import',
+    'fails if the next page begins at %s again, instead of going on forever',
     async endCursor => {
       const { github, acme, web, client } = await start();
       web.openPullRequest();
@@ -238,7 +238,7 @@ describe('paging', () => {
     },
   );
 
-  test('a reply without what was asked for does not pass for "gone"', async () => {
+  test('does not take a reply without an answer for "gone"', async () => {
     const { github, acme, web, client } = await start();
     const body = { data: {} };
     github.fault({ kind: 'reply', status: 200, body }, { times: 4 });
@@ -251,7 +251,7 @@ describe('paging', () => {
     for (const call of calls) expect(await errorOf(call)).toMatchObject({ code: 'github_failed' });
   });
 
-  test('repositories of an organisation, with how many pull requests and when they last changed', async () => {
+  test('lists repositories with the number of their pull requests and the last change', async () => {
     const { github, acme, web, client } = await start();
     github.clock.set(1_700_000_000);
     web.openPullRequest().push();
@@ -281,7 +281,7 @@ describe('paging', () => {
   test.each([
     ['that the credentials may not read', 'FORBIDDEN', { code: 'github_credentials' }],
     ['that is too much for GitHub', 'RESOURCE_LIMITS_EXCEEDED', { code: 'github_failed', tooMuch: true }],
-  ])('a repository %s leaves the others of the page whole, each with its place', async (_, type, failure) => {
+  ])('lists the other repositories if there is one %s', async (_, type, failure) => {
     const { github, acme, client } = await start();
     for (const name of ['api', 'docs']) acme.repository(name);
     const path = ['node', 'repositories', 'edges', 1, 'node', 'pullRequests'];
@@ -301,7 +301,7 @@ describe('paging', () => {
     expect(rest.items.map(({ name }) => name)).toEqual(['api', 'docs']);
   });
 
-  test('a repository that makes no sense is a failure of its own', async () => {
+  test('lists the other repositories if one is not valid', async () => {
     const { github, acme, client } = await start();
     acme.repository('api');
     github.fault({
@@ -313,7 +313,7 @@ describe('paging', () => {
     expect(page.failed).toMatchObject([{ code: 'github_failed' }]);
   });
 
-  test('members of an organisation, who come and go', async () => {
+  test('lists the members of an organisation', async () => {
     const { acme, client } = await start();
     const members = Array.from({ length: 130 }, (_, index) =>
       acme.member(`dev-${index}`, { name: index ? null : 'Dev' }),
@@ -329,7 +329,7 @@ describe('paging', () => {
     expect(new Set([...first.items, ...second.items].map(each => each.githubId)).size).toBe(129);
   });
 
-  test('members that a token of somebody else sees are public ones, and said to be so', async () => {
+  test('says that a token of somebody else sees only public members', async () => {
     const { acme, client, github } = await start();
     acme.member('hidden');
     const shown = acme.member('shown');
@@ -340,7 +340,7 @@ describe('paging', () => {
     expect(page).toMatchObject({ items: [{ githubId: shown.id }], totalCount: 1, isPublicOnly: true });
   });
 
-  test('an organisation that GitHub does not show is not found', async () => {
+  test('finds no organisation that GitHub does not show', async () => {
     const { client } = await start();
     const nowhere = { githubId: 1, nodeId: 'O_none', login: 'nowhere' };
     expect(await client.findOrganisation({ login: 'nowhere' })).toBeUndefined();
@@ -351,7 +351,7 @@ describe('paging', () => {
     });
   });
 
-  test('an organisation is found whatever the case of its login', async () => {
+  test('finds an organisation by its login in any case', async () => {
     const { acme, client } = await start();
     acme.member('alice');
     expect(await client.findOrganisation({ login: 'ACME' })).toEqual({

@@ -29,7 +29,7 @@ async function startApp() {
 }
 
 describe('without credentials', () => {
-  test('every call says what to set, and none is made', async () => {
+  test('every call says what to set, and sends no request', async () => {
     const { github } = await start();
     const client = clientWith(github, {});
     expect(client.configured).toBe(false);
@@ -41,7 +41,7 @@ describe('without credentials', () => {
 });
 
 describe('a token', () => {
-  test('that is wrong or revoked is named, without its text', async () => {
+  test('that is wrong or revoked is named, but not shown', async () => {
     const { github, client } = await start();
     expect(client.configured).toBe(true);
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
@@ -52,7 +52,7 @@ describe('a token', () => {
     expect(inspect(error, { depth: 12 })).not.toContain(github.token);
   });
 
-  test('that may not read something is named', async () => {
+  test('that lacks rights is named', async () => {
     const { github, acme, client } = await start();
     github.fault({ kind: 'reply', status: 403, body: { message: 'Resource not accessible by personal access token' } });
     expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_credentials' });
@@ -64,7 +64,7 @@ describe('a token', () => {
   });
 
   test.each(['ghp_a\nb', 'ghp_é', 'ghp a'])(
-    'that no header can carry is refused before, without its text',
+    'that is not valid in a header is refused before any request, and not shown',
     async token => {
       const { github } = await start();
       const client = clientWith(github, { token });
@@ -75,7 +75,7 @@ describe('a token', () => {
     },
   );
 
-  test('members that it may not count are unknown, the organisation is not', async () => {
+  test('that may not count the members still reads the organisation', async () => {
     const { github, client } = await start();
     github.fault({
       kind: 'alter',
@@ -89,7 +89,7 @@ describe('a token', () => {
   });
 });
 
-describe('redirects', () => {
+describe('a redirect', () => {
   async function listener() {
     const seen: IncomingHttpHeaders[] = [];
     const server = createServer((request, response) => {
@@ -100,7 +100,7 @@ describe('redirects', () => {
   }
 
   test.each([301, 302, 307, 308] as const)(
-    '%d to another address is not followed: no token goes there',
+    'with the status %d to another address is not followed, so that the token stays secret',
     async status => {
       const { github, client } = await start();
       const { url, seen } = await listener();
@@ -112,7 +112,7 @@ describe('redirects', () => {
     },
   );
 
-  test('one to another scheme on the same host is not followed', async () => {
+  test('to another scheme on the same host is not followed', async () => {
     const { github, client } = await start();
     const other = new URL('/graphql', github.apiUrl.replace('http:', 'https:'));
     github.fault({ kind: 'redirect', location: other.href });
@@ -121,7 +121,7 @@ describe('redirects', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('one within the same address is followed, as it was asked', async () => {
+  test('within the same address is followed with the same method', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: '/graphql?again' });
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
@@ -131,14 +131,14 @@ describe('redirects', () => {
     ]);
   });
 
-  test('a circle ends', async () => {
+  test('is followed three times at most', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: '/graphql' }, { times: Number.POSITIVE_INFINITY });
     expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_failed' });
     expect(github.count()).toBe(4);
   });
 
-  test('to what is no address', async () => {
+  test('to an invalid address is a failure', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: 'http://[' });
     expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_failed' });
@@ -151,7 +151,7 @@ describe('an App', () => {
     expect(client.configured).toBe(true);
     const calls = Array.from({ length: 5 }, () => client.fetchPullRequests({ login: 'acme' }, [nodeId]));
     for (const results of await Promise.all(calls)) expect(results.get(nodeId)?.status).toBe('found');
-    // It is not a member, and sees them all.
+    // It is not a member, but sees all members.
     expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ isPublicOnly: false });
     expect(restPaths().filter(path => path.endsWith('/access_tokens'))).toEqual([
       `/app/installations/${acme.installationId}/access_tokens`,
@@ -160,14 +160,14 @@ describe('an App', () => {
     expect(graphql.every(each => /^token ghs_/.test(each.authorization ?? ''))).toBe(true);
   });
 
-  test('is used rather than a token that is there as well', async () => {
+  test('is preferred to a token', async () => {
     const { github } = await startApp();
     const both = clientWith(github, { token: github.token, app: ownApp });
     await both.findOrganisation({ login: 'acme' });
     expect(github.requests.at(-1)?.authorization).toMatch(/^token ghs_/);
   });
 
-  test('a key in one line with \\n for its line ends works', async () => {
+  test('accepts a key in one line with \\n for its line ends', async () => {
     const { github } = await startApp();
     const client = clientWith(github, { app: { ...ownApp, privateKey: privateKey.replaceAll('\n', '\\n') } });
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
@@ -179,7 +179,7 @@ describe('an App', () => {
     expect(await fetchResult(client, nodeId)).toEqual({ status: 'gone' });
   });
 
-  test('finds its installation by the id of an organisation that was renamed, whoever has the login now', async () => {
+  test('finds its installation by id if an organisation was renamed, even if its login was taken', async () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme' };
     const isFound = async (asked: typeof client) =>
@@ -204,7 +204,7 @@ describe('an App', () => {
     expect((await errorOf(isFound(client))).text).toContain('not installed');
   });
 
-  test('gives up on a list of installations that does not end', async () => {
+  test('stops after a hundred pages of installations', async () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme-before' };
     const strangers = Array.from({ length: 100 }, (_, index) => ({ id: 1, account: index === 0 ? null : { id: 1 } }));
@@ -216,7 +216,7 @@ describe('an App', () => {
     expect(github.requests.filter(({ path }) => path === '/app/installations')).toHaveLength(100);
   });
 
-  test('that is not installed says so, and works once it is', async () => {
+  test('says that it is not installed, and works once it is', async () => {
     const { github, client } = await startApp();
     const other = github.organisation('other');
     const error = await errorOf(client.findOrganisation({ login: 'other' }));
@@ -226,7 +226,7 @@ describe('an App', () => {
     expect((await client.findOrganisation({ login: 'other' }))?.login).toBe('other');
   });
 
-  test('whose token was revoked takes a new one for the next call', async () => {
+  test('gets a new token for the call after its token was revoked', async () => {
     const { github, acme, nodeId, client } = await startApp();
     await client.fetchPullRequests({ login: 'acme' }, [nodeId]);
     github.uninstallApp(acme);
@@ -242,7 +242,7 @@ describe('an App', () => {
     expect((await fetchResult(client, nodeId))?.status).toBe('found');
   });
 
-  test('with a key that is none, or of another App, is named', async () => {
+  test('is named if its key is not valid or belongs to another App', async () => {
     const { github } = await startApp();
     const askAs = (app: { id: string; privateKey: string }) =>
       errorOf(clientWith(github, { app }).findOrganisation({ login: 'acme' }));
@@ -256,26 +256,23 @@ describe('an App', () => {
     expect(error.text).toContain('GITHUB_APP_ID');
   });
 
-  test.each(['/installation', '/access_tokens'])(
-    '%s: hanging it ends in time, failing it is told, then all is well',
-    async path => {
-      const { github, nodeId, client } = await startApp();
-      const when = (request: { path: string }) => request.path.endsWith(path);
-      const fetchIt = (signal?: AbortSignal) => client.fetchPullRequests({ login: 'acme' }, [nodeId], signal);
-      github.fault({ kind: 'reply', status: 502, body: '<html>' }, { when });
+  test.each(['/installation', '/access_tokens'])('survives failures and timeouts of %s', async path => {
+    const { github, nodeId, client } = await startApp();
+    const when = (request: { path: string }) => request.path.endsWith(path);
+    const fetchIt = (signal?: AbortSignal) => client.fetchPullRequests({ login: 'acme' }, [nodeId], signal);
+    github.fault({ kind: 'reply', status: 502, body: '<html>' }, { when });
+    expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_failed' });
+    for (const body of ['{"id": "x", "token": 5}', 'null', '<html>']) {
+      github.fault({ kind: 'reply', status: 200, body }, { when });
       expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_failed' });
-      for (const body of ['{"id": "x", "token": 5}', 'null', '<html>']) {
-        github.fault({ kind: 'reply', status: 200, body }, { when });
-        expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_failed' });
-      }
-      expect((await fetchIt()).get(nodeId)?.status).toBe('found');
+    }
+    expect((await fetchIt()).get(nodeId)?.status).toBe('found');
 
-      github.revokeCredentials();
-      expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_credentials' });
-      github.fault({ kind: 'hang' }, { when });
-      const began = performance.now();
-      expect(await errorOf(fetchIt(AbortSignal.timeout(200)))).toMatchObject({ code: 'github_timeout' });
-      expect(performance.now() - began).toBeLessThan(1_000);
-    },
-  );
+    github.revokeCredentials();
+    expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_credentials' });
+    github.fault({ kind: 'hang' }, { when });
+    const began = performance.now();
+    expect(await errorOf(fetchIt(AbortSignal.timeout(200)))).toMatchObject({ code: 'github_timeout' });
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
 });

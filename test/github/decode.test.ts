@@ -32,7 +32,7 @@ describe('a property', () => {
   const schemaAt = (path: string) =>
     path.split('.').reduceRight<TSchema>((schema, name) => Type.Object({ [name]: schema }), Text);
 
-  test.each(['one.two.three', 'empty'])('that is there is read: %s', path => {
+  test.each(['one.two.three', 'empty'])('is read if it exists: %s', path => {
     expect(decodeWith(schemaAt(path), reply)).toBe(reply);
   });
 
@@ -46,11 +46,11 @@ describe('a property', () => {
     ['one.toString.name', 'one.toString is undefined, not an object'],
     ['one.two', 'one.two is object, not text'],
     ['__proto__', '__proto__ is undefined, not text'],
-  ])('that is not there is missed: %s', (path, problem) => {
+  ])('is reported if it is missing: %s', (path, problem) => {
     expect(() => decodeWith(schemaAt(path), reply)).toThrow(new UnexpectedReply(problem));
   });
 
-  test.each([undefined, null, 5, 'text', true, [], ['text']])('is not looked for in %j', value => {
+  test.each([undefined, null, 5, 'text', true, [], ['text']])('is not read from %j', value => {
     expect(() => decodeWith(Type.Object({ length: Count }), value)).toThrow(/^it is .*, not an object$/);
   });
 
@@ -74,7 +74,7 @@ describe('the message', () => {
     expect(problemOf(OneOf('OPEN', 'CLOSED'), 'AJAR')).toBe('a is "AJAR", not one of OPEN, CLOSED');
   });
 
-  test('names the place within what may be null', () => {
+  test('names the place within a value that may be null', () => {
     const author = Nullable(Type.Object({ login: Text, databaseId: Nullable(Id) }));
     expect(problemOf(author, 'alice')).toBe('a is "alice", not an object');
     expect(problemOf(author, { login: 5 })).toBe('a.login is 5, not text');
@@ -98,7 +98,7 @@ test.each([
     ['http://a', 'https://a/b?c=d#e', 'https://a/\uD83D'],
     [undefined, null, 5, '', 'a', '//a', 'http://'],
   ],
-])('%s is read as it is', (_, schema: TSchema, accepted: unknown[], refused: unknown[]) => {
+])('%s is accepted without conversion', (_, schema: TSchema, accepted: unknown[], refused: unknown[]) => {
   for (const a of accepted) expect(decodeWith(Type.Object({ a: schema }), { a })).toEqual({ a });
   for (const a of refused) expect(problemOf(schema, a)).not.toBe('accepted');
 });
@@ -109,11 +109,11 @@ test.each([
   ['{"a": "https://a/\\uD83D"}', 'https://a/\uFFFD'],
   ['{"a": "\\u0041\\\\u0000"}', 'A\\u0000'],
   ['{"a": "text"}', 'text'],
-])('text that PostgreSQL can not hold is replaced as the reply is parsed: %s', (json, a) => {
+])('characters that PostgreSQL cannot store are replaced in %s', (json, a) => {
   expect(parseReply(json)).toEqual({ a });
 });
 
-test('lists 100,000 deep beside a text that has to be replaced are an error', () => {
+test('lists 100,000 deep are an error if a text must be replaced', () => {
   const deep = '['.repeat(100_000) + ']'.repeat(100_000);
   expect(() => parseReply(`["\\u0000", ${deep}]`)).toThrow(RangeError);
 });
@@ -125,7 +125,7 @@ test.each(['javascript:alert(1)', ' https://a', 'https://a b', 'https://a\n', 'h
   },
 );
 
-test('an id may be given as digits, as many as sixteen', () => {
+test('an id may be a text of up to sixteen digits', () => {
   for (const digits of ['7', '0000000000000007', String(2 ** 53 - 1)]) expect(problemOf(Id, digits)).toBe('accepted');
   for (const digits of ['0', '', '-7', '7.5', '0x7', ' 7', '7 ', '7e3', '00000000000000007', String(2 ** 53)]) {
     expect(problemOf(Id, digits)).toContain('not an id');
@@ -141,7 +141,7 @@ describe('a time', () => {
     ['2026-01-31T10:30:45-02:00', 1_769_862_645],
     ['9999-12-31T23:59:59Z', 253_402_300_799],
     ['9999-12-31T23:59:59.999Z', 253_402_300_799],
-  ])('%s is %d seconds', (a, seconds) => {
+  ])('such as %s is %d in Unix seconds', (a, seconds) => {
     expect(problemOf(Time, a)).toBe('accepted');
     expect(unixSeconds(a)).toBe(seconds);
   });
@@ -161,12 +161,12 @@ describe('a time', () => {
     'Sat, 31 Jan 2026 12:30:45 GMT',
     1_769_862_645,
     new Date(0),
-  ])('%s is not one', a => {
+  ])('cannot be %s', a => {
     expect(problemOf(Time, a)).toContain('not a time');
   });
 });
 
-test('what may be absent may be null, and is read as strictly if it is there', () => {
+test('a nullable value may be null or absent, and is checked otherwise', () => {
   for (const schema of [Text, Id, Time]) {
     expect(problemOf(Nullable(schema), null)).toBe('accepted');
     expect(decodeWith(Type.Object({ a: Nullable(schema) }), {})).toEqual({});
@@ -179,13 +179,13 @@ test('what may be absent may be null, and is read as strictly if it is there', (
   expect(optionalUnixSeconds('1970-01-01T00:00:00Z')).toBe(0);
 });
 
-test('one of some names is read as it is written', () => {
+test('one of several names is read only as it is written', () => {
   const names = OneOf('OPEN', 'CLOSED');
   expect(problemOf(names, 'CLOSED')).toBe('accepted');
   for (const a of ['open', '', null, undefined, ['OPEN']]) expect(problemOf(names, a)).toContain('not one of OPEN');
 });
 
-test('an absent list is empty; absent entries are kept or left out', () => {
+test('an absent list is empty, and absent entries are left out', () => {
   const entries = ['one', null, 'two', null, ''];
   expect(decodeWith(Type.Object({ a: Entries(Text) }), { a: entries })).toEqual({ a: entries });
   expect(present(entries)).toEqual(['one', 'two', '']);

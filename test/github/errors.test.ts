@@ -33,7 +33,7 @@ const summary = ({ code, text, retryAfter, tooMuch, retryAfterGuessed, unknownCu
 const translated = (error: unknown) => summary(errorOfRequest(error, 'GITHUB_TOKEN') as GithubError);
 
 describe('an error of GitHub', () => {
-  test('is a ServiceError that asks for nothing in particular', () => {
+  test('is a ServiceError without flags by default', () => {
     const cause = new Error('why');
     const error = new GithubError('github_failed', 'What to do.', { cause });
     expect(error).toBeInstanceOf(ServiceError);
@@ -46,7 +46,7 @@ describe('an error of GitHub', () => {
     });
   });
 
-  test('of time says how long was waited, if it was our limit, and that less may pass', () => {
+  test('for a timeout names our limit, and says that a smaller request may succeed', () => {
     expect(summary(timeoutError(2_500))).toEqual({
       code: 'github_timeout',
       text: 'GitHub did not answer within 2.5 seconds. Try again later.',
@@ -57,7 +57,7 @@ describe('an error of GitHub', () => {
   });
 });
 
-test('failures and timeouts are disturbances, but for a cursor that is not known', () => {
+test('failures and timeouts are disturbances, except for an unknown cursor', () => {
   expect(isDisturbance(new GithubError('github_failed', ''))).toBe(true);
   expect(isDisturbance(new GithubError('github_timeout', ''))).toBe(true);
   expect(isDisturbance(new GithubError('github_failed', '', { unknownCursor: true }))).toBe(false);
@@ -68,7 +68,7 @@ test('failures and timeouts are disturbances, but for a cursor that is not known
 });
 
 describe("the entries of a reply's `errors`", () => {
-  test('are read whatever form they have', () => {
+  test('are read in every form', () => {
     const path = ['nodes', 3, 'title'];
     expect(graphqlFailures([{ type: 'NOT_FOUND', message: 'Gone.', path }])).toEqual([
       failure('NOT_FOUND', 'Gone.', path),
@@ -86,7 +86,7 @@ describe("the entries of a reply's `errors`", () => {
     expect(graphqlFailures([{ message: 'x'.repeat(400) }])[0]?.message).toBe('x'.repeat(300));
   });
 
-  test.each([undefined, null, []])('are none in %j', errors => {
+  test.each([undefined, null, []])('can be %j, which means none', errors => {
     expect(graphqlFailures(errors)).toEqual([]);
   });
 });
@@ -108,7 +108,7 @@ describe('failures', () => {
   const of = (...failures: GraphqlFailure[]) => errorOfFailures(failures, 'the member', 'GITHUB_TOKEN');
 
   test.each(['FORBIDDEN', 'INSUFFICIENT_SCOPES', 'SAML_FAILURE', 'UNAUTHORIZED'])(
-    'of the type %s, wherever among others, are about credentials',
+    'of the type %s among others are about credentials',
     type => {
       const failures = [failure('NOT_FOUND'), failure(type, 'Needs more.')];
       expect(summary(of(...failures))).toEqual({
@@ -137,7 +137,7 @@ describe('failures', () => {
     ['FORBIDDEN_CITY', 'x', []],
     ['NOT_FORBIDDEN', 'x', []],
     ['NOT_FOUND', 'x', []],
-  ])('of the type %j with the message %j ask for %j', (type, message, flags) => {
+  ])('of the type %j with the message %j have the flags %j', (type, message, flags) => {
     const error = of(failure('NOT_FOUND', 'First.'), failure(type, message));
     expect(summary(error)).toEqual({
       code: 'github_failed',
@@ -198,7 +198,7 @@ describe('a rate limit', () => {
     });
   });
 
-  test("counts by GitHub's clock, or by ours where it shows none", () => {
+  test("counts by GitHub's clock, or by ours if the reply has none", () => {
     expect(clockOf({ date })).toBe(now);
     for (const headers of [{}, { date: 'nonsense' }]) {
       const before = Math.floor(Date.now() / 1000);
@@ -211,7 +211,7 @@ describe('a rate limit', () => {
 });
 
 describe('a request that fails', () => {
-  test('with one of our own errors, or because of one, fails with that', () => {
+  test('because of one of our own errors fails with that error', () => {
     const own = new GithubError('github_timeout', 'Ours.');
     expect(errorOfRequest(own, '')).toBe(own);
     expect(errorOfRequest(httpError('around', 500, {}, own), '')).toBe(own);
@@ -248,18 +248,18 @@ describe('a request that fails', () => {
     [502, 'x', ['tooMuch']],
     [503, 'x', []],
     [504, 'x', ['tooMuch']],
-  ])('with the status %d and the message %j asks for %j', (status, message, flags) => {
+  ])('with the status %d and the message %j has the flags %j', (status, message, flags) => {
     expect(translated(httpError(message, status)).flags).toEqual(flags);
   });
 
-  test('for a limit of time is a timeout', () => {
+  test('because of a time limit is a timeout', () => {
     const error = httpError('x', undefined, {}, new DOMException('late', 'TimeoutError'));
     expect(translated(error)).toMatchObject({ code: 'github_timeout', flags: ['tooMuch'] });
     const aborted = httpError('x', undefined, {}, new DOMException('stop', 'AbortError'));
     expect(translated(aborted)).toMatchObject({ code: 'github_failed' });
   });
 
-  test('without a reply names what the connection died of', () => {
+  test('without a reply names the reason of the lost connection', () => {
     const reset = Object.assign(new Error('read'), { code: 'ECONNRESET' });
     const action = 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.';
     expect(translated(httpError('x', undefined, {}, reset))).toMatchObject({
@@ -284,7 +284,7 @@ describe('a request that fails', () => {
   });
 
   test.each([new SyntaxError('Unexpected token'), 'text', undefined])(
-    'otherwise is a reply without sense: %s',
+    'for any other reason means a reply that makes no sense: %s',
     cause => {
       expect(translated(cause)).toMatchObject({
         code: 'github_failed',

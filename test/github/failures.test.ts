@@ -48,14 +48,17 @@ describe("GitHub's rate limits", () => {
     ],
   ];
 
-  test.each(cases)('%s: no second try, and when to come back', async (_, fault, retryAfter, retryAfterGuessed) => {
-    const { error, asked } = await errorUnder(fault);
-    expect(error).toMatchObject({ code: 'github_rate_limited', status: 503, retryAfter, retryAfterGuessed });
-    expect(error.tooMuch).toBe(false);
-    expect(asked).toBe(1);
-  });
+  test.each(cases)(
+    'with %s are not tried again, and say when to come back',
+    async (_, fault, retryAfter, retryAfterGuessed) => {
+      const { error, asked } = await errorUnder(fault);
+      expect(error).toMatchObject({ code: 'github_rate_limited', status: 503, retryAfter, retryAfterGuessed });
+      expect(error.tooMuch).toBe(false);
+      expect(asked).toBe(1);
+    },
+  );
 
-  test('a date, by the clock of GitHub', async () => {
+  test("with a date count by GitHub's clock", async () => {
     const own = Date.now() - 3_600_000;
     const fault = secondaryLimit(new Date(own + 120_000).toUTCString());
     const { error } = await errorUnder({ ...fault, headers: { date: new Date(own).toUTCString(), ...fault.headers } });
@@ -65,14 +68,14 @@ describe("GitHub's rate limits", () => {
   test.each([
     ['a 200 with errors', pointsUsedUp(inAnHour())],
     ['a 403', { ...pointsUsedUp(inAnHour()), status: 403, body: { message: 'Forbidden' } }],
-  ])('points used up until a reset in an hour, told by %s', async (_, fault) => {
+  ])('in %s last until the points are reset', async (_, fault) => {
     const { error } = await errorUnder(fault);
     expect(error.code).toBe('github_rate_limited');
     expect(error.retryAfter).toBeGreaterThan(3_500);
     expect(error.retryAfter).toBeLessThanOrEqual(3_601);
   });
 
-  test('an error of the points themselves keeps nothing back', async () => {
+  test('do not matter if only the points cannot be read', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     const errors = [{ message: 'The rate limit can not be read now', path: ['rateLimit'] }];
@@ -84,7 +87,7 @@ describe("GitHub's rate limits", () => {
     expect(github.count()).toBe(1);
   });
 
-  test("the stand-in's own points run out like GitHub's", async () => {
+  test("are simulated by the stand-in's own points", async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     if (github.limit) github.limit.remaining = 1;
@@ -96,7 +99,7 @@ describe("GitHub's rate limits", () => {
   });
 });
 
-describe('replies that are none', () => {
+describe('a reply', () => {
   const json = (body: string): Fault => ({ kind: 'reply', status: 200, body });
   const cases: [string, Fault, boolean][] = [
     ['500 in HTML', htmlError(500), false],
@@ -127,12 +130,15 @@ describe('replies that are none', () => {
     ],
   ];
 
-  test.each(cases)('%s is a failure of GitHub, and the next request is fine', async (_, fault, tooMuch) => {
-    const { error } = await errorUnder(fault);
-    expect(error).toMatchObject({ code: 'github_failed', status: 502, tooMuch });
-  });
+  test.each(cases)(
+    'that is %s is a failure of GitHub, and does not affect the next request',
+    async (_, fault, tooMuch) => {
+      const { error } = await errorUnder(fault);
+      expect(error).toMatchObject({ code: 'github_failed', status: 502, tooMuch });
+    },
+  );
 
-  test('one connection that breaks is tried once more, a second is not', async () => {
+  test('is asked for once more if the connection breaks, but only once', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'reset' });
@@ -145,13 +151,13 @@ describe('replies that are none', () => {
     expect(github.count()).toBe(4);
   });
 
-  test('a reply past the limit is not read on', async () => {
+  test('that is too large is not read to its end', async () => {
     const { error } = await errorUnder({ kind: 'oversize', mebibytes: 3 }, { maxReplyBytes: 2 * 1024 * 1024 });
     expect(error).toMatchObject({ code: 'github_failed', tooMuch: true });
     expect(error.message).toContain('2 MiB');
   });
 
-  test('nothing that GitHub may reply makes a call end otherwise than with a result or a ServiceError', async () => {
+  test('of any content leads to a result or a ServiceError', async () => {
     const { github, acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     const entry = fc.anything({ withNullPrototype: false, maxDepth: 3 });
@@ -188,15 +194,15 @@ describe('replies that are none', () => {
   });
 });
 
-describe('time limits', () => {
-  test.each(['hang', 'trickle'] as const)('%s: the call ends when its time is up', async kind => {
+describe('the time limit', () => {
+  test.each(['hang', 'trickle'] as const)('ends a call under the fault %s', async kind => {
     const began = performance.now();
     const { error } = await errorUnder({ kind }, { timeoutMs: 250 });
     expect(error).toMatchObject({ code: 'github_timeout', status: 504, tooMuch: true });
     expect(performance.now() - began).toBeLessThan(1_500);
   });
 
-  test('the second try is within the same time', async () => {
+  test('includes the second try', async () => {
     const { github, web, client } = await start({}, { timeoutMs: 250 });
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'reset' });
@@ -208,7 +214,7 @@ describe('time limits', () => {
     expect(performance.now() - began).toBeLessThan(1_000);
   });
 
-  test("a caller's shorter limit holds, and its abort keeps its reason", async () => {
+  test('can be shortened by the caller, whose abort keeps its reason', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'hang' }, { times: 2 });
@@ -222,7 +228,7 @@ describe('time limits', () => {
     expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId], controller.signal))).toBe(reason);
   });
 
-  test('a late answer within the limit is taken', async () => {
+  test('allows a late reply', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'delay', milliseconds: 100 });
@@ -230,10 +236,10 @@ describe('time limits', () => {
   });
 });
 
-describe('connections that never come about', () => {
+describe('a connection fails clearly', () => {
   const clientFor = (apiUrl: string) => createGithub({ apiUrl, token: 'ghp_x', app: undefined }, { timeoutMs: 2_000 });
 
-  test('a port that nobody listens on', async () => {
+  test('if nobody listens on the port', async () => {
     const { github } = await start();
     await github.close();
     const error = await errorOf(clientFor(github.apiUrl).findOrganisation({ login: 'acme' }));
@@ -241,12 +247,12 @@ describe('connections that never come about', () => {
     expect(error.message).toContain('ECONNREFUSED');
   });
 
-  test('a name that does not resolve', async () => {
+  test('if the name does not resolve', async () => {
     const error = await errorOf(clientFor('http://github.invalid').findOrganisation({ login: 'acme' }));
     expect(['github_failed', 'github_timeout']).toContain(error.code);
   });
 
-  test('TLS to what speaks none', async () => {
+  test('if the server does not use TLS', async () => {
     const { github } = await start();
     const error = await errorOf(
       clientFor(github.apiUrl.replace('http:', 'https:')).findOrganisation({ login: 'acme' }),
@@ -254,7 +260,7 @@ describe('connections that never come about', () => {
     expect(error).toMatchObject({ code: 'github_failed' });
   });
 
-  test('a server that answers in no HTTP', async () => {
+  test('if the server does not use HTTP', async () => {
     const server = createServer(socket => socket.end('SSH-2.0-OpenSSH_9.6\r\n').on('error', () => {}));
     const error = await errorOf(clientFor(await listen(server)).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_failed' });
@@ -278,7 +284,7 @@ describe('the page size', () => {
     expect(pageSize.current).toBe(50);
   });
 
-  test('at one, the error goes to the caller; other errors do at once', async () => {
+  test('passes an error on if it is one already, and other errors at once', async () => {
     const { github, web, client } = await start();
     const opened = [web.openPullRequest(), web.openPullRequest()].map(each => each.nodeId);
     github.fault(htmlError(502), { times: 3 });

@@ -4,18 +4,18 @@ import { createPageSize, withPageSize } from '../../src/github/page-size.ts';
 
 const tooMuch = () => new GithubError('github_failed', 'Too much at once.', { tooMuch: true });
 
-/** After so many requests of that size that went well. */
+/** The size after some successful requests for `asked` entries. */
 function grown(pageSize: ReturnType<typeof createPageSize>, asked: number, times: number): number {
   for (let index = 0; index < times; index += 1) pageSize.grow(asked);
   return pageSize.current;
 }
 
 describe('a page size', () => {
-  test('begins with fifty, or what it is given', () => {
+  test('starts with its maximum', () => {
     expect([createPageSize(50).current, createPageSize(7).current]).toEqual([50, 7]);
   });
 
-  test('halves, rounded down, to one, which is as small as it gets', () => {
+  test('halves, rounded down, but not below one', () => {
     const pageSize = createPageSize(50);
     const sizes = [];
     while (pageSize.shrink(pageSize.current)) sizes.push(pageSize.current);
@@ -23,7 +23,7 @@ describe('a page size', () => {
     expect(pageSize.current).toBe(1);
   });
 
-  test('halves what was asked for, and does not grow where that was more than it is by now', () => {
+  test('halves what was asked for, and does not grow if that was more than the current size', () => {
     const pageSize = createPageSize(50);
     expect(pageSize.shrink(10)).toBe(true);
     expect(pageSize.current).toBe(5);
@@ -31,7 +31,7 @@ describe('a page size', () => {
     expect(pageSize.current).toBe(5);
   });
 
-  test('doubles with the eighth success in a row, and each eighth after that, up to its maximum', () => {
+  test('doubles with every eighth success in a row, up to its maximum', () => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
     expect(grown(pageSize, 12, 7)).toBe(12);
@@ -42,7 +42,7 @@ describe('a page size', () => {
     expect(grown(pageSize, 50, 100)).toBe(50);
   });
 
-  test('does not grow by requests that asked for less', () => {
+  test('does not grow after requests that asked for less', () => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
     expect(grown(pageSize, 11, 100)).toBe(12);
@@ -52,7 +52,7 @@ describe('a page size', () => {
   test.each([
     ['a failure', (pageSize: ReturnType<typeof createPageSize>) => pageSize.shrink(24)],
     ['a failure of one', (pageSize: ReturnType<typeof createPageSize>) => pageSize.shrink(1)],
-  ])('counts successes anew after %s', (_, fail) => {
+  ])('counts successes from zero after %s', (_, fail) => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
     grown(pageSize, 12, 7);
@@ -61,7 +61,7 @@ describe('a page size', () => {
     expect(grown(pageSize, 12, 1)).toBe(24);
   });
 
-  test('is restored to its maximum, whose successes do not count later', () => {
+  test('returns to its maximum, and forgets earlier successes', () => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
     grown(pageSize, 12, 7);
@@ -73,7 +73,7 @@ describe('a page size', () => {
 });
 
 describe('a request', () => {
-  test('asks for no more than there is, and repeats with half of what was too much', async () => {
+  test('asks for no more than there is, and for half of what was too much', async () => {
     const asked: number[] = [];
     const pageSize = createPageSize(50);
     const result = await withPageSize(pageSize, 40, async size => {
@@ -84,7 +84,7 @@ describe('a request', () => {
     expect([result, asked, pageSize.current]).toEqual(['done', [40, 20, 10], 10]);
   });
 
-  test('of one that is still too much fails', async () => {
+  test('fails if even one entry is too much', async () => {
     const asked: number[] = [];
     const error = tooMuch();
     const request = withPageSize(createPageSize(4), 4, async size => {
@@ -98,7 +98,7 @@ describe('a request', () => {
   test.each([
     ['of GitHub', new GithubError('github_failed', 'Not now.')],
     ['of another kind', Object.assign(new Error('A defect.'), { tooMuch: true })],
-  ])('that fails with an error %s is not repeated', async (_, error) => {
+  ])('is not repeated after an error %s', async (_, error) => {
     let asked = 0;
     const pageSize = createPageSize(50);
     const request = withPageSize(pageSize, 40, async () => {
@@ -109,7 +109,7 @@ describe('a request', () => {
     expect([asked, pageSize.current]).toEqual([1, 50]);
   });
 
-  test('that goes well lets the size grow', async () => {
+  test('lets the size grow if it succeeds', async () => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
     for (let index = 0; index < 8; index += 1) await withPageSize(pageSize, 40, async size => size);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { fetchOne, start } from './support.ts';
 
-describe('the facts of a pull request', () => {
-  test('every fact comes from GitHub in one request', async () => {
+describe('a pull request', () => {
+  test('comes from GitHub with all its facts in one request', async () => {
     const { github, acme, web, client } = await start();
     github.clock.set(1_700_000_000);
     const alice = acme.member('alice', { name: 'Alice Ahrens' });
@@ -85,7 +85,7 @@ describe('the facts of a pull request', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('merged goes before closed, closed before draft, draft before open', async () => {
+  test('is merged, else closed, else a draft, else open', async () => {
     const { web, client } = await start();
     const pullRequest = web.openPullRequest({ draft: true });
     const stateNow = async () => (await fetchOne(client, pullRequest.nodeId)).state;
@@ -101,7 +101,7 @@ describe('the facts of a pull request', () => {
     expect((await fetchOne(client, pullRequest.nodeId)).draft).toBe(true);
   });
 
-  test('totals are the counters of the pull request, not the sum of its first hundred files', async () => {
+  test('has its own totals, not those of its first hundred files', async () => {
     const { web, client } = await start();
     const files = Array.from({ length: 130 }, (_, index) => ({ path: `f${index}`, additions: 1, deletions: 0 }));
     const { nodeId } = web.openPullRequest({ files, additions: 4_000, changedFiles: 130 });
@@ -110,7 +110,7 @@ describe('the facts of a pull request', () => {
     expect(fetched.files).toHaveLength(100);
   });
 
-  test('a latest verdict replaces the former one of the same person, and a dismissed one counts for neither', async () => {
+  test('counts the latest verdict of each person, unless it was dismissed', async () => {
     const { acme, web, client } = await start();
     const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
     if (!author || !bob || !carol) throw new Error('no members');
@@ -123,7 +123,7 @@ describe('the facts of a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 1, changesRequested: 0, reviews: 4 });
   });
 
-  test('reviews past the first hundred still count', async () => {
+  test('counts reviews after the first hundred', async () => {
     const { acme, web, client } = await start();
     const alice = acme.member('alice');
     const bob = acme.member('bob');
@@ -133,7 +133,7 @@ describe('the facts of a pull request', () => {
     expect((await fetchOne(client, pullRequest.nodeId)).reviews).toBe(130);
   });
 
-  test('a bot is known as one, also where a person has its login', async () => {
+  test('distinguishes a bot from a person with the same login', async () => {
     const { github, web, client } = await start();
     const bot = github.account('dependabot', { type: 'Bot' });
     const pullRequest = web.openPullRequest({ author: bot });
@@ -143,7 +143,7 @@ describe('the facts of a pull request', () => {
     expect(fetched).toMatchObject({ author: 'dependabot', authorIsBot: true, authorGithubId: bot.id, reviews: 1 });
   });
 
-  test('a deleted author is the ghost, without an id', async () => {
+  test('has a ghost without an id as its author if the account is gone', async () => {
     const { github, acme, web, client } = await start();
     const alice = acme.member('alice');
     const bob = acme.member('bob');
@@ -163,26 +163,26 @@ describe('the facts of a pull request', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('a mannequin has an id of its own', async () => {
+  test('has the id of an imported author (a mannequin)', async () => {
     const { github, web, client } = await start();
     const placeholder = github.account('imported', { type: 'Mannequin' });
     const { nodeId } = web.openPullRequest({ author: placeholder });
     expect(await fetchOne(client, nodeId)).toMatchObject({ authorGithubId: placeholder.id, authorIsBot: false });
   });
 
-  test('an author without a name goes by the login, and one who is no member is not marked as one', async () => {
+  test('has the login for the name of an author without one, and says who is not a member', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ author: github.account('zoe', { name: '  ' }) });
     expect(await fetchOne(client, nodeId)).toMatchObject({ authorName: 'zoe', authorAssociation: 'CONTRIBUTOR' });
   });
 
-  test.each([2 ** 31 + 5, 2 ** 32 + 7, Number.MAX_SAFE_INTEGER])('the id %d is read exactly', async id => {
+  test.each([2 ** 31 + 5, 2 ** 32 + 7, Number.MAX_SAFE_INTEGER])('may have the id %d', async id => {
     const { web, client } = await start();
     const { nodeId } = web.openPullRequest({ id });
     expect((await fetchOne(client, nodeId)).githubId).toBe(id);
   });
 
-  test('NUL and lone surrogates become U+FFFD, all else stays', async () => {
+  test('has U+FFFD for NUL and lone surrogates, and all other characters', async () => {
     const { web, client } = await start();
     const { nodeId } = web.openPullRequest({
       title: 'a\0b\ud800c 👩‍💻 \u202eabc',
@@ -197,29 +197,32 @@ describe('the facts of a pull request', () => {
   });
 });
 
-describe('a reply that does not keep to the schema', () => {
-  const spoilt: [string, Record<string, unknown>][] = [
+describe('a reply that does not match the schema', () => {
+  const changes: [string, Record<string, unknown>][] = [
     ['a negative count', { additions: -1 }],
     ['a fraction', { deletions: 1.5 }],
     ['a count past 32 bits', { changedFiles: 2 ** 31 }],
     ['a count in text', { number: '12' }],
-    ['an id past what a number holds', { fullDatabaseId: '9007199254740993' }],
-    ['an id that is none', { fullDatabaseId: '12; drop' }],
-    ['a day that is none', { createdAt: '2024-13-45T00:00:00Z' }],
+    ['an id that is too large for a number', { fullDatabaseId: '9007199254740993' }],
+    ['an id that is not a number', { fullDatabaseId: '12; drop' }],
+    ['a time that does not exist', { createdAt: '2024-13-45T00:00:00Z' }],
     ['a time before 1970', { updatedAt: '1024-01-01T00:00:00Z' }],
     ['a time in words', { mergedAt: 'yesterday' }],
-    ['a title that is no text', { title: { toString: 'x' } }],
-    ['a body that is no text', { body: 7 }],
-    ['an address that runs', { url: 'javascript:alert(1)' }],
-    ['a photo that runs', { author: { __typename: 'User', login: 'x', avatarUrl: 'javascript:1', databaseId: 1 } }],
+    ['a title that is not a text', { title: { toString: 'x' } }],
+    ['a body that is not a text', { body: 7 }],
+    ['an address that is a script', { url: 'javascript:alert(1)' }],
+    [
+      'a photo that is a script',
+      { author: { __typename: 'User', login: 'x', avatarUrl: 'javascript:1', databaseId: 1 } },
+    ],
     ['an unknown state', { state: 'QUANTUM' }],
     ['a flag in text', { isDraft: 'false' }],
     ['no repository', { repository: null }],
-    ['labels that are no list', { labels: { nodes: 'bug' } }],
+    ['labels that are not a list', { labels: { nodes: 'bug' } }],
     ['a counter that is missing', { commits: {} }],
   ];
 
-  test.each(spoilt)('%s fails that pull request alone, and says what is wrong', async (_, change) => {
+  test.each(changes)('with %s fails for that pull request alone, and says what is wrong', async (_, change) => {
     const { github, web, client } = await start();
     const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
     github.fault({
@@ -237,7 +240,7 @@ describe('a reply that does not keep to the schema', () => {
     expect(results.get(good.nodeId)?.status).toBe('found');
   });
 
-  test('connections that GitHub leaves null are empty', async () => {
+  test('may have null for a list, which is empty then', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ labels: ['bug'] });
     const absent = { labels: null, files: { nodes: null }, reviews: null, latestOpinionatedReviews: null };

@@ -49,7 +49,7 @@ describe('an entry', () => {
   }
   const said = 'GitHub did not return the pull requests: "It says." Try again later.';
 
-  test('that came whole is found', () => {
+  test('that is complete is found', () => {
     const result = readEntry(node, ['nodes', 1], [], words);
     expect(result).toMatchObject({ status: 'found', pullRequest: { nodeId: 'PR_7', sourceUpdatedAt: 1_769_860_807 } });
   });
@@ -60,7 +60,7 @@ describe('an entry', () => {
     expect(statusOf(null, failure(['nodes', 1], 'NOT_FOUND'))).toBe('gone');
   });
 
-  test('of which anything failed has failed, also if the rest is there', () => {
+  test('of which a part failed has failed', () => {
     expect(statusOf(null, failure(['nodes', 1], 'NOT_FOUND'), failure(['nodes', 1]))).toBe(said);
     expect(statusOf(node, failure(['nodes', 1], 'NOT_FOUND'))).toBe(said);
     expect(statusOf(node, failure(['nodes', 1, 'files']))).toBe(said);
@@ -69,7 +69,7 @@ describe('an entry', () => {
     );
   });
 
-  test('is not concerned by what failed elsewhere', () => {
+  test('is not affected by failures elsewhere', () => {
     for (const path of [['nodes', 0], ['nodes', '1'], ['nodes', 11], ['node', 1], ['rateLimit']]) {
       expect(statusOf(node, failure(path))).toBe('found');
       expect(statusOf({ ...node, files: null }, failure(path))).toBe('found');
@@ -77,16 +77,13 @@ describe('an entry', () => {
     }
   });
 
-  test.each([[['nodes']], [[]]])(
-    'around which something failed, at %j, has failed if a part of it may have been kept back',
-    path => {
-      for (const name of ['closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews']) {
-        expect(statusOf({ ...node, [name]: null }, failure(path))).toBe(said);
-      }
-      expect(statusOf(null, failure(path))).toBe(said);
-      expect(statusOf(node, failure(path))).toBe('found');
-    },
-  );
+  test.each([[['nodes']], [[]]])('has failed after a failure at %j if that may have removed a part of it', path => {
+    for (const name of ['closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews']) {
+      expect(statusOf({ ...node, [name]: null }, failure(path))).toBe(said);
+    }
+    expect(statusOf(null, failure(path))).toBe(said);
+    expect(statusOf(node, failure(path))).toBe('found');
+  });
 
   test('that makes no sense has failed', () => {
     expect(statusOf({ ...node, number: 'one' })).toBe(
@@ -95,8 +92,8 @@ describe('an entry', () => {
   });
 });
 
-describe('the answer of a query', () => {
-  test('is what its root field holds, null too', () => {
+describe('the answer to a query', () => {
+  test('is the value of its root field, even null', () => {
     expect(answerAt({ node: 'this' }, 'node', 'the page')).toBe('this');
     expect(answerAt({ node: null }, 'node', 'the page')).toBeNull();
   });
@@ -123,7 +120,7 @@ describe('a page', () => {
     [9, true, 'next'],
     [9, false, 'before'],
     [0, false, null],
-  ])('of %d, with another after it (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
+  ])('of %d entries, with a next page (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
     expect(readMembers(holder(totalCount, hasNextPage, endCursor), 'before')).toMatchObject({
       totalCount,
       hasNextPage,
@@ -135,7 +132,7 @@ describe('a page', () => {
     [null, null],
     [null, 'before'],
     ['before', 'before'],
-  ])('whose next one begins at %j, after %j, leads nowhere', (endCursor, after) => {
+  ])('with the end cursor %j after %j leads nowhere', (endCursor, after) => {
     expect(() => readMembers(holder(9, true, endCursor), after)).toThrow(
       new UnexpectedReply('endCursor leads nowhere'),
     );
@@ -145,12 +142,12 @@ describe('a page', () => {
     [null, true, 'next'],
     [9, 'yes', 'next'],
     [9, true, 5],
-  ])('that has %j, %j, %j for its parts makes no sense', (totalCount, hasNextPage, endCursor) => {
+  ])('with %j, %j and %j for its parts makes no sense', (totalCount, hasNextPage, endCursor) => {
     expect(() => readMembers(holder(totalCount, hasNextPage, endCursor), null)).toThrow(/^membersWithRole\./);
   });
 });
 
-test('a listed pull request is read, or left out', () => {
+test('a listed pull request is read, or left out if it is not valid', () => {
   expect(readListed(node)).toEqual([{ githubId: 7, nodeId: 'PR_7', sourceUpdatedAt: 1_769_860_807 }]);
   for (const broken of [null, undefined, { ...node, id: null }]) expect(readListed(broken)).toEqual([]);
   const defect = { ...node };
@@ -167,7 +164,7 @@ test('the id of a node is read if there is one', () => {
   for (const nothing of [null, {}, { id: 5 }]) expect(nodeIdOf(nothing)).toBeUndefined();
 });
 
-test('an unexpected reply is a failure of GitHub, everything else stays as it is', () => {
+test('an unexpected reply is a failure of GitHub; other errors are thrown again', () => {
   const unexpected = new UnexpectedReply('a is 5, not text');
   const error = unexpectedReplyError(unexpected, 'the page');
   expect(error).toBeInstanceOf(GithubError);

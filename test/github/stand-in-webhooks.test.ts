@@ -25,7 +25,7 @@ type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Paths at which `ours` has another type than the example, or has what the example has not. */
+/** Paths at which `ours` differs from the example in type, or that the example does not have. */
 function differences(ours: Json, example: Json, path = ''): string[] {
   return Object.keys(ours).flatMap(key => {
     const [mine, theirs] = [ours[key], example[key]];
@@ -39,7 +39,7 @@ function differences(ours: Json, example: Json, path = ''): string[] {
   });
 }
 
-/** The published examples of an event; all keys of all of them, for they come from different years. */
+/** All keys of all published examples of an event, because they come from different years. */
 function exampleOf(event: string, action: string): Json {
   const all: { name: string; examples: Json[] }[] = createRequire(import.meta.url)('@octokit/webhooks-examples');
   const fitting = all
@@ -56,8 +56,8 @@ function exampleOf(event: string, action: string): Json {
   return fitting.reduce((merged, each) => merge(merged, each), {});
 }
 
-describe("the stand-in's webhooks", () => {
-  test("payloads have GitHub's published form", async () => {
+describe('a webhook of the stand-in', () => {
+  test("has GitHub's published form", async () => {
     const { github, acme, web } = await start();
     const alice = acme.member('alice');
     const bob = github.account('bob');
@@ -94,7 +94,7 @@ describe("the stand-in's webhooks", () => {
     }
   });
 
-  test('a pull request event says which one it is, as GitHub does', async () => {
+  test('identifies its pull request as GitHub does', async () => {
     const { acme, web } = await start();
     const alice = acme.member('alice');
     const pullRequest = web.openPullRequest({ author: alice, title: 'Fix' });
@@ -113,7 +113,7 @@ describe("the stand-in's webhooks", () => {
     expect(JSON.stringify(pullRequest.opened?.payload).length).toBeGreaterThan(15_000);
   });
 
-  test('a remark on the conversation is an event about an issue, and its deletion moves no time', async () => {
+  test('about a comment is an event of an issue, and a deleted comment changes no time', async () => {
     const { github, acme, web } = await start();
     github.clock.set(1_700_000_000);
     const bob = acme.member('bob');
@@ -138,7 +138,7 @@ describe("the stand-in's webhooks", () => {
     expect(pullRequest).toMatchObject({ comments: 4, updatedAt: 1_700_000_010 });
   });
 
-  test('a label or milestone changes in all pull requests that have it, and no time moves', async () => {
+  test('about a label or milestone concerns all pull requests that have it, and changes no time', async () => {
     const { github, web } = await start();
     github.clock.set(1_700_000_000);
     const tagged = web.openPullRequest({ labels: ['bug', 'big'], milestone: 'v1' });
@@ -182,7 +182,7 @@ describe("the stand-in's webhooks", () => {
     expect(() => web.renameLabel('defect', 'defect')).toThrow('The label defect already exists');
   });
 
-  test('each event is delivered once, signed over the exact bytes, after a ping', async () => {
+  test('is delivered once, signed over the exact bytes, after a ping', async () => {
     const { github, acme, web } = await start();
     const { url, received } = await receiver();
     github.webhookTo(url, 'It is a secret', acme);
@@ -204,7 +204,7 @@ describe("the stand-in's webhooks", () => {
     expect(github.deliveries.map(each => each.status)).toEqual([202, 202, 202]);
   });
 
-  test("GitHub's published signature is reproduced", async () => {
+  test("has GitHub's published signature", async () => {
     const { github } = await start();
     const { url, received } = await receiver();
     const event = { event: 'ping', action: undefined, payload: {} };
@@ -215,7 +215,7 @@ describe("the stand-in's webhooks", () => {
     });
   });
 
-  test('a delivery that nobody takes fails alone', async () => {
+  test('that nobody accepts fails alone', async () => {
     const { github, web } = await start();
     await github.close();
     const { opened } = web.openPullRequest();

@@ -23,7 +23,11 @@ describe("GitHub's rules for queries", () => {
   const limits: [string, string, string][] = [
     ['an unknown field is refused', 'query { viewer { shoeSize } }', 'undefinedField'],
     ['a page needs a size', '{ organization(login: "acme") { repositories { nodes { id } } } }', 'MISSING_PAGINATION'],
-    ['of 100 at most', '{ organization(login: "acme") { repositories(first: 101) { nodes { id } } } }', 'EXCESSIVE'],
+    [
+      'a page has 100 entries at most',
+      '{ organization(login: "acme") { repositories(first: 101) { nodes { id } } } }',
+      'EXCESSIVE',
+    ],
     [
       'nodes are counted through all levels',
       `{ organization(login: "acme") { repositories(first: 100) { nodes { pullRequests(first: 100) {
@@ -76,7 +80,7 @@ describe("GitHub's rules for queries", () => {
     };
     expect(await points()).toMatchObject({ ofHour: [5_000, 0, 5_000, resetAt], data: { rateLimit: { used: 5_000 } } });
     expect(await points()).toMatchObject({ ofHour: [5_000, 0, 5_000, resetAt], errors: [{ type: 'RATE_LIMIT' }] });
-    // Two hours of which nobody asked.
+    // Nobody asked for two hours.
     github.limit.resetAt = resetAt - 2 * 3_600;
     expect(await points()).toMatchObject({
       ofHour: [5_000, 4_999, 1, resetAt],
@@ -96,12 +100,12 @@ describe("GitHub's rules for queries", () => {
   });
 });
 
-describe('who asks', () => {
+describe('the list of members', () => {
   const query =
     '{ organization(login: "acme") { viewerIsAMember membersWithRole(first: 9) { totalCount nodes { login } } } }';
   const everybody = { totalCount: 2, nodes: [{ login: 'ada' }, { login: 'bob' }] };
 
-  test('a member sees all members, another only those who are public', async () => {
+  test('is complete for a member, and shows public ones to others', async () => {
     const { github, acme } = await start();
     acme.member('ada');
     acme.publicMembers.add(acme.member('bob').id);
@@ -115,7 +119,7 @@ describe('who asks', () => {
     });
   });
 
-  test("an App's installation is a member of nothing and sees all members", async () => {
+  test("is complete for an App's installation, which is not a member", async () => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', {
       modulusLength: 2048,
       privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
@@ -134,30 +138,30 @@ describe('who asks', () => {
   });
 });
 
-describe('what fails for good', () => {
+describe('a fault can be limited to', () => {
   const acme = { login: 'acme' };
-  const forGood = (when: FaultOptions['when']) => ({ times: Number.POSITIVE_INFINITY, ...(when && { when }) });
+  const always = (when: FaultOptions['when']) => ({ times: Number.POSITIVE_INFINITY, ...(when && { when }) });
 
-  test('is each request that names a pull request', async () => {
+  test('requests that name a pull request', async () => {
     const { github, web, client } = await start();
     const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
-    github.fault(htmlError(502), forGood(naming(bad)));
+    github.fault(htmlError(502), always(naming(bad)));
     await errorOf(client.fetchPullRequests(acme, [good.nodeId, bad.nodeId]));
     await errorOf(client.fetchPullRequests(acme, [bad.nodeId]));
     expect((await fetchOne(client, good.nodeId)).number).toBe(2);
   });
 
-  test('is each request about a repository', async () => {
+  test('requests about a repository', async () => {
     const { github, web, acme: organisation, client } = await start();
     const other = organisation.repository('other');
-    github.fault(htmlError(502), forGood(ofRepository(web)));
+    github.fault(htmlError(502), always(ofRepository(web)));
     const options = { order: 'created', after: null, pageSize: 2 } as const;
     await errorOf(client.pagePullRequests(acme, web.nodeId, options));
     await errorOf(client.listPullRequests(acme, web.nodeId, options));
     expect((await client.pagePullRequests(acme, other.nodeId, options))?.items).toEqual([]);
   });
 
-  test('is each page that has a pull request, by what GraphQL shows', async () => {
+  test('pages that show a pull request', async () => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const opened = Array.from({ length: 5 }, () => {
@@ -166,7 +170,7 @@ describe('what fails for good', () => {
     });
     const [, , bad] = opened;
     if (!bad) throw new Error('none opened');
-    github.fault(htmlError(502), forGood(pagesWith(bad)));
+    github.fault(htmlError(502), always(pagesWith(bad)));
     const page = (order: 'created' | 'updated', pageSize: number, after: string | null = null) =>
       client.pagePullRequests(acme, web.nodeId, { order, after, pageSize });
     const first = await page('created', 2);
@@ -183,7 +187,7 @@ describe('what fails for good', () => {
     await errorOf(page('updated', 1));
   });
 
-  test('may be a part of a reply of 200 that was too much for GitHub', async () => {
+  test('a part of a reply of 200', async () => {
     const { github, web } = await start();
     const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
     github.fault({ kind: 'broken', nodeIds: [bad.nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
@@ -197,7 +201,7 @@ describe('what fails for good', () => {
   });
 });
 
-describe('replicas that lag', () => {
+describe('a replica that lags', () => {
   const query = `query($id: ID!, $ids: [ID!]!, $repository: ID!) {
     node(id: $id) { ... on PullRequest { title } }
     nodes(ids: $ids) { ... on PullRequest { title comments { totalCount } reviews(first: 9) { nodes { state } } } }
@@ -228,7 +232,7 @@ describe('replicas that lag', () => {
     };
   }
 
-  test('a pull request that lags is shown as it was, and told of as it is', async () => {
+  test('shows a pull request as it was, while its webhooks say what it is', async () => {
     const { github, acme, web } = await start();
     github.clock.set(1_700_000_000);
     const ada = acme.member('ada');
@@ -254,7 +258,7 @@ describe('replicas that lag', () => {
     });
   });
 
-  test('a repository that lags has no pull request that was opened since, and no change', async () => {
+  test('shows neither new pull requests nor changes of a repository', async () => {
     const { github, web } = await start();
     const known = web.openPullRequest({ title: 'old' });
     web.lag();
@@ -278,7 +282,7 @@ describe('replicas that lag', () => {
     expect((await shown(github, web, known)).titles.slice(0, 2)).toEqual(['newer', 'newer']);
   });
 
-  test('each change becomes visible by itself, so long after it happened', async () => {
+  test('shows each change after the same time', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => {
       vi.useRealTimers();
@@ -298,7 +302,7 @@ describe('replicas that lag', () => {
   });
 });
 
-describe('its state', () => {
+describe('the stand-in', () => {
   const record: LoadedRecord = {
     repository: 'elsewhere/lib',
     number: 7,
@@ -316,7 +320,7 @@ describe('its state', () => {
     merged_at: '2026-08-20T15:10:49Z',
   };
 
-  test('records are loaded as history, fast and without webhooks', async () => {
+  test('loads records as history, fast and without webhooks', async () => {
     const { github, client } = await start();
     const records = Array.from({ length: 5_000 }, (_, number) => ({ ...record, number, is_bot: number === 0 }));
     const began = performance.now();
@@ -335,7 +339,7 @@ describe('its state', () => {
     expect(github.deliveries).toEqual([]);
   });
 
-  test('changes within one second have equal times, and no time goes back', async () => {
+  test('gives changes in one second the same time, and never goes back in time', async () => {
     const { github, web } = await start();
     github.clock.set(1_700_000_000);
     const pullRequest = web.openPullRequest();
@@ -348,7 +352,7 @@ describe('its state', () => {
     expect(pullRequest.updatedAt).toBe(1_700_000_001);
   });
 
-  test('closing ends what hangs', async () => {
+  test('ends hanging requests when it closes', async () => {
     const github = await startStandIn();
     github.fault({ kind: 'hang' });
     const hanging = ask(github, '{ viewer { login } }').catch(() => 'ended');
