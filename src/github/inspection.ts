@@ -50,7 +50,7 @@ export interface HookDelivery {
 export interface GithubInspection {
   /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock minus ours, in seconds. */
   reach(): Promise<{ milliseconds: number; clockAhead: number | null }>;
-  /** Those of an App are of its installation on the organisation. */
+  /** For an App, those of its installation on the organisation. */
   readCredentials(organisation: OrganisationReference): Promise<CredentialFacts>;
   /** The App's name. */
   readApp(): Promise<string>;
@@ -154,7 +154,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
         } catch (error) {
           if (!isHttpError(error) || !/integration not found/i.test(error.message)) throw error;
           throw new GithubError('github_credentials', 'GitHub knows no App of this id.', {
-            action: 'Check GITHUB_APP_ID, and that GITHUB_API_URL is where it is.',
+            action: 'Check GITHUB_APP_ID, and that GITHUB_API_URL is the GitHub that it is on.',
             cause: error,
           });
         }

@@ -175,7 +175,7 @@ export function readPullRequestPage(repository: unknown, after: string | null) {
   return { nodes: pullRequests.nodes ?? [], pageInfo: readPageInfo(pullRequests, after) };
 }
 
-/** Those of others, which include those without an author (a ghost's) and all past the first hundred. */
+/** Counts the reviews of others. A ghost's, which has no author, counts, and so do all past the first hundred. */
 function readReviews(reviews: Static<typeof Reviews>, author: string | null) {
   const listed = present(reviews.nodes);
   const others = listed.filter(review => author === null || actorKey(review.author) !== author);

@@ -42,7 +42,7 @@ interface Program {
 const operation = { alternative: 1, alternativeMatch: 2, capture: 3, assertion: 4, match: 6, nothing: 7, rune: 8 };
 const assertion = { lineStart: 1, lineEnd: 2, textStart: 4, textEnd: 8, wordBoundary: 16, noWordBoundary: 32 };
 
-/** The neighbours of a position, as far as assertions tell them apart. */
+/** The neighbours of a position that assertions distinguish. */
 const edge = 0;
 const newline = 1;
 const word = 2;
@@ -78,7 +78,7 @@ interface Tables {
   /** The bit after the last step, which means a match. */
   matchWord: number;
   matchBit: number;
-  /** The first characters of the classes of characters that the pattern tells apart, but for the first class. */
+  /** The first character of each class of characters that the pattern distinguishes, except for the first class. */
   bounds: Int32Array;
   asciiClass: Uint16Array;
   /** For each class the steps that read it. */

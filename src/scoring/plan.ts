@@ -54,7 +54,7 @@ export interface Mover {
 
 export interface Summary {
   sum: number;
-  /** Null if there is no pull request. */
+  /** Null if there are no pull requests. */
   mean: number | null;
   /** Exact up to 4,095 on either side of zero; beyond that, off by at most 1 in 2,048. */
   median: number | null;
