@@ -4,35 +4,34 @@ import type { Config } from '../config.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
-import { grid, plain } from './terminal.ts';
 
-/** What `main`, which alone knows the process, gives to commands. */
+/** What commands need of their process. Only `main` makes one. */
 export interface Context {
   readonly config: Config;
   readonly log: Logger;
-  /** How the operator calls this program, for the commands that messages suggest. */
+  /** How the operator calls this program, such as `npx pullscore`: for commands that messages suggest. */
   readonly program: string;
-  /** Aborted by Ctrl-C and SIGTERM; from when it is first read on, these no longer end the process by themselves. */
+  /** Aborted by Ctrl-C and SIGTERM. Once a command has read it, these signals no longer end the process. */
   readonly interrupted: AbortSignal;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
 }
 
-/** What a command answers: one document for programs, or lines for people. */
+/** The result of a command: one document for programs, lines for people. */
 export interface Answer {
   json: unknown;
   text: string;
-  /** What went wrong all the same: printed last, on standard error; the command fails. */
+  /** Printed last, on standard error. The command then ends with 1, although it has an answer. */
   failure?: string | undefined;
 }
 
-/** A failure that the operator can do something about; the message says what. */
+/** A failure that the operator can fix. The message says how. */
 export class CommandError extends Error {}
 
-/** An argument or option that is not valid. Reported before anything is opened. */
+/** An argument or option that is not valid. */
 export class UsageError extends CommandError {}
 
-/** Prints what `run` answers, as JSON if `--json` asks for it. */
+/** Makes the action of a command from a function: prints the answer, as JSON with `--json`. */
 export function answering<Options extends object>(
   context: Context,
   run: (options: Options, ...operands: string[]) => Promise<Answer>,
@@ -46,7 +45,7 @@ export function answering<Options extends object>(
   };
 }
 
-/** Opens what the command needs and closes it whatever happens. */
+/** Opens the database and GitHub for a command, and closes them afterwards. */
 export async function withDeps<Result>(context: Context, work: (deps: Deps) => Promise<Result>): Promise<Result> {
   const deps = await createDeps(context.config, context.log);
   try {
@@ -56,7 +55,18 @@ export async function withDeps<Result>(context: Context, work: (deps: Deps) => P
   }
 }
 
-/** @throws CommandError that says how to add it */
+/** Like {@link answering}, for a command that works on the organisation that `--organisation` names. */
+export const answeringFor = <Options extends object>(
+  context: Context,
+  run: (deps: Deps, organisation: Organisation, options: Options, ...operands: string[]) => Promise<Answer>,
+) =>
+  answering<Options & { organisation: string }>(context, (options, ...operands) =>
+    withDeps(context, async deps =>
+      run(deps, await requireOrganisation(context, deps, options.organisation), options, ...operands),
+    ),
+  );
+
+/** @throws CommandError if it is not stored; says how to add it */
 export async function requireOrganisation(context: Context, deps: Deps, login: string): Promise<Organisation> {
   const organisation = await findOrganisation(deps.database.executor, login);
   if (organisation === undefined) {
@@ -67,24 +77,16 @@ export async function requireOrganisation(context: Context, deps: Deps, login: s
   return organisation;
 }
 
-/** @throws ServiceError that names the variables to set */
+/** @throws ServiceError without credentials; names the variables to set */
 export function requireGithub(deps: Deps): void {
   if (deps.github.configured) return;
   throw noCredentials();
 }
 
-/** Rows under headings, in columns as wide as they need; a hint if there are no rows. */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[], empty: string): string {
-  if (rows.length === 0) return empty;
-  const columns = headings.map(heading => ({ heading }));
-  const cells = rows.map(row => row.map(plain));
-  return grid(columns, cells, Number.POSITIVE_INFINITY, '').join('\n');
-}
-
-/** `2026-01-31 12:00` in UTC. */
+/** `2026-01-31 12:00` in UTC, or `-` */
 export const showTime = (moment: Date | null): string =>
   moment === null ? '-' : moment.toISOString().slice(0, 16).replace('T', ' ');
 
-/** Unix seconds, as everywhere in JSON. */
+/** Unix seconds, for JSON. */
 export const seconds = (moment: Date | null): number | null =>
   moment === null ? null : Math.floor(moment.getTime() / 1000);

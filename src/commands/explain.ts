@@ -21,26 +21,26 @@ import {
   type Context,
   seconds,
   showTime,
-  table,
   UsageError,
   withDeps,
 } from './context.ts';
-import { brief, showExplanation } from './explanation-text.ts';
+import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
+import { brief, table } from './terminal.ts';
 
-/** Lines of history that are shown. */
-const shownChanges = 20;
+/** How many lines of history are shown. */
+const maxChanges = 20;
 
 interface Page {
   repository: string;
   number: number;
   host: string;
-  /** In lower case, without what may follow the number. */
+  /** In lower case, up to the number. */
   url: string;
 }
 
-/** Reads the address of a pull request's page, or of a page below it. */
-function readPage(text: string): Page | undefined {
+/** Parses the address of a pull request's page, or of a page below it. */
+function parsePage(text: string): Page | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, host, pathname } = new URL(text);
   const [, repository, digits] = /^\/([^/]+\/[^/]+)\/pull\/(\d{1,9})(?:\/.*)?$/.exec(pathname) ?? [];
@@ -49,18 +49,18 @@ function readPage(text: string): Page | undefined {
   return { repository, number: Number(digits), host, url };
 }
 
-/** What the operator names a pull request by. */
-interface Named {
+/** How the operator names a pull request: by its id or its page. */
+interface Name {
   text: string;
-  /** Undefined if it is a page, or not a valid id. */
+  /** Undefined if the name is a page, or not a valid id. */
   id: string | undefined;
   page: Page | undefined;
 }
 
-/** @throws UsageError if it is neither */
-function readName(text: string): Named {
+/** @throws UsageError if the text is neither an id nor a page */
+function parseName(text: string): Name {
   const id = parseId('pr', text);
-  const page = readPage(text);
+  const page = parsePage(text);
   if (id === undefined && page === undefined && !text.startsWith('pr_')) {
     throw new UsageError(
       `"${brief(text)}" is neither a pull request's id (pr_…) nor its page's address (https://github.com/OWNER/NAME/pull/NUMBER).`,
@@ -69,11 +69,11 @@ function readName(text: string): Named {
   return { text, id, page };
 }
 
-/** @throws CommandError if there is none, or more than one */
+/** @throws CommandError if no pull request has this name, or several have */
 async function requirePullRequest(
   context: Context,
   executor: Executor,
-  { text, id, page }: Named,
+  { text, id, page }: Name,
 ): Promise<ExplainablePullRequest> {
   const found =
     page === undefined
@@ -83,7 +83,7 @@ async function requirePullRequest(
         );
   const [first, ...others] = found;
   if (first === undefined) {
-    const hint = page === undefined ? 'the API and its links show ids' : `was it imported? ${context.program} import`;
+    const hint = page === undefined ? 'ids are in what the API answers' : `was it imported? ${context.program} import`;
     throw new CommandError(`There is no pull request ${brief(text, 200)} here: ${hint}.`);
   }
   if (others.length > 0) {
@@ -98,21 +98,21 @@ const idOf = (found: ExplainablePullRequest | undefined) => formatId('pr', found
 
 interface Explained {
   found: ExplainablePullRequest;
-  /** The ruleset that is explained: the one in force, or the score's own if the score is out of date. */
+  /** The version that is explained: the one in force, or the score's own if the score is out of date. */
   version: number;
   explanation: Explanation;
-  /** What the rules in force give; null if the stored score is theirs. */
+  /** The score by the rules in force; null if the stored score is up to date. */
   scoreInForce: number | null;
   changes: ScoreChange[];
 }
 
-async function explainPullRequest(context: Context, executor: Executor, name: Named): Promise<Explained> {
+async function explainPullRequest(context: Context, executor: Executor, name: Name): Promise<Explained> {
   const found = await requirePullRequest(context, executor, name);
   const { pullRequest, repository, organisation } = found;
   const facts = factsOf({ ...pullRequest, repository });
   const explain = async (version: number) => explainScore(await getRuleset(executor, organisation.id, version), facts);
   const inForce = organisation.rulesetVersion;
-  // A score that a new ruleset does not change keeps its former version.
+  // A score that a new version does not change keeps its old version.
   const isOutdated =
     pullRequest.rulesetVersion < inForce && (await isScoreStale(executor, organisation.id, pullRequest.id));
   const version = isOutdated ? pullRequest.rulesetVersion : inForce;
@@ -125,17 +125,17 @@ async function explainPullRequest(context: Context, executor: Executor, name: Na
   };
 }
 
-/** A description may have 64 KiB, and stand in thousands of entries. */
+/** A body can have 64 KiB, and thousands of entries can read it. */
 const maxTextLength = 1_000;
 
-/** JSON has no infinity: it becomes null, like an absent value, with a note. */
+/** JSON has no infinity: it becomes null with a note. */
 function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): unknown {
   const represented = { source, kind, value, note, chosen, parts: parts.map(representPart) };
   if (typeof value === 'number' && !Number.isFinite(value)) {
     return { ...represented, value: null, note: note || 'infinite' };
   }
   if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
-  // Not through the middle of a character.
+  // Never half a surrogate pair.
   const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
   return { ...represented, value: `${beginning}…`, note: 'shortened' };
 }
@@ -187,10 +187,10 @@ function showStanding(context: Context, { found, version, explanation, scoreInFo
   const standing =
     scoreInForce === null
       ? `Score ${score} ${under}, which is in force.`
-      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${scoreInForce}, and the service will bring it up to date. To watch: ${context.program} rescore --organisation ${organisation.login}`;
+      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${scoreInForce}. The service will update it. To watch: ${context.program} rescore --organisation ${organisation.login}`;
   if (explanation.score === score) return standing;
-  // Facts, score and version are stored together, so most likely another release calculated it.
-  return `${standing}\nThis release calculates ${explanation.score}, as follows; the next sync of the pull request updates the stored score.`;
+  // Facts, score and version are stored together, so another release probably calculated the score.
+  return `${standing}\nThis release calculates ${explanation.score}, as shown below. The next sync of the pull request updates the stored score.`;
 }
 
 function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {
@@ -202,7 +202,7 @@ function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {
 function show(context: Context, explained: Explained): string {
   const { pullRequest, repository } = explained.found;
   const { changes } = explained;
-  const latest = changes.slice(-shownChanges);
+  const latest = changes.slice(-maxChanges);
   const earlier = changes.length - latest.length;
   return [
     `${repository}#${pullRequest.number}  ${brief(pullRequest.title)}`,
@@ -213,7 +213,7 @@ function show(context: Context, explained: Explained): string {
     showExplanation(explained.explanation),
     '',
     table(
-      ['CHANGED', 'FROM', 'TO', 'BECAUSE OF'],
+      ['CHANGED', 'FROM', 'TO', 'CAUSE'],
       latest.map(change => [
         showTime(change.changedAt),
         change.fromScore === null ? '-' : String(change.fromScore),
@@ -222,19 +222,19 @@ function show(context: Context, explained: Explained): string {
       ]),
       'The score has not changed yet.',
     ),
-    ...(earlier > 0 ? [`and ${counted(earlier, 'earlier change')}; --json has them all`] : []),
+    ...(earlier > 0 ? [`… and ${counted(earlier, 'earlier change')}; --json shows all`] : []),
   ].join('\n');
 }
 
 export function explainCommand(program: Command, context: Context): void {
   program
     .command('explain')
-    .description('show how a score was calculated: each entry of each rule, and what changed the score over time')
+    .description('show how a score was calculated, entry by entry, and what changed it over time')
     .argument('<pull-request>', "its id (pr_…) or its page's address")
     .addHelpText('after', `\nExample:\n  ${context.program} explain https://github.com/acme/web/pull/42`)
     .action(
       answering(context, async (_options, text = ''): Promise<Answer> => {
-        const name = readName(text);
+        const name = parseName(text);
         return withDeps(context, ({ database }) =>
           readSnapshot(database, async ({ executor }) => {
             const explained = await explainPullRequest(context, executor, name);

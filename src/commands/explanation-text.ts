@@ -2,67 +2,64 @@
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain.ts';
 import type { Value } from '../scoring/functions.ts';
-import { plain, truncate } from './terminal.ts';
+import { brief } from './terminal.ts';
 
-const longest = 80;
-const shownItems = 5;
-/** If there are more facts than these, each gets a line. */
-const factsInLine = 3;
-
-/** One line without control characters: anybody can write a title or a label. */
-export const brief = (text: string, columns = longest): string =>
-  truncate(plain(text).replace(/\s+/g, ' ').trim(), columns);
+const maxTextWidth = 80;
+const maxItems = 5;
+/** With more facts than these, each has its own line. */
+const maxFactsInLine = 3;
 
 function showText(text: string): string {
+  const quoted = JSON.stringify(brief(text, maxTextWidth));
   const count = [...text].length;
-  return count > longest ? `${JSON.stringify(brief(text))} (${count} characters)` : JSON.stringify(brief(text));
+  return count > maxTextWidth ? `${quoted} (${count} characters)` : quoted;
 }
 
 function showValue(value: Value | null): string {
   if (value === null) return 'absent';
   if (typeof value === 'string') return showText(value);
-  // Sums of fractions carry digits that mean nothing.
+  // The last digits of a sum of fractions are noise.
   if (typeof value === 'number') return Number.isFinite(value) ? String(Number(value.toPrecision(12))) : 'infinite';
   if (typeof value === 'boolean') return String(value);
-  const items = value.slice(0, shownItems).map(item => JSON.stringify(brief(item)));
-  return `[${items.join(', ')}]${value.length > shownItems ? ` and ${value.length - shownItems} more` : ''}`;
+  const items = value.slice(0, maxItems).map(item => JSON.stringify(brief(item)));
+  return `[${items.join(', ')}]${value.length > maxItems ? ` and ${value.length - maxItems} more` : ''}`;
 }
 
 const inBrackets = (note: string) => (note === '' ? '' : ` (${brief(note, 200)})`);
 
-/** @param told facts whose note stands above already; this one's is added */
-function showFact({ source, value, note }: ExplainedPart, told: Set<string>): string {
-  const shown = told.has(source) ? '' : inBrackets(note);
-  told.add(source);
+/** @param noted facts whose note was shown already; gets this one */
+function showFact({ source, value, note }: ExplainedPart, noted: Set<string>): string {
+  const shown = noted.has(source) ? '' : inBrackets(note);
+  noted.add(source);
   return `${source} ${value === null ? 'is absent' : `= ${showValue(value)}`}${shown}`;
 }
 
-/** A line for the part, and below it, further in, one for each part of it that one line can't hold. */
-function showPart(part: ExplainedPart, indent: string, told: Set<string>): string[] {
-  if (part.kind === 'fact') return [indent + showFact(part, told)];
+/** A line for the part. If its own parts don't fit in there, they follow in lines of their own, further indented. */
+function showPart(part: ExplainedPart, indent: string, noted: Set<string>): string[] {
+  if (part.kind === 'fact') return [indent + showFact(part, noted)];
   if (part.kind === 'constant') return [indent + brief(part.source)];
   const line = `${indent}${brief(part.source, 120)} → ${showValue(part.value)}${inBrackets(part.note)}`;
   const parts = part.parts.filter(({ chosen }) => chosen);
   const facts = [...new Map(parts.map(inner => [inner.source, inner])).values()];
   if (parts.length === 0) return [line];
-  if (facts.length <= factsInLine && parts.every(({ kind }) => kind === 'fact')) {
-    return [`${line}   where ${facts.map(fact => showFact(fact, told)).join(', ')}`];
+  if (facts.length <= maxFactsInLine && parts.every(({ kind }) => kind === 'fact')) {
+    return [`${line}   where ${facts.map(fact => showFact(fact, noted)).join(', ')}`];
   }
-  return [line, ...parts.flatMap(inner => showPart(inner, `${indent}  `, told))];
+  return [line, ...parts.flatMap(inner => showPart(inner, `${indent}  `, noted))];
 }
 
 const margin = ' '.repeat(9);
 
-/** Numbers stand one below the other, eight columns wide or as wide as they are. */
+/** Aligns the numbers of all lines. */
 const inMargin = (text: string, rest: string) => `${text.padStart(7)}  ${rest}`.trimEnd();
 
 function showEntry({ name, entries }: ExplainedRule, entry: ExplainedEntry): string[] {
   const place = entries.length === 1 ? brief(name) : `${brief(name)}, entry ${entry.entry}`;
   const parts = [entry.condition, entry.amount].filter(part => part !== null);
-  // A value that is a plain number stands in front already.
+  // A value that is a plain number is the amount in the margin.
   const shown = parts.filter(part => part === entry.condition || part.kind !== 'constant');
-  const told = new Set<string>();
-  const lines = shown.flatMap(part => showPart(part, margin, told));
+  const noted = new Set<string>();
+  const lines = shown.flatMap(part => showPart(part, margin, noted));
   if (entry.outcome !== 'counted') return [inMargin('·', `${place}: ${brief(entry.reason, 300)}`), ...lines];
   const sum = entry.action === 'ADD' ? entry.effect : -entry.effect;
   const rounded = entry.reason.includes('rounded') ? `: ${entry.reason}` : '';
@@ -72,18 +69,18 @@ function showEntry({ name, entries }: ExplainedRule, entry: ExplainedEntry): str
 function showRule(rule: ExplainedRule): string[][] {
   if (!rule.enabled) return [[inMargin('·', `${brief(rule.name)}: the rule is disabled`)]];
   if (rule.problems.length > 0) {
-    const heading = inMargin('·', `${brief(rule.name)}: the rule is no longer valid and does not count`);
+    const heading = inMargin('·', `${brief(rule.name)}: the rule is no longer valid, so it does not count`);
     return [[heading, ...rule.problems.map(problem => margin + brief(problem, 300))]];
   }
   return rule.entries.map(entry => showEntry(rule, entry));
 }
 
-/** Each entry with its parts, then the sum. */
+/** Every entry with its parts, then the total. */
 export function showExplanation({ rules, sum, score }: Explanation): string {
-  if (rules.length === 0) return 'There are no rules, so nothing counts.';
+  if (rules.length === 0) return 'There are no rules.';
   const total =
     sum === score
-      ? inMargin(String(score), 'in all')
-      : inMargin(String(score), `in all: the sum ${sum}, limited to 32 bits`);
+      ? inMargin(String(score), 'total')
+      : inMargin(String(score), `total: the sum ${sum}, limited to 32 bits`);
   return [...rules.flatMap(showRule), [inMargin('───────', ''), total]].map(lines => lines.join('\n')).join('\n\n');
 }

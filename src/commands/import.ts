@@ -13,9 +13,9 @@ import {
   UsageError,
   withDeps,
 } from './context.ts';
-import { counted, number } from './numbers.ts';
-import { showDuration, startProgress } from './progress.ts';
-import { grid } from './terminal.ts';
+import { counted, duration, number } from './numbers.ts';
+import { startProgress } from './progress.ts';
+import { grid, right } from './terminal.ts';
 
 function parseDay(text: string): number {
   const moment = startOfDay(text);
@@ -23,11 +23,8 @@ function parseDay(text: string): number {
   return moment;
 }
 
-/** Repositories that the table lists; the others share a line. */
+/** How many repositories the table lists. The others share a line. */
 const maxNamed = 40;
-
-/** Columns of the terminal that the table may take. */
-const unlimited = Number.POSITIVE_INFINITY;
 
 export function importCommands(program: Command, context: Context): void {
   program
@@ -36,21 +33,21 @@ export function importCommands(program: Command, context: Context): void {
     .requiredOption('--organisation <login>', 'the organisation')
     .option(
       '--repository <owner/name>',
-      'only this repository; may be given several times',
+      'only this repository; can be repeated',
       (name: string, names: string[] = []) => [...names, name],
     )
     .option('--since <day>', 'only pull requests that changed on this day or later, such as 2026-01-31')
     .option('--dry-run', 'only estimate requests, rate limit points and time')
     .addHelpText(
       'after',
-      `\nIf it is interrupted, run it again to continue where it stopped.\n\nExamples:\n  ${context.program} import --organisation acme --dry-run\n  ${context.program} import --organisation acme --repository acme/website`,
+      `\nIf the import is interrupted, run the same command again: it continues where it stopped.\n\nExamples:\n  ${context.program} import --organisation acme --dry-run\n  ${context.program} import --organisation acme --repository acme/website`,
     )
     .action(
       answering<{ organisation: string; repository?: string[]; since?: string; dryRun?: boolean }>(
         context,
         ({ organisation: login, repository: repositories, since: day, dryRun }) => {
           const scope = { repositories, since: day === undefined ? undefined : parseDay(day) };
-          // An import ends in its own way if it is interrupted; an estimate just ends.
+          // An interrupted import says how to continue; an estimate just ends.
           const signal = dryRun === true ? undefined : context.interrupted;
           return withDeps(context, async deps => {
             const organisation = await requireOrganisation(context, deps, login);
@@ -62,14 +59,14 @@ export function importCommands(program: Command, context: Context): void {
                 ...scope,
                 signal,
                 onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
-                onProgress: at => progress.update(at.seen, at.total, describePlace(at), at.looked),
+                onProgress: at => progress.update(at.seen, at.total, describeStep(at), at.looked),
               });
               progress.stop();
               return describeResult(result);
             } catch (error) {
               progress.stop();
               if (signal?.aborted !== true) throw error;
-              throw new CommandError('Interrupted. What came in is kept; run the same command again to continue.');
+              throw new CommandError('Interrupted. What was imported is kept; run the same command again to continue.');
             }
           });
         },
@@ -77,8 +74,8 @@ export function importCommands(program: Command, context: Context): void {
     );
 }
 
-/** What the import reads now, or until when and why it waits. */
-function describePlace({ repository, waitingSeconds, waitingReason }: ImportProgress): string {
+/** What the import reads now, or how long and why it waits. */
+function describeStep({ repository, waitingSeconds, waitingReason }: ImportProgress): string {
   if (waitingSeconds === undefined) return repository;
   const until = showTime(new Date(Date.now() + waitingSeconds * 1000)).slice(-5);
   return `${repository === '' ? '' : `${repository}: `}waits until ${until} UTC: ${waitingReason}`;
@@ -104,15 +101,15 @@ function describeResult({ failedRepositories, ...result }: ImportResult): Answer
 
 const sign = ({ atMost }: { atMost: boolean }) => (atMost ? '≤ ' : '');
 
-/** In one line, shown when an import starts. */
+/** The line that is shown when an import starts. */
 function summarise({ total, budget }: ImportEstimate): string {
   if (total.requests === 0) return 'There is nothing to import.';
   const amount = `${counted(total.pullRequests, 'pull request')} in ${counted(total.requests, 'request')}`;
   const points = budget && `; ${number(total.points)} of the ${number(budget.remaining)} points that GitHub has left`;
-  return `${total.atMost ? 'At most' : 'About'} ${amount}, ${showDuration(total.seconds)}${points ?? ''}.`;
+  return `${total.atMost ? 'At most' : 'About'} ${amount}, ${duration(total.seconds)}${points ?? ''}.`;
 }
 
-/** @param day as `--since` has it */
+/** @param day the value of `--since` */
 function describeEstimate(estimate: ImportEstimate, day: string | undefined): Answer {
   const { repositories, total, finished, asked, budget } = estimate;
   const effort = ({ pullRequests, requests, points, seconds, atMost }: Effort) => ({
@@ -134,7 +131,7 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
   const notes: string[] = [];
   if (finished > 0) {
     notes.push(
-      `An import was interrupted and will continue; it has finished ${counted(finished, 'repository', 'repositories')}.`,
+      `An interrupted import will continue; it has finished ${counted(finished, 'repository', 'repositories')}.`,
     );
   }
   if (day !== undefined && total.atMost) {
@@ -142,33 +139,27 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
   } else if (total.atMost) {
     notes.push('≤ is an upper bound: the interrupted import has already brought in some of these.');
   }
-  notes.push(describeBudget(estimate));
+  if (repositories.length === 0) return { json, text: ['There is nothing to import.', ...notes].join('\n') };
   notes.push(
+    describeBudget(estimate),
     `The time assumes 3 seconds for a request. Nothing was imported; the estimate took ${counted(asked, 'request')}.`,
   );
-  if (repositories.length === 0)
-    return { json, text: ['There is nothing to import.', ...notes.slice(0, -2)].join('\n') };
-
   const bySize = repositories.toSorted((a, b) => b.pullRequests - a.pullRequests);
   const row = (name: string, part: Effort) => [
     name,
     sign(part) + number(part.pullRequests),
     sign(part) + number(part.requests),
     number(part.points),
-    showDuration(part.seconds),
+    duration(part.seconds),
   ];
   const rest = bySize.slice(maxNamed);
   const rows = [
     ...bySize.slice(0, maxNamed).map(each => row(each.repository, each)),
     ...(rest.length === 0 ? [] : [row(`… and ${counted(rest.length, 'other')}`, totalOf(rest))]),
-    row('in all', total),
+    row('total', total),
   ];
-  const columns = ['PULL REQUESTS', 'REQUESTS', 'POINTS', 'TIME'].map(heading => ({
-    heading,
-    align: 'right' as const,
-  }));
-  const table = grid([{ heading: 'REPOSITORY' }, ...columns], rows, unlimited, '');
-  return { json, text: [...table, '', ...notes].join('\n') };
+  const columns = ['REPOSITORY', ...['PULL REQUESTS', 'REQUESTS', 'POINTS', 'TIME'].map(right)];
+  return { json, text: [...grid(columns, rows), '', ...notes].join('\n') };
 }
 
 function describeBudget({ total, budget }: ImportEstimate): string {
@@ -177,5 +168,5 @@ function describeBudget({ total, budget }: ImportEstimate): string {
   const reset = showTime(new Date(resetAt * 1000)).slice(-5);
   const left = `GitHub has ${number(remaining)} of the hour's ${number(limit)} points left, until ${reset} UTC`;
   if (total.points <= usablePoints(budget)) return `${left}: enough.`;
-  return `${left}, and a tenth of the hour's is kept for webhooks and PUT syncs: not enough, so the import will wait for the next hour's; the total time includes these waits.`;
+  return `${left}, and a tenth of the hour's points is reserved for webhooks and PUT syncs. These are not enough, so the import will wait for the next hour; the total time includes such waits.`;
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { syncMembers } from '../sync/members.ts';
-import { answering, type Context, requireGithub, requireOrganisation, withDeps } from './context.ts';
+import { answeringFor, type Context, requireGithub } from './context.ts';
 import { counted, number } from './numbers.ts';
 
 export function memberCommands(program: Command, context: Context): void {
@@ -12,20 +12,17 @@ export function memberCommands(program: Command, context: Context): void {
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText('after', `\nExample:\n  ${context.program} members sync --organisation acme`)
     .action(
-      answering<{ organisation: string }>(context, ({ organisation: login }) =>
-        withDeps(context, async deps => {
-          const organisation = await requireOrganisation(context, deps, login);
-          requireGithub(deps);
-          const { members, left } = await syncMembers(deps, organisation);
-          return { json: { members, left }, text: sentence(organisation.login, members, left) };
-        }),
-      ),
+      answeringFor(context, async (deps, organisation) => {
+        requireGithub(deps);
+        const { members, left } = await syncMembers(deps, organisation);
+        return { json: { members, left }, text: describeMembers(organisation.login, members, left) };
+      }),
     );
 }
 
-function sentence(login: string, members: number, left: number | null): string {
+function describeMembers(login: string, members: number, left: number | null): string {
   if (left === null) {
-    return `GitHub shows only the public members of ${login} to this token, ${number(members)}, so nobody was marked as having left. Use the token of a member, or an App.`;
+    return `GitHub shows only the public members of ${login} to this token (${number(members)}), so nobody was marked as having left. Use the token of a member, or an App.`;
   }
   return `${login} has ${counted(members, 'member')}${left === 0 ? '' : `; ${counted(left, 'has', 'have')} left`}.`;
 }

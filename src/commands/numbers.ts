@@ -1,4 +1,4 @@
-/** How commands write numbers, on the terminal and on a page. */
+/** Numbers and durations as commands print them. */
 import type { Bucket } from '../scoring/distribution.ts';
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
@@ -9,7 +9,7 @@ const withMinus = (text: string) => text.replace('-', '−');
 /** `1,204` */
 export const number = (value: number): string => withMinus(whole.format(value));
 
-/** With up to two decimals; a dash for null. */
+/** `1,204.25`; `–` for null */
 export const decimal = (value: number | null): string => (value === null ? '–' : withMinus(fine.format(value)));
 
 /** `+12`, `−5`, `±0` */
@@ -19,7 +19,7 @@ export function signed(value: number, write: (value: number) => string = number)
   return `${value < 0 ? '−' : '+'}${text}`;
 }
 
-/** A share as a person would say it: 0 and 100 percent only if it is none or all. */
+/** `12.5%`; `0%` and `100%` only if it is none or all; `–` of a total of 0 */
 export function percent(part: number, total: number): string {
   if (total === 0) return '–';
   const share = (part / total) * 100;
@@ -28,6 +28,7 @@ export function percent(part: number, total: number): string {
   return `${share >= 99.95 || share === 0 || share % 1 === 0 ? share.toFixed(0) : share.toFixed(1)}%`;
 }
 
+/** `< 0`, `5`, `10 to 19`, `≥ 100` */
 export function bucketLabel({ from, to }: Bucket): string {
   if (from === null) return `< ${number(to ?? 0)}`;
   if (to === null) return `≥ ${number(from)}`;
@@ -37,3 +38,15 @@ export function bucketLabel({ from, to }: Bucket): string {
 /** `1 rule`, `2 rules` */
 export const counted = (count: number, one: string, several = `${one}s`): string =>
   `${number(count)} ${count === 1 ? one : several}`;
+
+const units: [unit: string, seconds: number][] = [
+  ['days', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+];
+
+/** `45 s`, `12 min`, `5 h`, `3 days`: in the largest unit of which there are at least two */
+export function duration(seconds: number): string {
+  const [unit, length] = units.find(([, size]) => seconds >= 2 * size) ?? ['s', 1];
+  return `${number(Math.max(1, Math.round(seconds / length)))} ${unit}`;
+}

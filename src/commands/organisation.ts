@@ -9,7 +9,8 @@ import {
 import { ServiceError } from '../errors.ts';
 import { formatId, newId } from '../ids.ts';
 import { askGithub, followIdentity } from '../sync/exchange.ts';
-import { answering, CommandError, type Context, seconds, table, UsageError, withDeps } from './context.ts';
+import { answering, CommandError, type Context, seconds, UsageError, withDeps } from './context.ts';
+import { table } from './terminal.ts';
 
 const represent = (organisation: Organisation) => ({
   id: formatId('org', organisation.id),

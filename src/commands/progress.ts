@@ -1,23 +1,24 @@
 import { Presets, SingleBar } from 'cli-progress';
 import type { Context } from './context.ts';
+import { duration } from './numbers.ts';
 
 export interface Progress {
   /**
    * @param total 0 while it is unknown
-   * @param worked the part of `done` that this run did, for its rate
+   * @param worked how much of `done` this run did: the rate counts only this
    */
   update(done: number, total: number, note: string, worked?: number): void;
   stop(): void;
 }
 
-/** Time between two lines on a stream that is not a terminal. */
+/** Between two lines if standard error is not a terminal. */
 const lineIntervalMs = 10_000;
 
-/** The rate is measured over this: long enough for pages of all sizes, short enough to follow GitHub's speed. */
+/** The rate is an average over this time: long enough for pages of all sizes, short enough to follow GitHub's speed. */
 const rateWindowMs = 60_000;
 
 /**
- * Shows progress on standard error: a bar on a terminal, elsewhere a line now and then.
+ * Shows progress on standard error: a bar on a terminal, otherwise a line every ten seconds.
  *
  * @param now milliseconds
  */
@@ -41,7 +42,7 @@ export function startProgress({ stderr }: Context, unit: string, now = () => per
       stream: stderr,
       format: `{bar} {value}/{total} ${unit}  {speed}  {note}`,
       hideCursor: true,
-      // A line that is cut at the terminal's edge can be drawn over.
+      // The bar can only draw over a line that does not wrap.
       linewrap: false,
     },
     Presets.shades_classic,
@@ -56,7 +57,7 @@ export function startProgress({ stderr }: Context, unit: string, now = () => per
   };
 }
 
-/** @returns a function from the work done so far to the rate per second; undefined while it is too early to say */
+/** @returns a function that takes the work done so far and gives the rate per second, or undefined in the first second */
 function createRate(now: () => number): (worked: number) => number | undefined {
   const samples: { at: number; worked: number }[] = [];
   return worked => {
@@ -73,14 +74,5 @@ function createRate(now: () => number): (worked: number) => number | undefined {
 function describeSpeed(rate: number | undefined, rest: number): string[] {
   if (rate === undefined) return [];
   const perSecond = `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`;
-  return rest > 0 ? [perSecond, `${showDuration(rest / rate)} left`] : [perSecond];
-}
-
-/** `45 s`, `12 min`, `2 h 5 min`, rounded up. */
-export function showDuration(seconds: number): string {
-  const whole = Math.ceil(seconds);
-  if (whole < 60) return `${whole} s`;
-  const minutes = Math.ceil(whole / 60);
-  if (minutes < 120) return `${minutes} min`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return rest > 0 ? [perSecond, `${duration(rest / rate)} left`] : [perSecond];
 }

@@ -5,19 +5,27 @@ import { applyRuleset, listRules } from '../database/rules.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
 import { formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
-import { answering, CommandError, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
+import {
+  answering,
+  answeringFor,
+  CommandError,
+  type Context,
+  requireOrganisation,
+  UsageError,
+  withDeps,
+} from './context.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 
-/** Two hundred full rules are smaller. */
+/** More than 200 rules of maximum size need. */
 const maxFileBytes = 2_000_000;
 
-/** For a program in a container, which does not see the file. */
+/** Names standard input: a program in a container does not see the operator's files. */
 const standardInput = '-';
 
 /**
- * Who runs the program. In a container, the user may have no name.
+ * The user who runs the program: the name, or the number if there is no name, as in some containers.
  *
  * @param read throws if there is no name
  */
@@ -39,7 +47,7 @@ async function readRulesFile(path: string): Promise<RulesFile> {
     for await (const chunk of source) {
       size += chunk.length;
       if (size > maxFileBytes) {
-        throw new CommandError(`${nameOf(path)} is larger than ${maxFileBytes / 1e6} MB: that is not a rules file.`);
+        throw new CommandError(`${nameOf(path)} is larger than ${maxFileBytes / 1e6} MB: it can't be a rules file.`);
       }
       chunks.push(chunk);
     }
@@ -51,7 +59,7 @@ async function readRulesFile(path: string): Promise<RulesFile> {
   return parseRulesFile(Buffer.concat(chunks).toString('utf8'));
 }
 
-/** One line for each problem. */
+/** @returns one line for each problem: mistakes, or else tests that fail */
 function findProblems(path: string, file: RulesFile): string[] {
   const problems = file.problems.map(({ line, message }) => `${nameOf(path)}:${line}: ${message}`);
   if (problems.length > 0) return problems;
@@ -64,6 +72,8 @@ function findProblems(path: string, file: RulesFile): string[] {
 }
 
 /**
+ * Reads a rules file.
+ *
  * @returns the rules, and the file's name for messages
  * @throws CommandError with the first problem, and how to see the others
  */
@@ -76,7 +86,7 @@ async function loadRules({ program }: Context, path: string): Promise<{ name: st
 }
 
 export function ruleCommands(program: Command, context: Context): void {
-  const group = program.command('rules').description('the rules by which pull requests are scored');
+  const group = program.command('rules').description('the rules that score pull requests');
   rulesetHistoryCommands(group, context);
 
   group
@@ -105,11 +115,11 @@ export function ruleCommands(program: Command, context: Context): void {
 
   group
     .command('apply')
-    .description("make a file the organisation's rules, or go back to a version; every score follows")
+    .description('put a rules file, or an earlier version, in force; the service then updates every score')
     .argument('[file]', 'a rules file; - for standard input')
     .requiredOption('--organisation <login>', 'the organisation')
-    .option('--version <number>', 'instead of a file: the rules of this version, as `rules history` lists them')
-    .option('--by <name>', 'who applies them, for the history; by default the user of the operating system')
+    .option('--version <number>', 'instead of a file: a version that `rules history` lists')
+    .option('--by <name>', 'who applies them, for the history (default: the user who runs the command)')
     .addHelpText(
       'after',
       `\nExamples:\n  ${context.program} rules apply rules.example.yaml --organisation acme\n  ${context.program} rules apply --version 3 --organisation acme`,
@@ -118,7 +128,7 @@ export function ruleCommands(program: Command, context: Context): void {
       answering<{ organisation: string; version?: string; by?: string }>(context, async (options, path) => {
         const { organisation: login, version: wanted, by = systemUser() } = options;
         if ((path === undefined) === (wanted === undefined)) {
-          throw new UsageError('Name either a rules file or --version.');
+          throw new UsageError('Give either a rules file or --version.');
         }
         const given = path === undefined ? undefined : (await loadRules(context, path)).rules;
         return withDeps(context, async deps => {
@@ -131,8 +141,8 @@ export function ruleCommands(program: Command, context: Context): void {
           return {
             json: { organisation: name, version, changed, rules: rules.length },
             text: changed
-              ? `Version ${version} is in force: ${counted(rules.length, 'rule')}. The service brings the scores up to date; to watch: ${context.program} rescore --organisation ${name}`
-              : `Nothing to do: version ${version} is the same.`,
+              ? `Version ${version} is in force: ${counted(rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${name}`
+              : `Nothing to do: version ${version}, in force, has the same rules.`,
           };
         });
       }),
@@ -144,16 +154,12 @@ export function ruleCommands(program: Command, context: Context): void {
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText('after', `\nExample:\n  ${context.program} rules export --organisation acme > rules.yaml`)
     .action(
-      answering<{ organisation: string }>(context, ({ organisation: login }) =>
-        withDeps(context, async deps => {
-          const organisation = await requireOrganisation(context, deps, login);
-          const rules = await listRules(deps.database.executor, organisation.id);
-          return {
-            json: { rules },
-            text:
-              rules.length === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(rules).trimEnd(),
-          };
-        }),
-      ),
+      answeringFor(context, async ({ database }, { id }) => {
+        const rules = await listRules(database.executor, id);
+        return {
+          json: { rules },
+          text: rules.length === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(rules).trimEnd(),
+        };
+      }),
     );
 }

@@ -6,27 +6,22 @@ import type { Deps } from '../deps.ts';
 import { compareRules } from '../scoring/rule-changes.ts';
 import { formatRulesFile } from '../scoring/rules-file.ts';
 import type { RuleDefinition } from '../scoring/ruleset.ts';
-import {
-  answering,
-  CommandError,
-  type Context,
-  requireOrganisation,
-  seconds,
-  showTime,
-  table,
-  UsageError,
-  withDeps,
-} from './context.ts';
+import { answeringFor, CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
+import { table } from './terminal.ts';
 
-/** @throws UsageError if the text is not a number, CommandError if there is no such version */
+/**
+ * The rules of a version that an operator names.
+ *
+ * @throws UsageError if the text is not a number, CommandError if there is no such version
+ */
 export async function requireRuleset(
   context: Context,
   { database }: Deps,
   organisation: Organisation,
   text: string,
 ): Promise<RuleDefinition[]> {
-  const version = /^\d{1,9}$/.test(text) ? Number(text) : undefined;
-  if (version === undefined) throw new UsageError(`"${text}" is not a version: give its number.`);
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version: give its number.`);
+  const version = Number(text);
   if (version > organisation.rulesetVersion) {
     throw new CommandError(
       `${organisation.login} has no version ${version} of its rules. List them: ${context.program} rules history --organisation ${organisation.login}`,
@@ -42,39 +37,36 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText('after', `\nExample:\n  ${context.program} rules history --organisation acme`)
     .action(
-      answering<{ organisation: string }>(context, ({ organisation: login }) =>
-        withDeps(context, async deps => {
-          const organisation = await requireOrganisation(context, deps, login);
-          const versions = (await listRulesets(deps.database.executor, organisation.id)).map((ruleset, index, all) => ({
-            ...ruleset,
-            changes: compareRules(all[index + 1]?.rules ?? [], ruleset.rules),
-          }));
-          return {
-            json: versions.map(({ version, appliedAt, appliedBy, rules, changes }) => ({
-              version,
-              applied_at: seconds(appliedAt),
-              applied_by: appliedBy,
-              rules: rules.length,
-              added: changes.added.map(({ name }) => name),
-              changed: changes.changed.map(({ name }) => name),
-              removed: changes.removed.map(({ name }) => name),
-            })),
-            text: table(
-              ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED'],
-              versions.map(({ version, appliedAt, appliedBy, rules, changes }) => [
-                `${version}${version === organisation.rulesetVersion ? ' (in force)' : ''}`,
-                showTime(appliedAt),
-                appliedBy,
-                String(rules.length),
-                String(changes.added.length),
-                String(changes.changed.length),
-                String(changes.removed.length),
-              ]),
-              `No rules have been applied yet: ${context.program} rules apply FILE --organisation ${organisation.login}`,
-            ),
-          };
-        }),
-      ),
+      answeringFor(context, async ({ database }, { id, login, rulesetVersion }) => {
+        const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
+          ...ruleset,
+          changes: compareRules(all[index + 1]?.rules ?? [], ruleset.rules),
+        }));
+        return {
+          json: versions.map(({ version, appliedAt, appliedBy, rules, changes }) => ({
+            version,
+            applied_at: seconds(appliedAt),
+            applied_by: appliedBy,
+            rules: rules.length,
+            added: changes.added.map(({ name }) => name),
+            changed: changes.changed.map(({ name }) => name),
+            removed: changes.removed.map(({ name }) => name),
+          })),
+          text: table(
+            ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED'],
+            versions.map(({ version, appliedAt, appliedBy, rules, changes }) => [
+              `${version}${version === rulesetVersion ? ' (in force)' : ''}`,
+              showTime(appliedAt),
+              appliedBy,
+              String(rules.length),
+              String(changes.added.length),
+              String(changes.changed.length),
+              String(changes.removed.length),
+            ]),
+            `No rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${login}`,
+          ),
+        };
+      }),
     );
 
   group
@@ -85,33 +77,18 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText('after', `\nExample:\n  ${context.program} rules diff 3 4 --organisation acme`)
     .action(
-      answering<{ organisation: string }>(context, ({ organisation: login }, from = '', to = '') =>
-        withDeps(context, async deps => {
-          const organisation = await requireOrganisation(context, deps, login);
-          const before = await requireRuleset(context, deps, organisation, from);
-          const after = await requireRuleset(context, deps, organisation, to);
-          const { added, changed, removed, reordered } = compareRules(before, after);
-          const [file, ...lines] = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
-            .trimEnd()
-            .split('\n')
-            .slice(2);
-          return {
-            json: {
-              from: Number(from),
-              to: Number(to),
-              added,
-              changed: changed.map(({ name, parts, before: former, after: latter }) => ({
-                name,
-                parts,
-                before: former,
-                after: latter,
-              })),
-              removed,
-              reordered,
-            },
-            text: lines.length < 2 ? `Versions ${from} and ${to} are the same.` : [file, ...lines].join('\n'),
-          };
-        }),
-      ),
+      answeringFor(context, async (deps, organisation, _options, from = '', to = '') => {
+        const before = await requireRuleset(context, deps, organisation, from);
+        const after = await requireRuleset(context, deps, organisation, to);
+        const { added, changed, removed, reordered } = compareRules(before, after);
+        const [file, ...lines] = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
+          .trimEnd()
+          .split('\n')
+          .slice(2);
+        return {
+          json: { from: Number(from), to: Number(to), added, changed, removed, reordered },
+          text: lines.length < 2 ? `Versions ${from} and ${to} are the same.` : [file, ...lines].join('\n'),
+        };
+      }),
     );
 }

@@ -1,104 +1,94 @@
 /** Text laid out for a terminal: columns, bars and lines that end at its edge, whatever the texts hold. */
+import stringWidth from 'string-width';
+import wrapAnsi from 'wrap-ansi';
 
-/** Characters that take two columns, as most terminals have it: East Asian wide ones and pictures. */
-const wide =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u;
-/** Nothing of its own to see: marks on the character before, joiners, selectors. */
-const invisible = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
-const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+const segmenter = new Intl.Segmenter();
 
 /**
- * Control characters, which could move the cursor or colour the screen, and marks that turn the direction of what
- * follows become visible or go.
+ * Makes other people's texts safe to print. Control characters, which could move the cursor or colour the screen, become
+ * spaces; marks that change the direction of the text after them are removed.
  */
 export const plain = (text: string): string =>
   text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '');
 
-const widthOf = (character: string) => (wide.test(character) ? 2 : invisible.test(character) ? 0 : 1);
+/** One safe line of at most this many columns. */
+export const brief = (text: string, columns = 80): string => truncate(plain(text).replace(/\s+/g, ' ').trim(), columns);
 
-export function displayWidth(text: string): number {
-  // Most texts; to segment one takes a hundred times as long.
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
-  let width = 0;
-  for (const { segment } of segmenter.segment(text)) width += widthOf(segment);
-  return width;
-}
+/** Columns to fill: the terminal's, or 80 without one; at most 120, as longer lines are hard to read. */
+export const lineWidth = (stream: NodeJS.WritableStream & { columns?: number | undefined }): number =>
+  Math.min(stream.columns || 80, 120);
 
-/** Cut, with an ellipsis, to at most so many columns. */
+/** Cuts a text to at most this many columns, with an ellipsis, and never within a character. */
 export function truncate(text: string, columns: number): string {
-  if (text.length <= columns && displayWidth(text) <= columns) return text;
-  let taken = '';
+  if (text.length <= columns && stringWidth(text) <= columns) return text;
+  let start = '';
   let width = 0;
   for (const { segment } of segmenter.segment(text)) {
-    const next = width + widthOf(segment);
-    if (next > columns) return `${trimTo(taken, columns - 1)}…`;
-    taken += segment;
-    width = next;
+    width += stringWidth(segment);
+    if (width > columns) return `${start.trimEnd()}…`;
+    // One column is for the ellipsis.
+    if (width < columns) start += segment;
   }
-  return taken;
-}
-
-function trimTo(text: string, columns: number): string {
-  const segments = [...segmenter.segment(text)].map(({ segment }) => segment);
-  while (segments.length > 0 && displayWidth(segments.join('')) > columns) segments.pop();
-  return segments.join('').trimEnd();
+  return text;
 }
 
 const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/** A bar of at most so many columns, in eighths of one; what is not nothing is seen. */
-export function bar(value: number, largest: number, columns: number): string {
-  if (value <= 0 || largest <= 0) return '';
-  const steps = Math.max(1, Math.round((value / largest) * columns * 8));
+/** A bar of at most this many columns, in eighths of a column. Every positive value has at least one eighth. */
+export function bar(value: number, max: number, columns: number): string {
+  if (value <= 0 || max <= 0) return '';
+  const steps = Math.max(1, Math.round((value / max) * columns * 8));
   return '█'.repeat(steps >> 3) + eighths[steps & 7];
 }
 
 export interface Column {
   heading: string;
-  align?: 'left' | 'right';
-  /** Gives way where the lines would be too long. */
+  align?: 'right';
+  /** Gets narrower if the lines would be too long. */
   shrinks?: boolean;
 }
 
-const gap = 2;
+/** A column of numbers. */
+export const right = (heading: string): Column => ({ heading, align: 'right' });
 
-/** Rows under headings, within so many columns, each line with `indent` before it. */
+const gap = '  ';
+const minShrunkWidth = 8;
+
+/** Lines with rows under headings, at most `width` columns long if a column shrinks. Makes the cells safe to print. */
 export function grid(
-  columns: readonly Column[],
+  headings: readonly (string | Column)[],
   rows: readonly (readonly string[])[],
-  width: number,
-  indent = '  ',
+  { width = Number.POSITIVE_INFINITY, indent = '' } = {},
 ): string[] {
-  const widths = columns.map(({ heading }, index) =>
-    rows.reduce((widest, row) => Math.max(widest, displayWidth(row[index] ?? '')), displayWidth(heading)),
+  const columns = headings.map(column => (typeof column === 'string' ? { heading: column } : column) as Column);
+  const lines = [columns.map(({ heading }) => heading), ...rows].map(row =>
+    row.map(cell => {
+      const text = plain(cell);
+      return { text, width: stringWidth(text) };
+    }),
   );
-  const excess = indent.length + widths.reduce((sum, one) => sum + one + gap, -gap) - width;
-  const flexible = columns.findIndex(({ shrinks }) => shrinks);
-  if (excess > 0 && flexible !== -1) widths[flexible] = Math.max(8, (widths[flexible] ?? 0) - excess);
-  const line = (row: readonly string[]) =>
-    indent +
-    columns
-      .map(({ align }, index) => {
-        const cell = truncate(row[index] ?? '', widths[index] ?? 0);
-        const space = ' '.repeat(Math.max(0, (widths[index] ?? 0) - displayWidth(cell)));
-        return align === 'right' ? space + cell : cell + space;
-      })
-      .join(' '.repeat(gap))
-      .trimEnd();
-  const headings = columns.map(({ heading }) => heading);
-  return [...(headings.every(heading => heading === '') ? [] : [headings]), ...rows].map(line);
+  const widths = columns.map((_, index) => lines.reduce((max, line) => Math.max(max, line[index]?.width ?? 0), 0));
+  const length = indent.length + widths.reduce((sum, one) => sum + one, gap.length * (widths.length - 1));
+  const shrinking = columns.findIndex(({ shrinks }) => shrinks);
+  if (length > width && shrinking !== -1) {
+    widths[shrinking] = Math.max(minShrunkWidth, (widths[shrinking] ?? 0) - (length - width));
+  }
+  const cells = (line: (typeof lines)[number]) =>
+    line.map((cell, index) => {
+      const max = widths[index] ?? 0;
+      const text = cell.width > max ? truncate(cell.text, max) : cell.text;
+      const space = ' '.repeat(max - (text === cell.text ? cell.width : stringWidth(text)));
+      return columns[index]?.align === 'right' ? space + text : text + space;
+    });
+  return lines.map(line => (indent + cells(line).join(gap)).trimEnd());
 }
 
-/** Words after a label, on as many lines as they need, those after the first below each other. */
-export function labelled(label: string, text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = label;
-  for (const word of text.split(' ')) {
-    if (displayWidth(line) > label.length && displayWidth(line) + 1 + displayWidth(word) > width) {
-      lines.push(line);
-      line = ' '.repeat(label.length);
-    }
-    line += line.length === label.length ? word : ` ${word}`;
-  }
-  return [...lines, line];
-}
+/** Rows under headings, in columns as wide as they need; a hint if there are no rows. */
+export const table = (headings: readonly (string | Column)[], rows: readonly (readonly string[])[], empty: string) =>
+  rows.length === 0 ? empty : grid(headings, rows).join('\n');
+
+/** Text after a label, wrapped at this width, with the lines after the first indented. */
+export const labelled = (label: string, text: string, width: number): string[] =>
+  wrapAnsi(text, width - label.length)
+    .split('\n')
+    .map((line, index) => (index === 0 ? label : ' '.repeat(label.length)) + line);

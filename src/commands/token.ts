@@ -3,7 +3,8 @@ import { generateAccessToken, hashAccessToken, scopes as knownScopes } from '../
 import { addAccessToken, listAccessTokens, revokeAccessToken } from '../database/access-tokens.ts';
 import { formatId, parseId } from '../ids.ts';
 import { startOfDay } from '../scoring/text.ts';
-import { answering, CommandError, type Context, seconds, showTime, table, UsageError, withDeps } from './context.ts';
+import { answering, CommandError, type Context, seconds, showTime, UsageError, withDeps } from './context.ts';
+import { table } from './terminal.ts';
 import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };

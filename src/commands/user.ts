@@ -8,10 +8,10 @@ import {
   type Context,
   requireOrganisation,
   seconds,
-  table,
   UsageError,
   withDeps,
 } from './context.ts';
+import { table } from './terminal.ts';
 
 const represent = (user: User, organisation: string) => ({
   id: formatId('usr', user.id),

@@ -8,15 +8,15 @@ import {
 } from '../database/backlog.ts';
 import { setWebhooksEnabled } from '../database/organisations.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
-import { answering, type Context, requireOrganisation, seconds, showTime, table, withDeps } from './context.ts';
-import { brief } from './explanation-text.ts';
+import { answeringFor, type Context, seconds, showTime } from './context.ts';
 import { counted } from './numbers.ts';
+import { brief, table } from './terminal.ts';
 
-/** Failing pull requests that `status` shows, as text and as JSON. */
+/** How many failing pull requests `status` shows. */
 const maxFailing = { text: 20, json: 100 };
 
 export function webhookCommands(program: Command, context: Context): void {
-  const group = program.command('webhooks').description('whether deliveries from GitHub are accepted');
+  const group = program.command('webhooks').description('deliveries from GitHub: accept, ignore, inspect and retry');
 
   const setting = (name: 'enable' | 'disable', description: string, enabled: boolean) =>
     group
@@ -25,117 +25,107 @@ export function webhookCommands(program: Command, context: Context): void {
       .requiredOption('--organisation <login>', 'the organisation')
       .addHelpText('after', `\nExample:\n  ${context.program} webhooks ${name} --organisation acme`)
       .action(
-        answering<{ organisation: string }>(context, ({ organisation: login }) =>
-          withDeps(context, async deps => {
-            const organisation = await requireOrganisation(context, deps, login);
-            await setWebhooksEnabled(deps.database.executor, organisation.id, enabled);
-            return {
-              json: { organisation: organisation.login, webhooks_enabled: enabled },
-              text: enabled
-                ? `Webhooks are enabled for ${organisation.login}: what changed meanwhile is fetched now.`
-                : `Webhooks are disabled for ${organisation.login}: deliveries are answered and ignored.`,
-            };
-          }),
-        ),
+        answeringFor(context, async ({ database }, { id, login }) => {
+          await setWebhooksEnabled(database.executor, id, enabled);
+          return {
+            json: { organisation: login, webhooks_enabled: enabled },
+            text: enabled
+              ? `Webhooks are enabled for ${login}. What changed while they were disabled is fetched now.`
+              : `Webhooks are disabled for ${login}. Deliveries are answered, but ignored.`,
+          };
+        }),
       );
   setting('enable', 'accept deliveries (the default)', true);
   setting('disable', 'answer deliveries, but ignore them', false);
 
   group
     .command('status')
-    .description('the setting, the last deliveries, and what waits to be synced or fails')
+    .description('show the setting, the last deliveries, and the pull requests that wait or fail')
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText('after', `\nExample:\n  ${context.program} webhooks status --organisation acme`)
     .action(
-      answering<{ organisation: string }>(context, ({ organisation: login }) =>
-        withDeps(context, async deps => {
-          const organisation = await requireOrganisation(context, deps, login);
-          const { executor } = deps.database;
-          const [deliveries, gone, requests, failing] = await Promise.all([
-            listDeliveries(executor, organisation.id, 20),
-            countGoneDeliveries(executor, organisation.id),
-            countSyncRequests(executor, organisation.id),
-            listFailingRequests(executor, organisation.id, maxFailing.json),
-          ]);
-          const secret = deps.config.webhookSecrets.length > 0;
-          return {
-            json: {
-              organisation: organisation.login,
-              webhooks_enabled: organisation.webhooksEnabled,
-              secret_configured: secret,
-              waiting: requests.waiting,
-              behind: requests.behind,
-              failing: requests.failing,
-              parked: requests.parked,
-              gone,
-              failures: failing.map(request => ({
-                pull_request: request.name,
-                url: request.url,
-                external_id: String(request.githubId),
-                attempts: request.attempts,
-                reason: request.reason,
-                parked: request.dueAt === null,
-                requested_at: seconds(request.requestedAt),
-                due_at: seconds(request.dueAt),
-              })),
-              deliveries: deliveries.map(delivery => ({
-                guid: delivery.guid,
-                event: delivery.event,
-                action: delivery.action,
-                state: delivery.state,
-                received_at: seconds(delivery.receivedAt),
-                applied_at: seconds(delivery.appliedAt),
-              })),
-            },
-            text: [
-              `Webhooks are ${organisation.webhooksEnabled ? 'enabled' : 'disabled'} for ${organisation.login}.`,
-              ...(secret ? [] : ['GITHUB_WEBHOOK_SECRET is not set here: without it the service refuses deliveries.']),
-              ...describeWaiting(requests),
-              ...describeGone(context, organisation.login, gone),
-              ...describeFailing(context, organisation.login, requests, failing),
-              '',
-              table(
-                ['RECEIVED', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
-                deliveries.map(delivery => [
-                  showTime(delivery.receivedAt),
-                  delivery.event,
-                  delivery.action,
-                  delivery.state,
-                  delivery.guid,
-                ]),
-                'No delivery has arrived yet. On GitHub, add a webhook to PUBLIC_URL/webhooks/github with content type application/json.',
-              ),
-              ...(deliveries.some(({ state }) => state === 'gone')
-                ? ['gone: GitHub did not show the pull request for a quarter of an hour.']
-                : []),
-            ].join('\n'),
-          };
-        }),
-      ),
+      answeringFor(context, async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
+        const [deliveries, gone, requests, failing] = await Promise.all([
+          listDeliveries(executor, id, 20),
+          countGoneDeliveries(executor, id),
+          countSyncRequests(executor, id),
+          listFailingRequests(executor, id, maxFailing.json),
+        ]);
+        const isSecretSet = config.webhookSecrets.length > 0;
+        return {
+          json: {
+            organisation: login,
+            webhooks_enabled: webhooksEnabled,
+            secret_configured: isSecretSet,
+            waiting: requests.waiting,
+            behind: requests.behind,
+            failing: requests.failing,
+            parked: requests.parked,
+            gone,
+            failures: failing.map(request => ({
+              pull_request: request.name,
+              url: request.url,
+              external_id: String(request.githubId),
+              attempts: request.attempts,
+              reason: request.reason,
+              parked: request.dueAt === null,
+              requested_at: seconds(request.requestedAt),
+              due_at: seconds(request.dueAt),
+            })),
+            deliveries: deliveries.map(delivery => ({
+              guid: delivery.guid,
+              event: delivery.event,
+              action: delivery.action,
+              state: delivery.state,
+              received_at: seconds(delivery.receivedAt),
+              applied_at: seconds(delivery.appliedAt),
+            })),
+          },
+          text: [
+            `Webhooks are ${webhooksEnabled ? 'enabled' : 'disabled'} for ${login}.`,
+            ...(isSecretSet ? [] : ['GITHUB_WEBHOOK_SECRET is not set here: the service refuses deliveries.']),
+            ...describeWaiting(requests),
+            ...describeGone(context, login, gone),
+            ...describeFailing(context, login, requests, failing),
+            '',
+            table(
+              ['RECEIVED', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
+              deliveries.map(({ receivedAt, event, action, state, guid }) => [
+                showTime(receivedAt),
+                event,
+                action,
+                state,
+                guid,
+              ]),
+              'No delivery has arrived yet. On GitHub, add a webhook to PUBLIC_URL/webhooks/github with content type application/json.',
+            ),
+            ...(deliveries.some(({ state }) => state === 'gone')
+              ? ['gone: GitHub did not show the pull request for a quarter of an hour.']
+              : []),
+          ].join('\n'),
+        };
+      }),
     );
 
   group
     .command('retry')
-    .description('retry all pull requests whose sync failed, parked ones too')
+    .description('retry all pull requests whose sync failed, including parked ones')
     .requiredOption('--organisation <login>', 'the organisation')
     .addHelpText(
       'after',
-      `\nA pull request that keeps failing is parked: it is tried again within a minute of its next change, or by this command.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,
+      `\nA pull request that keeps failing is parked. The service retries it within a minute of its next change; this command retries it now.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,
     )
     .action(
-      answering<{ organisation: string }>(context, ({ organisation: login }) =>
-        withDeps(context, async deps => {
-          const organisation = await requireOrganisation(context, deps, login);
-          const { retried, parked } = await retrySyncRequests(deps.database.executor, organisation.id);
-          return {
-            json: { organisation: organisation.login, retried, parked },
-            text:
-              retried === 0
-                ? `No pull request of ${organisation.login} has failed.`
-                : `Retrying ${counted(retried, 'pull request')}, ${parked} of them parked. To see how they do: ${context.program} webhooks status --organisation ${organisation.login}`,
-          };
-        }),
-      ),
+      answeringFor(context, async ({ database }, { id, login }) => {
+        const { retried, parked } = await retrySyncRequests(database.executor, id);
+        return {
+          json: { organisation: login, retried, parked },
+          text:
+            retried === 0
+              ? `No pull request of ${login} has failed.`
+              : `Retrying ${counted(retried, 'pull request')}, ${parked} of them parked. To see the results: ${context.program} webhooks status --organisation ${login}`,
+        };
+      }),
     );
 }
 
@@ -150,7 +140,7 @@ function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts
   }
   if (behind > 0) {
     lines.push(
-      `Of these, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is not a failure, and usually takes seconds.`,
+      `Of these, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is normal and usually takes seconds.`,
     );
   }
   return lines;
@@ -158,7 +148,7 @@ function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts
 
 function describeGone({ program }: Context, login: string, gone: number): string[] {
   if (gone === 0) return [];
-  const found = `GitHub never showed the pull request of ${counted(gone, 'delivery', 'deliveries')} within the last ${goneDays} days.`;
+  const found = `${counted(gone, 'delivery', 'deliveries')} in the last ${goneDays} days named a pull request that GitHub never showed.`;
   return [`${found} What to do: ${program} doctor --organisation ${login}`];
 }
 

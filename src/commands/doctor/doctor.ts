@@ -13,14 +13,15 @@ import { createGithub, type Github } from '../../github/client.ts';
 import { createInspection, type GithubInspection } from '../../github/inspection.ts';
 import { credentialOf, keepToLimits } from '../../sync/exchange.ts';
 import { answering, type Context } from '../context.ts';
+import { lineWidth } from '../terminal.ts';
 import { type Check, createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
 import * as remote from './github-checks.ts';
 import * as local from './local-checks.ts';
 
-const logs = 'See the log of the service, and that of the database.';
+const logs = 'See the logs of the service and of the database.';
 const app = 'See the settings of the App on GitHub.';
 
-/** Everything that is checked: area, name, what turns the facts into findings, what to do if there are no facts. */
+/** All checks: area, name, function from facts to findings, and what to do if the facts can't be gathered. */
 const checks = {
   environment: ['configuration', 'environment', local.checkEnvironment, local.environmentRemedy],
   server: ['database', 'server', local.checkServer, local.serverRemedy],
@@ -39,10 +40,10 @@ const checks = {
   profile: ['github', 'organisation', remote.checkProfile, remote.allow(remote.permissions)],
   members: ['github', 'members', remote.checkMembers, remote.allow(['members'])],
   pullRequests: ['github', 'pull_requests', remote.checkPullRequests, remote.allow(remote.pullRequestPermissions)],
-  repositories: ['github', 'repositories', remote.checkRepositories, 'Check the rights of the credentials.'],
+  repositories: ['github', 'repositories', remote.checkRepositories, 'Check the permissions of the credentials.'],
 
   deliveries: ['webhooks', 'deliveries', local.checkDeliveries, logs],
-  hook: ['webhooks', 'hook', remote.checkHook, 'See the webhooks in the settings of the organisation on GitHub.'],
+  hook: ['webhooks', 'hook', remote.checkHook, 'See Webhooks in the settings of the organisation on GitHub.'],
 
   workers: ['upkeep', 'workers', local.checkWorkers, logs],
   requests: ['upkeep', 'requests', local.checkBacklog, logs],
@@ -52,13 +53,13 @@ const checks = {
 export function doctorCommand(program: Command, context: Context): void {
   program
     .command('doctor')
-    .description('check everything the service needs, and say what is wrong and what to do')
-    .option('--organisation <login>', 'only this one')
+    .description('check everything the service needs, and say how to fix what is wrong')
+    .option('--organisation <login>', 'check only this organisation')
     .addHelpText(
       'after',
       `
-It checks the configuration, the database, GitHub and the webhooks there, and changes nothing. It ends with 1 if
-something stops the service from working, and with 0 if there are only warnings.
+Checks the configuration, the database, GitHub and its webhooks, and changes nothing. Exits with 1 if something stops
+the service from working, and with 0 if there are only warnings.
 
 Example:
   ${context.program} doctor`,
@@ -66,22 +67,21 @@ Example:
     .action(
       answering<{ organisation?: string }>(context, async ({ organisation }) => {
         const findings = await examine(context, organisation);
-        const columns = 'columns' in context.stdout ? Number(context.stdout.columns) : undefined;
         return {
           json: { ok: !hasProblem(findings), checks: findings },
-          text: showFindings(findings, columns),
+          text: showFindings(findings, lineWidth(context.stdout)),
           failure: hasProblem(findings) ? 'Problems found; see above for fixes.' : undefined,
         };
       }),
     );
 }
 
-/** Gathers the facts and runs the checks. A check whose facts depend on what failed is left out, and reported so. */
+/** Runs all checks. Those that depend on something that failed are reported as skipped. */
 async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
   const report = createReport();
   const config = await report.check(checks.environment, {}, async () => context.config);
   if (config === undefined) {
-    const why = 'Database, GitHub and webhooks are not checked: the configuration is not usable.';
+    const why = 'Database, GitHub and webhooks are not checked: the configuration is not valid.';
     report.skip('database', 'server', why);
     return report.findings;
   }
@@ -92,7 +92,7 @@ async function examine(context: Context, login: string | undefined): Promise<Fin
       if (config.databaseUrl === undefined) opened.embedded = await joinEmbeddedDatabase({ home: config.home });
       return inspectServer(config.databaseUrl ?? opened.embedded?.url ?? '');
     });
-    // As it is: unlike for other commands, nothing is migrated.
+    // Unlike other commands, doctor does not migrate the database.
     if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
     scope.workers = server?.workers ?? 0;
     const { database } = opened;
@@ -149,7 +149,7 @@ async function checkDatabase(
 interface Access extends local.Scope {
   github: Github;
   inspection: GithubInspection;
-  /** Undefined if it can't be used: GitHub's limits are unknown then. */
+  /** Undefined if it can't be used. GitHub's limits are then unknown. */
   database: Database | undefined;
 }
 
@@ -162,9 +162,9 @@ async function checkGithub(report: Report, access: Access, organisations: readon
 
   const [first] = free;
   const skipRights = (why: string) =>
-    report.skip('github', 'rights', `Rights and webhooks on GitHub are not checked: ${why}.`);
+    report.skip('github', 'rights', `Permissions and webhooks on GitHub are not checked: ${why}.`);
   const isReached = (await report.check(checks.reach, access, () => inspection.reach())) !== undefined;
-  // That there are none is known without GitHub.
+  // Missing credentials are reported even if GitHub can't be reached.
   if (!isReached && github.configured) return skipRights("it can't be reached");
   const accepted = await report.check(checks.credentials, access, () =>
     ask(access, first, async () =>
@@ -172,23 +172,23 @@ async function checkGithub(report: Report, access: Access, organisations: readon
     ),
   );
   if (!isReached) return skipRights("it can't be reached");
-  if (accepted === undefined) return skipRights('there are no credentials that it accepts');
-  if (organisations === undefined) return skipRights("the database can't be asked for organisations");
+  if (accepted === undefined) return skipRights('GitHub accepts no credentials of this configuration');
+  if (organisations === undefined) return skipRights("the organisations can't be read from the database");
   for (const organisation of free) await checkOnGithub(report, { ...access, organisation });
 }
 
-/** Asks no earlier than GitHub allows, and remembers for all replicas when it sets a limit. */
+/** Calls GitHub within its limits. If GitHub sets a new one, all replicas keep to it. */
 const ask = <Reply>(access: Access, organisation: Organisation | undefined, call: () => Promise<Reply>) =>
   access.database === undefined || organisation === undefined
     ? call()
     : keepToLimits({ ...access, database: access.database }, organisation, call);
 
-/** @returns the organisations that GitHub may be asked about now */
+/** @returns the organisations that GitHub may be called for now */
 async function checkRateLimits(report: Report, access: Access, organisations: readonly Organisation[]) {
   const { config, database } = access;
   const usesApp = config.github.app !== undefined;
   const free: Organisation[] = [];
-  // Organisations share the limit of a token.
+  // All organisations share the limit of a token.
   for (const group of usesApp ? organisations.map(each => [each]) : [organisations]) {
     const [first] = group;
     if (first === undefined || database === undefined) continue;
@@ -222,21 +222,21 @@ async function checkOnGithub(report: Report, scope: Access & local.OrganisationS
     return skipHook();
   }
   const { githubId, nodeId, login } = profile;
-  const shown = { ...organisation, githubId, nodeId, login };
-  // What the App may not read is reported already.
+  const current = { ...organisation, githubId, nodeId, login };
+  // Missing permissions are reported above.
   const mayRead = (names: readonly string[]) => !names.some(name => missing.includes(name));
   await Promise.all([
-    mayRead(['members']) && run(checks.members, () => call(() => github.pageMembers(shown, null))),
+    mayRead(['members']) && run(checks.members, () => call(() => github.pageMembers(current, null))),
     mayRead(remote.pullRequestPermissions) &&
-      run(checks.pullRequests, () => remote.tryPullRequests(call, github, shown)),
+      run(checks.pullRequests, () => remote.tryPullRequests(call, github, current)),
   ]);
   if (!organisation.webhooksEnabled) return;
-  // Without comparisons the order of repositories says nothing.
+  // The order of repositories depends on comparisons.
   if (database !== undefined && config.reconcileInterval > 0) {
     await run(checks.repositories, async () => {
       const stored = await findUnconfirmedRepositories(database.executor, organisation.id, remote.maxNamed);
-      return remote.findLostRepositories(call, github, shown, stored);
+      return remote.findLostRepositories(call, github, current, stored);
     });
   }
-  await run(checks.hook, () => remote.readHook(call, inspection, config, shown));
+  await run(checks.hook, () => remote.readHook(call, inspection, config, current));
 }

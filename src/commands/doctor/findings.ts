@@ -1,12 +1,11 @@
-/** What doctor finds: collected, made safe to show, and shown. */
+/** The findings of `doctor`: how they are collected, made safe to print, and printed. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { ConfigError } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
 import { CommandError } from '../context.ts';
-import { brief } from '../explanation-text.ts';
 import { counted } from '../numbers.ts';
-import { labelled } from '../terminal.ts';
+import { brief, labelled } from '../terminal.ts';
 
 export const areas = {
   configuration: 'Configuration',
@@ -21,11 +20,11 @@ type Area = keyof typeof areas;
 
 export interface Finding {
   area: Area;
-  /** Of the check, for programs. */
+  /** The check's name, for programs. */
   name: string;
-  /** The login, if it is about one. */
+  /** The login, if the check is about one organisation. */
   organisation?: string;
-  /** `skipped` says nothing about the thing; a `problem` stops the service from working, a `warning` does not. */
+  /** A `problem` stops the service from working, a `warning` does not; `skipped` was not checked. */
   status: 'ok' | 'warning' | 'problem' | 'skipped';
   /** One line. */
   message: string;
@@ -34,7 +33,7 @@ export interface Finding {
 }
 
 export type Verdict = Pick<Finding, 'status' | 'message' | 'action'>;
-/** False stands for what is not the case. */
+/** False is left out: the condition of that finding does not hold. */
 export type Verdicts = Verdict | readonly (Verdict | false)[];
 
 export const ok = (message: string): Verdict => ({ status: 'ok', message, action: null });
@@ -46,7 +45,7 @@ export const skipped = (message: string, action: string | null = null): Verdict 
   action,
 });
 
-/** `remedy` is what to do if the facts can't be gathered, and the error does not say. */
+/** The remedy is for errors while facts are gathered that don't say what to do. */
 export type Check<Facts, Scope> = readonly [
   area: Area,
   name: string,
@@ -54,13 +53,13 @@ export type Check<Facts, Scope> = readonly [
   remedy: string | ((scope: Scope) => string),
 ];
 
-/** For the facts of one check: longer than GitHub and the database are each given. */
+/** To gather the facts of one check: longer than the timeouts of GitHub and the database. */
 const timeoutMs = 10_000;
-/** Of a line: error texts of others may have any length. */
-const maxCharacters = 600;
+/** Per message: error texts of others can have any length. */
+const maxMessageWidth = 600;
 
 export function createReport() {
-  /** By check, in the order in which they began. */
+  /** For each check, in the order in which the checks started. */
   const found: Finding[][] = [];
   return {
     get findings(): Finding[] {
@@ -72,9 +71,9 @@ export function createReport() {
     },
 
     /**
-     * Runs one check. A failure to gather its facts becomes a finding, so that no check hides the others.
+     * Runs one check. If its facts can't be gathered, that is the finding: the other checks still run.
      *
-     * @returns the facts; undefined if they could not be gathered, or the check found a problem in them
+     * @returns the facts; undefined if they could not be gathered, or the check found a problem
      */
     async check<Facts, Scope extends { organisation?: { login: string } }>(
       [area, name, find, remedy]: Check<Facts, Scope>,
@@ -110,13 +109,13 @@ interface Place {
   organisation: { login: string } | undefined;
 }
 
-/** Names and texts of others must not steer the terminal, and stay in their line. */
+/** Makes messages safe to print, in one line each: they contain names and texts of other people. */
 const toFindings = ({ organisation, ...place }: Place, verdicts: Verdicts): Finding[] =>
   [verdicts].flat().flatMap(verdict => {
     if (verdict === false) return [];
     const { status, message, action } = verdict;
     const about = organisation === undefined ? place : { ...place, organisation: organisation.login };
-    const safe = { message: brief(message, maxCharacters), action: action && brief(action, maxCharacters) };
+    const safe = { message: brief(message, maxMessageWidth), action: action && brief(action, maxMessageWidth) };
     return [{ ...about, status, ...safe }];
   });
 
@@ -124,24 +123,13 @@ function problemsOf(error: unknown, remedy: string): Verdict[] {
   if (error instanceof ConfigError) return error.problems.map(text => problem(`${text}.`, remedy));
   if (error instanceof ServiceError) return [problem(error.message, error.action ?? remedy)];
   if (error instanceof CommandError) return [problem(error.message, remedy)];
-  // A failed query's own message has its parameters, which are people's texts.
+  // The message of a failed query contains its parameters, which may be private.
   const text = error instanceof DrizzleQueryError ? (error.cause?.message ?? 'a query failed') : error;
-  return [problem(`An error of pullscore itself: ${text}`, remedy)];
+  return [problem(`Unexpected error: ${text}`, remedy)];
 }
 
 export const hasProblem = (findings: readonly Finding[]): boolean =>
   findings.some(({ status }) => status === 'problem');
-
-/** `12 seconds`, `3 hours`: in the largest unit of which there are two. */
-export function duration(seconds: number): string {
-  const units: [string, number][] = [
-    ['day', 86_400],
-    ['hour', 3_600],
-    ['minute', 60],
-  ];
-  const [unit, length] = units.find(([, size]) => seconds >= 2 * size) ?? ['second', 1];
-  return counted(Math.round(seconds / length), unit);
-}
 
 const listFormat = new Intl.ListFormat('en-GB');
 
@@ -150,21 +138,15 @@ export const list = (words: readonly string[]): string => listFormat.format(word
 
 const marks = { ok: '✓', warning: '!', problem: '✗', skipped: '·' } as const;
 
-/** If standard output is not a terminal. */
-const usualColumns = 100;
-/** Longer lines are hard to read. */
-const maxColumns = 120;
-
-/** @param columns the terminal's; undefined if there is none */
-export function showFindings(findings: readonly Finding[], columns: number | undefined): string {
-  const width = Math.min(columns || usualColumns, maxColumns);
+/** @param width columns to fill */
+export function showFindings(findings: readonly Finding[], width: number): string {
   const lines: string[] = [];
   for (const [area, title] of Object.entries(areas)) {
     const own = findings.filter(each => each.area === area);
     if (own.length > 0) lines.push(title);
     own.forEach(({ status, organisation, message, action }, index) => {
       lines.push(...labelled(`  ${marks[status]} `, organisation ? `${organisation}: ${message}` : message, width));
-      // An action that several share stands below the last of them.
+      // Findings with the same action show it once, after the last of them.
       if (action !== null && action !== own[index + 1]?.action) lines.push(...labelled('    → ', action, width));
     });
     if (own.length > 0) lines.push('');
@@ -176,5 +158,5 @@ function summary(findings: readonly Finding[]): string {
   const count = (wanted: Finding['status']) => findings.filter(({ status }) => status === wanted).length;
   const counts = { problem: count('problem'), warning: count('warning') };
   const parts = Object.entries(counts).flatMap(([name, number]) => (number > 0 ? [counted(number, name)] : []));
-  return parts.length === 0 ? 'All is well.' : `${list(parts)}.`;
+  return parts.length === 0 ? 'No problems found.' : `${list(parts)}.`;
 }

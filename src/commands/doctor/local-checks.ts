@@ -1,4 +1,4 @@
-/** What can be found in the configuration and in the database. Each check turns facts into findings. */
+/** Checks of the configuration and of the database. Each is a function from facts to findings. */
 import { isIP } from 'node:net';
 import type { Config } from '../../config.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
@@ -7,14 +7,14 @@ import type { Organisation } from '../../database/organisations.ts';
 import { maxRefetchesPerHour } from '../../database/refetches.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
 import { compileRuleset, type RuleDefinition } from '../../scoring/ruleset.ts';
-import { counted } from '../numbers.ts';
-import { duration, list, ok, problem, skipped, type Verdicts, warning } from './findings.ts';
+import { counted, duration } from '../numbers.ts';
+import { list, ok, problem, skipped, type Verdicts, warning } from './findings.ts';
 
-/** What is known when a check runs. */
+/** What every check can use. */
 export interface Scope {
   program: string;
   config: Config;
-  /** Processes on this database that keep pull requests and scores up to date; 0 if it can't be used. */
+  /** How many processes on this database do the background work; 0 if it can't be used. */
   workers: number;
   organisation?: Organisation;
 }
@@ -24,19 +24,19 @@ export interface OrganisationScope extends Scope {
   organisation: Organisation;
 }
 
-export const environmentRemedy = 'Fix it where the service gets its environment: with docker compose, in .env.';
+export const environmentRemedy = 'Fix it in the environment of the service: with docker compose, in .env.';
 
 export const serverRemedy = ({ config }: Scope): string =>
   config.databaseUrl === undefined
     ? 'Set DATABASE_URL to your own PostgreSQL.'
     : 'Check DATABASE_URL and that the server runs.';
 
-/** For the organisation that the check is about. */
+/** A command for the organisation that is checked. */
 export const command = ({ program, organisation }: OrganisationScope, text: string) =>
   `${program} ${text} --organisation ${organisation.login}`;
 
 export const webhookPath = '/webhooks/github';
-/** Where GitHub is to deliver to. */
+/** The address that GitHub's webhook must have. */
 export const webhookUrl = ({ publicUrl }: Config): string => `${publicUrl ?? 'PUBLIC_URL'}${webhookPath}`;
 
 export function checkEnvironment(config: Config): Verdicts {
@@ -52,12 +52,15 @@ export function checkEnvironment(config: Config): Verdicts {
   const isUnnamed = publicUrl === undefined && !isLoopback(host);
   const isPlain = publicUrl?.startsWith('http:') === true && !isLoopback(new URL(publicUrl).hostname);
   return [
-    ok(set.length === 0 ? 'Nothing is set: the defaults apply.' : `Usable, with ${list(set)} set.`),
+    ok(set.length === 0 ? 'Nothing is set: the defaults apply.' : `Valid, with ${list(set)} set.`),
     webhookSecrets.length === 0 &&
-      warning('GITHUB_WEBHOOK_SECRET is not set: webhooks are refused.', 'Choose one, and set it here and on GitHub.'),
+      warning(
+        'GITHUB_WEBHOOK_SECRET is not set: webhooks are refused.',
+        'Choose a secret, and set it here and on GitHub.',
+      ),
     isUnnamed &&
       warning(
-        `PUBLIC_URL is not set, and HOST is ${host}: links use the address that each request came to.`,
+        `PUBLIC_URL is not set, and HOST is ${host}: links contain the address of each request.`,
         'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
       ),
     isPlain &&
@@ -67,8 +70,8 @@ export function checkEnvironment(config: Config): Verdicts {
       ),
     reconcileInterval === 0 &&
       warning(
-        'RECONCILE_INTERVAL is 0: what a webhook misses is never noticed.',
-        'Set it to some seconds, such as 900.',
+        'RECONCILE_INTERVAL is 0: changes that a webhook misses are never found.',
+        'Set it to a number of seconds, such as 900.',
       ),
   ];
 }
@@ -76,7 +79,7 @@ export function checkEnvironment(config: Config): Verdicts {
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
-/** Connections that one replica may hold. */
+/** How many connections one replica can open. */
 const maxReplicaConnections = 12;
 
 export function checkServer(server: ServerInspection, { program, config }: Scope): Verdicts {
@@ -87,7 +90,7 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
   return [
     ok(`${release} ${where}, answers in ${Math.ceil(server.milliseconds)} ms.`),
     isReadOnly &&
-      problem('The server takes no writes: it is a standby, or set to read only.', 'Name the primary in DATABASE_URL.'),
+      problem('The server takes no writes: it is a standby, or read-only.', 'Set DATABASE_URL to the primary.'),
     !(isReadOnly || server.mayMigrate) &&
       problem(
         `The user ${user} may not change the schema of ${database}, so the service does not start.`,
@@ -95,8 +98,8 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
       ),
     maxConnections - usedConnections < maxReplicaConnections &&
       warning(
-        `${usedConnections} of the server's ${maxConnections} connections are taken; a replica takes up to ${maxReplicaConnections}.`,
-        'Raise max_connections of the server, or end what else uses it.',
+        `${usedConnections} of the server's ${maxConnections} connections are in use; a replica needs up to ${maxReplicaConnections}.`,
+        'Raise max_connections on the server, or close other connections.',
       ),
     server.pendingMigrations === 0 && ok('The schema is up to date.'),
     pending > 0 &&
@@ -107,7 +110,7 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
   ];
 }
 
-/** @param facts.login of the one that is wanted */
+/** @param facts.login the one to check; undefined for all */
 export function checkOrganisations(
   { login, organisations }: { login: string | undefined; organisations: readonly Organisation[] },
   { program }: Scope,
@@ -137,8 +140,8 @@ export function checkRules(rules: readonly RuleDefinition[], scope: Organisation
   if (rulesetVersion === 0) return warning('No rules are in force: every score is 0.', apply);
   if (invalid === undefined) return ok(`${counted(rules.length, 'rule')} in force, version ${rulesetVersion}.`);
   return warning(
-    `Rules that this release no longer takes count nothing: ${invalid.message}`,
-    `Fix and apply them: ${command(scope, 'rules export')}`,
+    `A rule is not valid in this release, so it does not count: ${invalid.message}`,
+    `Fix and apply the rules. To get them: ${command(scope, 'rules export')}`,
   );
 }
 
@@ -148,7 +151,7 @@ export function checkPeople({ members, users, tokens }: OrganisationInspection, 
   return [
     members === 0 &&
       warning(
-        'No member is known: only pull requests of authors whom GitHub marks as members are kept.',
+        'No members are known: only pull requests whose authors GitHub marks as members are kept.',
         `Fetch the list: ${command(scope, 'members sync')}`,
       ),
     users === 0 &&
@@ -164,55 +167,55 @@ export function checkPeople({ members, users, tokens }: OrganisationInspection, 
 
 export function checkScores(facts: { outdated: number; total: number }, scope: OrganisationScope): Verdicts {
   const { outdated, total } = facts;
-  if (total === 0) return warning('No pull request is here yet.', `Fetch them: ${command(scope, 'import')}`);
+  if (total === 0) return warning('No pull requests are stored yet.', `Import them: ${command(scope, 'import')}`);
   if (outdated === 0) return ok(`${counted(total, 'pull request')}, all scored by the rules in force.`);
-  const found = `${outdated} of ${total} scores are not by the rules in force yet.`;
+  const found = `${outdated} of ${total} scores are not up to date with the rules in force.`;
   return scope.workers > 0 ? ok(found) : warning(found, `Run: ${command(scope, 'rescore')}`);
 }
 
-/** @param facts.gone deliveries of the last days whose pull request GitHub never showed */
+/** @param facts.gone how many recent deliveries named a pull request that GitHub never showed */
 export function checkDeliveries(
   { sinceLastDelivery, lateDeliveries, gone }: OrganisationInspection & { gone: number },
   scope: OrganisationScope,
 ): Verdicts {
   const { config, organisation } = scope;
   if (!organisation.webhooksEnabled) {
-    return skipped('Disabled here: deliveries are ignored.', `To take them: ${command(scope, 'webhooks enable')}`);
+    return skipped('Disabled here: deliveries are ignored.', `To accept them: ${command(scope, 'webhooks enable')}`);
   }
   const deliveries = (count: number) => counted(count, 'delivery', 'deliveries');
   return [
     sinceLastDelivery !== null &&
-      ok(`The last delivery about this organisation came ${duration(sinceLastDelivery)} ago.`),
+      ok(`The last delivery for this organisation came ${duration(sinceLastDelivery)} ago.`),
     sinceLastDelivery === null &&
       config.webhookSecrets.length > 0 &&
       warning(
-        'No delivery has come yet, or only a ping.',
-        `Unless nothing has happened there yet, see that the webhook on GitHub goes to ${webhookUrl(config)}.`,
+        'No deliveries have come yet, except perhaps a ping.',
+        `If something has changed on GitHub since, check that its webhook goes to ${webhookUrl(config)}.`,
       ),
     lateDeliveries > 0 &&
       warning(
-        `Not applied yet, though they came more than ten minutes ago: ${deliveries(lateDeliveries)}.`,
+        `${deliveries(lateDeliveries)} came more than ten minutes ago and ${lateDeliveries === 1 ? 'is' : 'are'} not applied yet.`,
         `See why: ${command(scope, 'webhooks status')}`,
       ),
     gone > 0 &&
       warning(
-        `GitHub never showed the pull request of ${deliveries(gone)} within the last ${goneDays} days.`,
-        'Let the credentials read its repository: an App installed on selected repositories, or a fine-grained token, may lack it. If the pull request was deleted, there is nothing to do.',
+        `${deliveries(gone)} in the last ${goneDays} days named a pull request that GitHub never showed.`,
+        'Give the credentials access to its repository: an App installed on selected repositories, or a fine-grained token, may lack it. If the pull request was deleted, there is nothing to do.',
       ),
   ];
 }
 
-/** Seconds after which work that is due should have begun. */
-const overdueSeconds = 120;
+/** Due work that has not started after this is late. */
+const lateSeconds = 120;
 
-/** @param facts.example one of the failing requests, a parked one if there is any */
+/** @param facts.example a failing request: a parked one if there is one */
 export function checkBacklog(
   facts: SyncRequestCounts & { example: FailingRequest | undefined },
   scope: OrganisationScope,
 ): Verdicts {
   const { waiting, behind, failing, parked, example } = facts;
   const wait = `${counted(waiting, 'pull request waits', 'pull requests wait')} to be synced`;
-  const isLate = facts.overdueSeconds > overdueSeconds;
+  const isLate = facts.overdueSeconds > lateSeconds;
   if (failing === 0 && !isLate) {
     if (waiting === 0) return ok('No pull request waits to be synced.');
     return ok(behind === 0 ? `${wait}.` : `${wait}, ${behind} of them until GitHub shows what a webhook announced.`);
@@ -221,15 +224,15 @@ export function checkBacklog(
     `${counted(count, 'pull request')} ${verb} ${count === 1 ? 'is' : 'are'}`;
   const late = `${wait}, the first for ${duration(facts.overdueSeconds)}.`;
   const reason = example === undefined ? '.' : `, such as ${example.name ?? example.nodeId}: ${example.reason}`;
-  const retry = `When that is fixed: ${command(scope, 'webhooks retry')}`;
-  const again = are(failing - parked, 'could not be synced and');
+  const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
+  const retried = are(failing - parked, 'could not be synced and');
   return [
     parked > 0 && problem(`${are(parked, 'kept failing and')} parked${reason}`, retry),
-    failing > parked && warning(`${again} tried again${parked > 0 ? '.' : reason}`, retry),
+    failing > parked && warning(`${retried} tried again${parked > 0 ? '.' : reason}`, retry),
     isLate &&
       (scope.workers > 0
-        ? warning(late, 'See the log of the service; more processes share the work.')
-        : problem(late, `Start ${scope.program} serve, or worker if WORKER=false: nothing syncs while neither runs.`)),
+        ? warning(late, 'See the log of the service. If it keeps up too slowly, start more processes.')
+        : problem(late, `Nothing syncs now. Start ${scope.program} serve, or worker if WORKER=false.`)),
   ];
 }
 
@@ -238,24 +241,24 @@ export function checkComparison(facts: OrganisationInspection, scope: Organisati
   if (config.reconcileInterval === 0) return skipped('Repositories are not compared: RECONCILE_INTERVAL is 0.');
   if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
   const { untilComparison, pullRequests, sinceOldestFetch, organisations } = facts;
-  // As docs/rules.md says. Organisations share the points of a token; each has those of an App to itself.
+  // docs/rules.md promises this. All organisations share the points of a token; with an App, each has its own.
   const perHour = maxRefetchesPerHour / (config.github.app === undefined ? Math.max(1, organisations) : 1);
   const promisedSeconds = Math.max(86_400, (pullRequests / perHour) * 3_600);
   const next =
     untilComparison > 0 ? `next compared with GitHub in ${duration(untilComparison)}` : 'about to be compared';
   return [
-    untilComparison > -overdueSeconds
+    untilComparison > -lateSeconds
       ? ok(`Repositories are ${next}.`)
       : warning(
           `The comparison with GitHub has been overdue for ${duration(-untilComparison)}.`,
           workers > 0
-            ? 'See the log of the service: it says what keeps it from comparing.'
-            : `Start ${program} serve, or worker: nothing compares while neither runs.`,
+            ? 'See the log of the service for the reason.'
+            : `Nothing compares now. Start ${program} serve, or worker.`,
         ),
     (sinceOldestFetch ?? 0) >= 2 * promisedSeconds &&
       warning(
-        `Some pull requests were last fetched ${duration(sinceOldestFetch ?? 0)} ago: what changed there without a webhook is not known yet.`,
-        'Comparisons catch up with that while they run and GitHub has points left; see the log of the service.',
+        `Some pull requests were last fetched ${duration(sinceOldestFetch ?? 0)} ago: changes without a webhook are not known yet.`,
+        'Comparisons catch up while they run and GitHub has points left. See the log of the service.',
       ),
   ];
 }

@@ -1,34 +1,33 @@
-/** The pictures of a plan's page: SVG without any style of its own, so that they follow the page's colours. */
-
+/** The charts of a plan's page: SVG without styles, so that they follow the page's colours. */
 import type { Bucket } from '../../scoring/distribution.ts';
 import type { Summary } from '../../scoring/plan.ts';
 import { bucketLabel, decimal, number } from '../numbers.ts';
 import { plain, truncate } from '../terminal.ts';
 import { type Html, html, nothing } from './html.ts';
 
-/** As an attribute needs it. */
+/** Two decimals: enough for an attribute. */
 const at = (value: number): string => String(Math.round(value * 100) / 100);
 
-/** Round steps from 0 to what holds the largest value, about four of them. */
-function ticks(largest: number): number[] {
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, largest / 4)));
-  const step = [1, 2, 5, 10].map(factor => factor * power).find(one => one * 5 >= largest) ?? power * 10;
-  return Array.from({ length: Math.ceil(largest / step) + 1 }, (_, index) => index * step);
+/** About four round steps, from 0 to the maximum or above. */
+function ticks(max: number): number[] {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, max / 4)));
+  const step = [1, 2, 5, 10].map(factor => factor * power).find(one => one * 5 >= max) ?? power * 10;
+  return Array.from({ length: Math.ceil(max / step) + 1 }, (_, index) => index * step);
 }
 
 const chart = { width: 960, height: 330, left: 84, right: 12, top: 34, bottom: 46 } as const;
 
-/** Where a score lies among buckets that all have one width but the open ones. */
-function positionOf(score: number, buckets: readonly Bucket[], each: number): number {
+/** The horizontal position of a score, within the width of its bucket. An open bucket's is in the middle. */
+function positionOf(score: number, buckets: readonly Bucket[], bucketWidth: number): number {
   const index = buckets.findIndex(({ to }) => to === null || score < to);
   const bucket = buckets[index];
-  if (bucket === undefined) return buckets.length * each;
+  if (bucket === undefined) return buckets.length * bucketWidth;
   const inside =
     bucket.from === null || bucket.to === null ? 0.5 : (score - bucket.from + 0.5) / (bucket.to - bucket.from);
-  return (index + Math.min(1, inside)) * each;
+  return (index + Math.min(1, inside)) * bucketWidth;
 }
 
-/** @param before null if only what is after is shown */
+/** @param before null if only "after" is shown */
 function medianMarks(before: number | null, after: number, x: (score: number) => number): Html {
   const mark = (value: number, label: string, side: 'before' | 'after', anchor: 'end' | 'middle' | 'start') => {
     const offset = anchor === 'end' ? -6 : anchor === 'start' ? 6 : 0;
@@ -43,19 +42,19 @@ ${mark(after, `median after ${decimal(after)}`, 'after', second)}`;
 }
 
 /**
- * How many pull requests have which score: columns for after, a stepped line for before.
+ * How many pull requests have each score: columns for after, a stepped line for before.
  *
- * @param before null if only what is after is shown
+ * @param before null if only "after" is shown
  */
 export function distributionChart(buckets: readonly Bucket[], before: Summary | null, after: Summary): Html {
   const inner = { width: chart.width - chart.left - chart.right, height: chart.height - chart.top - chart.bottom };
-  // A few buckets stand in the middle rather than swell.
+  // A few buckets stay narrow, in the middle.
   const each = Math.min(inner.width / buckets.length, 96);
   const start = chart.left + (inner.width - each * buckets.length) / 2;
   const levels = ticks(Math.max(...buckets.map(bucket => Math.max(bucket.after, before === null ? 0 : bucket.before))));
-  const highest = levels.at(-1) ?? 1;
+  const maxLevel = levels.at(-1) ?? 1;
   const x = (index: number) => start + index * each;
-  const y = (count: number) => chart.top + inner.height * (1 - count / highest);
+  const y = (count: number) => chart.top + inner.height * (1 - count / maxLevel);
   const ground = chart.top + inner.height;
   const inset = Math.min(4, each * 0.12);
 
@@ -68,14 +67,14 @@ export function distributionChart(buckets: readonly Bucket[], before: Summary | 
       html`<rect class="after" x="${at(x(index) + inset)}" y="${at(y(bucket.after))}" width="${at(each - 2 * inset)}" height="${at(ground - y(bucket.after))}" rx="1.5"/>`,
   );
   const outline = buckets.map((bucket, index) => `V${at(y(bucket.before))}H${at(x(index + 1))}`).join('');
-  // Over everything, so that the tooltip shows wherever the pointer is in a column.
+  // On top, so that the tooltip shows anywhere in a column.
   const targets = buckets.map(
     (bucket, index) =>
       html`<rect class="target" x="${at(x(index))}" y="${chart.top}" width="${at(each)}" height="${inner.height}"><title>Score ${bucketLabel(bucket)}: ${before === null ? '' : `${number(bucket.before)} before, `}${number(bucket.after)}${before === null ? '' : ' after'}</title></rect>`,
   );
-  // As many as there is room for.
-  const longest = Math.max(...buckets.map(bucket => bucketLabel(bucket).length));
-  const every = Math.ceil((longest * 7.2 + 10) / each);
+  // Only as many labels as fit.
+  const maxLength = Math.max(...buckets.map(bucket => bucketLabel(bucket).length));
+  const every = Math.ceil((maxLength * 7.2 + 10) / each);
   const labels = buckets.map((bucket, index) =>
     index % every === 0 || bucket.from === null || (bucket.to === null && (buckets.length - 1) % every === 0)
       ? html`<text class="tick" x="${at(x(index) + each / 2)}" y="${ground + 18}" text-anchor="middle">${bucketLabel(bucket)}</text>`
@@ -93,10 +92,10 @@ ${targets}
 </svg>`;
 }
 
-/** How all pull requests divide into those that go up, down, and stay. */
+/** The shares of pull requests that go up, go down and stay. */
 export function shareBar(up: number, down: number, total: number): Html {
   const width = 960;
-  // What is not nothing stays visible.
+  // Even one pull request is visible.
   const length = (count: number) => (count === 0 ? 0 : Math.max(3, (count / total) * width));
   const [rise, fall] = [length(up), length(down)];
   return html`<svg class="shares" viewBox="0 0 ${width} 14" preserveAspectRatio="none" aria-hidden="true">
@@ -106,9 +105,9 @@ export function shareBar(up: number, down: number, total: number): Html {
 </svg>`;
 }
 
-/** Two bars above each other: before, thin, and after. */
-export function pairBars(before: number, after: number, largest: number): Html {
-  const length = (value: number) => (value <= 0 || largest <= 0 ? 0 : Math.max(1, (value / largest) * 160));
+/** A thin bar for before, and a thick one for after. */
+export function pairBars(before: number, after: number, max: number): Html {
+  const length = (value: number) => (value <= 0 || max <= 0 ? 0 : Math.max(1, (value / max) * 160));
   return html`<svg class="pair" viewBox="0 0 160 14" aria-hidden="true">
 <rect class="track" width="160" height="14" rx="2"/>
 <rect class="before" y="2" width="${at(length(before))}" height="3"/>
@@ -117,9 +116,9 @@ export function pairBars(before: number, after: number, largest: number): Html {
 }
 
 /** A bar from the middle, to the right for more and to the left for less. */
-export function differenceBar(value: number, largest: number): Html {
+export function differenceBar(value: number, max: number): Html {
   const half = 60;
-  const length = value === 0 || largest <= 0 ? 0 : Math.max(1.5, (Math.abs(value) / largest) * half);
+  const length = value === 0 || max <= 0 ? 0 : Math.max(1.5, (Math.abs(value) / max) * half);
   const kind = value > 0 ? 'up' : 'down';
   return html`<svg class="difference" viewBox="0 0 ${2 * half} 14" aria-hidden="true">
 <rect class="${kind}" x="${at(value > 0 ? half : half - length)}" y="3" width="${at(length)}" height="8"/>
@@ -138,18 +137,18 @@ export interface RankedMember {
 const slope = { width: 960, row: 25, top: 30, left: 330, right: 630, names: 26 } as const;
 
 /**
- * Who stood where before, on the left, and stands where after, on the right. Whoever is listed on one side only comes
- * from below or goes there.
+ * The ranks before, on the left, joined to the ranks after, on the right. The line of a member who is listed on one side
+ * only comes from below the chart, or goes there.
  *
  * @param members in the order of their totals after
- * @param rows how many places are shown
+ * @param rows how many ranks each side shows
  */
 export function rankChart(members: readonly RankedMember[], rows: number): Html {
   const former = [...members].sort((one, two) => one.rank_before - two.rank_before || one.rank_after - two.rank_after);
   const placesBefore = new Map(former.map((member, index) => [member, index]));
   const count = Math.min(rows, members.length);
   const height = slope.top + count * slope.row + (members.length > count ? slope.row / 2 : 4);
-  // Beyond the lower edge, where the picture cuts it off.
+  // A place that is not shown lies below the lower edge, which clips it.
   const y = (place: number) => (place < count ? slope.top + (place + 0.5) * slope.row : height + slope.row);
   const label = (member: RankedMember, place: number, side: 'before' | 'after') => {
     if (place >= count) return nothing;
@@ -175,7 +174,7 @@ export function rankChart(members: readonly RankedMember[], rows: number): Html 
 ${label(member, before, 'before')}${label(member, after, 'after')}
 `;
   });
-  return html`<svg class="ranks" viewBox="0 0 ${slope.width} ${at(height)}" role="img" aria-label="Ranks before and after; the table below has the same">
+  return html`<svg class="ranks" viewBox="0 0 ${slope.width} ${at(height)}" role="img" aria-label="Ranks before and after; the table below shows the same">
 <text class="heading" x="${slope.left}" y="16" text-anchor="end">before</text>
 <text class="heading" x="${slope.right}" y="16">after</text>
 ${lines}</svg>`;

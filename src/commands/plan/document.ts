@@ -1,4 +1,4 @@
-/** What `rules plan` found: the document that `--json` prints, and that the other forms are made from. */
+/** The result of `rules plan`: what `--json` prints, and what the text and the page are made from. */
 import type { PullRequestDetails } from '../../database/plan-details.ts';
 import { formatId } from '../../ids.ts';
 import type { Bucket } from '../../scoring/distribution.ts';
@@ -7,9 +7,9 @@ import { hasChanges, type RuleChanges } from '../../scoring/rule-changes.ts';
 import type { RuleAction } from '../../scoring/ruleset.ts';
 
 export interface PlannedShare {
-  /** How many it counts for. */
+  /** How many pull requests it counts for. */
   pull_requests: number;
-  /** What it gives them together. */
+  /** The points that it gives them in all. */
   points: number;
 }
 
@@ -25,12 +25,12 @@ export interface PlannedEntry {
 export interface PlannedRule {
   name: string;
   status: 'added' | 'removed' | 'changed' | 'unchanged';
-  /** What of it changes. */
+  /** The parts that change. */
   changes: ('description' | 'enabled' | 'logic')[];
-  /** Null if the rule is not on that side. `valid`: this release understands it; else it counts for nothing. */
+  /** Null if the rule is not on that side. A rule that is not `valid` in this release does not count. */
   before: (PlannedShare & { enabled: boolean; valid: boolean }) | null;
   after: (PlannedShare & { enabled: boolean; valid: boolean }) | null;
-  /** Those of a side on which the rule is switched off are not listed. */
+  /** Without those of a side on which the rule is off. */
   entries: PlannedEntry[];
 }
 
@@ -62,9 +62,9 @@ export interface PlannedMove {
 export interface PlanDocument {
   organisation: string;
   file: string;
-  /** The one in force, which the file is compared with; 0 if none was applied yet. */
+  /** The version in force, which the file is compared with; 0 if no rules have been applied yet. */
   ruleset_version: number;
-  /** Whether applying the file would change a rule, and with it perhaps scores. */
+  /** Whether the file would change a rule. */
   changes: boolean;
   rule_changes: { added: number; removed: number; changed: number; unchanged: number; reordered: boolean };
   pull_requests: {
@@ -72,9 +72,9 @@ export interface PlanDocument {
     changed: number;
     raised: number;
     lowered: number;
-    /** Keep their score, but for other reasons. */
+    /** Keep their score, with another breakdown. */
     breakdown_only: number;
-    /** Stored scores that the version in force has not reached yet. */
+    /** Stored scores that are older than the version in force. */
     outdated: number;
   };
   scores: { before: Summary; after: Summary };
@@ -83,10 +83,6 @@ export interface PlanDocument {
   members: PlannedMember[];
   movers: { raised: PlannedMove[]; lowered: PlannedMove[] };
 }
-
-/** Whether no rule in force counts, so that every score, total and rank before is the same and tells nothing. */
-export const isFirst = ({ rules }: PlanDocument): boolean =>
-  rules.every(({ before }) => before === null || !before.enabled || !before.valid);
 
 const share = (given: Share | null): PlannedShare | null =>
   given === null ? null : { pull_requests: given.pullRequests, points: given.points };

@@ -1,4 +1,4 @@
-/** Markup in which every value is escaped unless it is markup itself. */
+/** HTML templates that escape every value except `Html`. */
 import { plain } from '../terminal.ts';
 
 export class Html {
@@ -27,12 +27,12 @@ function write(piece: Piece): string {
   return typeof piece === 'string' || typeof piece === 'number' ? escapeText(String(piece)) : piece.map(write).join('');
 }
 
-/** A template whose values are escaped. */
+/** The tag of a template. */
 export const html = (strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html =>
   new Html(strings.reduce((out, text, index) => out + write(pieces[index - 1] ?? '') + text));
 
 export const nothing = new Html('');
 
-/** Where a link may lead: elsewhere than to a web page it becomes plain text. */
+/** The address if it is a web page's: nothing else becomes a link. */
 export const webAddress = (text: string): string | undefined =>
   URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : undefined;

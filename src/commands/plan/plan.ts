@@ -14,14 +14,15 @@ import { compareRules } from '../../scoring/rule-changes.ts';
 import type { RuleDefinition } from '../../scoring/ruleset.ts';
 import { answering, CommandError, type Context, requireOrganisation, withDeps } from '../context.ts';
 import { startProgress } from '../progress.ts';
+import { lineWidth } from '../terminal.ts';
 import { type PlanDocument, planDocument } from './document.ts';
 import { planReport } from './report.ts';
 import { planText } from './text.ts';
 
-/** `--detailed-exitcode` where applying the file would change something. */
-const somethingChanges = 2;
+/** The exit code of `--detailed-exitcode` if the file would change something. */
+const changesExitCode = 2;
 
-/** Scores every stored pull request under the rules in force and under these, at one moment, and writes nothing. */
+/** Scores all stored pull requests by the rules in force and by these, in one snapshot. Writes nothing. */
 async function makePlan(
   context: Context,
   { database }: Deps,
@@ -65,14 +66,14 @@ async function makePlan(
 
 const reasonOf = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown error');
 
-/** Told before the work, not after it. */
+/** Fails before the plan is made, not after minutes of work. */
 async function checkReportPath(path: string, file: string): Promise<void> {
   if (resolve(path) === resolve(file))
     throw new CommandError('The report would overwrite the rules: name another file.');
   try {
     await access(dirname(resolve(path)), constants.W_OK);
   } catch (error) {
-    throw new CommandError(`${path} can't be written (${reasonOf(error)}): name a file in a folder that is there.`);
+    throw new CommandError(`${path} can't be written (${reasonOf(error)}): name a file in a folder that exists.`);
   }
 }
 
@@ -90,7 +91,7 @@ interface PlanOptions {
   report?: string;
 }
 
-/** @param loadRules reads a rules file that has no problems, and tells what it is called, or throws what is wrong with it */
+/** @param loadRules reads a rules file, and throws if it has problems */
 export function planCommand(
   group: Command,
   context: Context,
@@ -98,16 +99,16 @@ export function planCommand(
 ): void {
   group
     .command('plan')
-    .description('show what a file would change, without changing anything')
+    .description('show what a rules file would change; saves nothing')
     .argument('<file>', 'a rules file; - for standard input')
     .requiredOption('--organisation <login>', 'the organisation')
-    .option('--report <file.html>', 'write a page with the same to look at')
-    .option('--detailed-exitcode', 'exit with 2 where the file would change rules or scores, 0 where nothing')
+    .option('--report <file.html>', 'also write the plan as a web page')
+    .option('--detailed-exitcode', 'exit with 2 if the file would change rules or scores, with 0 if not')
     .addHelpText(
       'after',
       `
-Every stored pull request is scored under the rules in force and under the file. Nothing is saved, and GitHub is not
-asked. Scores that the rules in force have not reached yet count as they will be.
+Scores every stored pull request by the rules in force and by the file, and compares the scores. Makes no requests to
+GitHub.
 
 Example:
   ${context.program} rules plan rules.example.yaml --organisation acme --report plan.html`,
@@ -122,15 +123,11 @@ Example:
         );
         ({ changes } = plan);
         if (report !== undefined) await writeReport(report, planReport(plan, new Date()));
-        const columns = 'columns' in context.stdout ? Number(context.stdout.columns) : undefined;
-        const text = planText(
-          plan,
-          columns,
-          `${context.program} rules apply ${file} --organisation ${plan.organisation}`,
-        );
+        const apply = `${context.program} rules apply ${file} --organisation ${plan.organisation}`;
+        const text = planText(plan, lineWidth(context.stdout), apply);
         return { json: plan, text: report === undefined ? text : `${text}\n\nThe report is in ${report}.` };
       })(...args);
       const { detailedExitcode } = (args.at(-1) as Command).opts<PlanOptions>();
-      if (changes && detailedExitcode) throw new CommanderError(somethingChanges, 'pullscore.changes', '');
+      if (changes && detailedExitcode) throw new CommanderError(changesExitCode, 'pullscore.changes', '');
     });
 }

@@ -1,22 +1,23 @@
 /**
- * A plan as a page to look at: one file that asks for nothing else and runs no script. Titles, names and expressions
- * are other people's; `html` escapes them.
+ * A plan as a web page: one file that loads nothing else and runs no script. Titles, names and expressions are written
+ * by other people; `html` escapes them.
  */
 import { createHash } from 'node:crypto';
 import { bucketLabel, counted, decimal, number, percent, signed } from '../numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
-import {
-  isFirst,
-  type PlanDocument,
-  type PlannedEntry,
-  type PlannedMember,
-  type PlannedMove,
-  type PlannedRule,
-  type PlannedShare,
-} from './document.ts';
+import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
 import { type Html, html, Html as Markup, nothing, webAddress } from './html.ts';
 import { planStyle } from './style.ts';
+import {
+  comparedWith,
+  describeRankChanges,
+  describeRuleChanges,
+  describeScores,
+  isFirst,
+  ruleNotes,
+} from './wording.ts';
 
+/** How many are shown. */
 const shown = { members: 40, movers: 10, ranks: 20 } as const;
 
 const styleHash = createHash('sha256').update(planStyle).digest('base64');
@@ -40,30 +41,13 @@ function headline(plan: PlanDocument): string {
   return `${number(changed)} of ${number(total)} pull requests ${changed === 1 ? one : several}`;
 }
 
-function describeRuleChanges({
-  rule_changes: { added, changed, removed, reordered, unchanged },
-}: PlanDocument): string {
-  const parts = [
-    added > 0 ? `${counted(added, 'rule is', 'rules are')} new` : '',
-    changed > 0 ? `${counted(changed, 'rule changes', 'rules change')}` : '',
-    removed > 0 ? `${counted(removed, 'rule goes', 'rules go')}` : '',
-    unchanged > 0 ? `${counted(unchanged, 'rule stays as it is', 'rules stay as they are')}` : '',
-    reordered ? 'the order is another' : '',
-  ].filter(part => part !== '');
-  return parts.length === 0 ? 'There is no rule on either side.' : `${parts.join(', ')}.`;
-}
-
 function opening(plan: PlanDocument): Html {
-  const { total, changed, raised, lowered, breakdown_only: otherwise, outdated } = plan.pull_requests;
-  const against =
-    plan.ruleset_version === 0
-      ? 'no rules, since none are in force yet'
-      : `version ${plan.ruleset_version}, which is in force`;
+  const { total, changed, raised, lowered } = plan.pull_requests;
   const first = isFirst(plan);
-  const [up, down, same] = first ? ['above 0', 'below 0', 'at 0'] : ['up', 'down', 'as before'];
+  const [up, down, same] = first ? ['above 0', 'below 0', 'at 0'] : ['up', 'down', 'unchanged'];
   const from = (before: number, after: number, withShare: boolean) =>
     before === after
-      ? 'as before'
+      ? 'unchanged'
       : html`from ${decimal(before)}, ${difference(after - before, decimal)}${withShare && before > 0 ? ` (${signed(Math.round(((after - before) / before) * 1_000) / 10, decimal)}%)` : ''}`;
   const figure = (label: string, before: number | null, after: number | null, withShare = false) => html`<div>
 <dt>${label}</dt>
@@ -73,12 +57,8 @@ ${first || before === null || after === null ? nothing : html`<dd class="from">$
   return html`<header>
 <p class="overline">Plan for <bdi>${plan.organisation}</bdi></p>
 <h1>${headline(plan)}</h1>
-<p class="lede">What <strong><bdi>${plan.file}</bdi></strong> would do, compared with ${against}. ${describeRuleChanges(plan)}${otherwise > 0 ? ` ${counted(otherwise, 'pull request keeps its score', 'pull requests keep their score')} with another breakdown.` : ''}</p>
-${
-  outdated > 0
-    ? html`<p class="note caution">${counted(outdated, 'stored score is', 'stored scores are')} still to be brought to version ${plan.ruleset_version}. Here they count as that version gives them, not as they are stored.</p>`
-    : nothing
-}
+<p class="lede">What <strong><bdi>${plan.file}</bdi></strong> would do, ${comparedWith(plan)}. Rules: ${describeRuleChanges(plan)}.</p>
+${describeScores(plan).map(note => html`<p class="note caution">${note}</p>`)}
 ${
   total === 0
     ? nothing
@@ -106,28 +86,23 @@ function distribution(plan: PlanDocument): Html {
   const legend = html`<ul class="legend" aria-hidden="true"><li><span class="key before"></span>before</li><li><span class="key after"></span>after</li></ul>`;
   const heading = (text: string) => html`<th scope="col" class="n">${text}</th>`;
   return html`<section aria-labelledby="distribution-heading">
-<h2 id="distribution-heading">How scores are spread</h2>
-<p class="note" id="distribution-note">How many pull requests have which score${first ? '' : ': columns after, the line before'}.</p>
+<h2 id="distribution-heading">Distribution of scores</h2>
+<p class="note" id="distribution-note">How many pull requests have each score.${first ? '' : ' Line: before. Columns: after.'}</p>
 ${first ? nothing : legend}
 <div class="scroll" tabindex="0" role="region" aria-label="Chart of scores">${distributionChart(histogram, first ? null : scores.before, scores.after)}</div>
-<details><summary>The same in figures</summary>
+<details><summary>Show the numbers</summary>
 <table><thead><tr>${heading('Score')}${first ? heading('Pull requests') : [heading('Before'), heading('After')]}</tr></thead><tbody>
 ${histogram.map(bucket => html`<tr><th scope="row" class="n">${bucketLabel(bucket)}</th>${first ? nothing : html`<td class="n">${number(bucket.before)}</td>`}<td class="n">${number(bucket.after)}</td></tr>\n`)}
 </tbody></table></details>
 </section>`;
 }
 
-function badges({ status, changes, before, after }: PlannedRule, total: number): Html {
-  const badge = (kind: string, text: string) => html` <span class="badge ${kind}">${text}</span>`;
-  const others = changes.filter(part => part !== 'enabled');
-  const isSwitched = changes.includes('enabled');
-  return html`${status === 'added' ? badge('added', 'new') : nothing}${status === 'removed' ? badge('removed', 'removed') : nothing}${
-    others.length > 0 ? badge('changed', `${others.join(' and ')} changed`) : nothing
-  }${isSwitched ? badge('changed', after?.enabled ? 'switched on' : 'switched off') : nothing}${
-    after !== null && !after.enabled && !isSwitched ? badge('', 'off') : nothing
-  }${total > 0 && after?.enabled && after.pull_requests === 0 ? badge('never', 'never counts') : nothing}${
-    before !== null && !before.valid ? badge('never', 'not valid as it is in force') : nothing
-  }`;
+function badges(rule: PlannedRule, total: number): Html[] {
+  const status = rule.status === 'added' ? 'new' : rule.status;
+  const notes = ['added', 'removed'].includes(rule.status) ? [{ kind: rule.status, text: status }] : [];
+  return [...notes, ...ruleNotes(rule, total)].map(
+    ({ kind, text }) => html` <span class="badge ${kind}">${text}</span>`,
+  );
 }
 
 interface Sides {
@@ -135,24 +110,24 @@ interface Sides {
   after: PlannedShare | null;
 }
 
-/** Bars, counts and points: cells that rules and entries share. None where there is nothing to count. */
+/** The bars, counts and points of a rule or an entry; no cells if there are no pull requests. */
 function shareCells({ before, after }: Sides, total: number): Html {
   if (total === 0) return nothing;
   const count = (side: Sides['before']) => (side === null ? '–' : number(side.pull_requests));
   const points = (side: Sides['before']) => (side === null ? '–' : signed(side.points));
-  const same = (one: string, other: string) => (one === other || before === null ? other : fromTo(one, other));
+  const change = (one: string, other: string) => (one === other || before === null ? other : fromTo(one, other));
   return html`<td>${pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total)}</td>
-<td class="n">${same(count(before), count(after))}</td>
+<td class="n">${change(count(before), count(after))}</td>
 <td class="n">${after === null ? '–' : percent(after.pull_requests, total)}</td>
-<td class="n">${same(points(before), points(after))}</td>`;
+<td class="n">${change(points(before), points(after))}</td>`;
 }
 
 function entryRow(entry: PlannedEntry, isLast: boolean, total: number): Html {
   const { before, after, action, expression, value } = entry;
-  const state = before === null ? 'come' : after === null ? 'gone' : 'kept';
+  const state = before === null ? 'added' : after === null ? 'removed' : 'kept';
   const sign = {
-    come: html`<span class="sign">+<span class="unseen"> new: </span></span>`,
-    gone: html`<span class="sign">−<span class="unseen"> removed: </span></span>`,
+    added: html`<span class="sign">+<span class="unseen"> new: </span></span>`,
+    removed: html`<span class="sign">−<span class="unseen"> removed: </span></span>`,
     kept: nothing,
   }[state];
   return html`<tr class="entry ${state}${isLast ? ' last-entry' : ''}"><th scope="row">${sign}<code><bdi>${expression}</bdi></code> <span class="was">${action === 'ADD' ? 'adds' : 'takes'}</span> <code><bdi>${value}</bdi></code></th>
@@ -172,11 +147,11 @@ function rules(plan: PlanDocument): Html {
   const { rules: all, pull_requests: pulls } = plan;
   const { total } = pulls;
   if (all.length === 0) return nothing;
-  const key = isFirst(plan) ? '' : ' The thin bar is before, the thick one after.';
+  const key = isFirst(plan) ? '' : ' Thin bar: before. Thick bar: after.';
   const note =
     total > 0
-      ? `For how many of ${counted(total, 'pull request')}, and what it gives them together.${key}`
-      : 'How often each of them counts stands here once pull requests have been imported.';
+      ? `How many of ${counted(total, 'pull request')} each rule counts for, and the points it gives in all.${key}`
+      : 'Once pull requests are imported, this shows how often each rule counts.';
   const shares = html`<th scope="col"><span class="unseen">Share</span></th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Share</th><th scope="col" class="n">Points</th>`;
   return html`<section aria-labelledby="rules-heading">
 <h2 id="rules-heading">${total > 0 ? 'How often each rule counts' : 'The rules'}</h2>
@@ -189,7 +164,7 @@ ${all.map(rule => ruleRows(rule, total))}
 </section>`;
 }
 
-function rankMove({ rank_before: before, rank_after: after }: PlannedMember): Html {
+function rankChange({ rank_before: before, rank_after: after }: PlannedMember): Html {
   if (before === after) return html`<span class="same-text" aria-label="same rank">·</span>`;
   const places = Math.abs(before - after);
   return before > after
@@ -197,15 +172,14 @@ function rankMove({ rank_before: before, rank_after: after }: PlannedMember): Ht
     : html`<span class="down-text" aria-label="down ${places}">▼ ${number(places)}</span>`;
 }
 
-/** @param first whether there is nothing before that anyone could have had or risen from */
-function memberRow(member: PlannedMember, largest: number, first: boolean): Html {
+function memberRow(member: PlannedMember, maxDifference: number, first: boolean): Html {
   const { name, login, before, after } = member;
-  const isTwice = name === '' || name === login;
+  const isSame = name === '' || name === login;
   const totals = html`<td class="n was">${number(before)}</td><td class="n">${number(after)}</td>`;
-  return html`<tr><td class="n">${number(member.rank_after)}</td>${first ? nothing : html`<td class="rank">${rankMove(member)}</td>`}
-<th scope="row"><bdi>${name || login}</bdi>${isTwice ? nothing : html` <bdi class="login">${login}</bdi>`}</th>
+  return html`<tr><td class="n">${number(member.rank_after)}</td>${first ? nothing : html`<td class="rank">${rankChange(member)}</td>`}
+<th scope="row"><bdi>${name || login}</bdi>${isSame ? nothing : html` <bdi class="login">${login}</bdi>`}</th>
 <td class="n">${number(member.pull_requests)}</td>${first ? nothing : totals}
-<td>${differenceBar(after - before, largest)}</td><td class="n">${first ? number(after) : difference(after - before)}</td></tr>
+<td>${differenceBar(after - before, maxDifference)}</td><td class="n">${first ? number(after) : difference(after - before)}</td></tr>
 `;
 }
 
@@ -214,24 +188,23 @@ function members(plan: PlanDocument): Html {
   if (all.length === 0) return nothing;
   const first = isFirst(plan);
   const listed = all.slice(0, shown.members);
-  const largest = Math.max(...listed.map(({ before, after }) => Math.abs(after - before)));
-  const moved = all.filter(({ rank_before: before, rank_after: after }) => before !== after).length;
-  const rankNote = moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`;
+  const maxDifference = Math.max(...listed.map(({ before, after }) => Math.abs(after - before)));
+  const hasMoves = all.some(({ rank_before: before, rank_after: after }) => before !== after);
   const column = (heading: string) => html`<th scope="col" class="n">${heading}</th>`;
   const rankColumn = html`<th scope="col"><span class="unseen">Change of rank</span></th>`;
   const limits =
     all.length > listed.length
-      ? html` The table has the ${number(listed.length)} highest of ${number(all.length)}; <code>--json</code> has all.`
+      ? html` The table shows the top ${number(listed.length)} of ${number(all.length)}; <code>--json</code> has all.`
       : nothing;
   const ranked = all.map(member => ({ ...member, name: member.name || member.login }));
   return html`<section aria-labelledby="members-heading">
 <h2 id="members-heading">Totals by member</h2>
-<p class="note">${first ? 'What their pull requests score together.' : rankNote}${limits}</p>
-${moved > 0 && !first ? html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>` : nothing}
+<p class="note">${first ? 'The sum of the scores of their pull requests.' : describeRankChanges(plan)}${limits}</p>
+${hasMoves && !first ? html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>` : nothing}
 <div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table${first ? new Markup(' class="totals"') : nothing}>
 <thead><tr>${column('Rank')}${first ? nothing : rankColumn}<th scope="col">Member</th>${column('Pull requests')}${first ? nothing : [column('Before'), column('After')]}<th scope="col" colspan="2" class="n">${first ? 'Total' : 'Difference'}</th></tr></thead>
 <tbody>
-${listed.map(member => memberRow(member, largest, first))}
+${listed.map(member => memberRow(member, maxDifference, first))}
 </tbody></table></div>
 </section>`;
 }
@@ -244,7 +217,7 @@ function moverList(heading: string, moves: readonly PlannedMove[], count: number
 <ol class="movers">
 ${listed.map(({ title, url, repository, number: pullNumber, member, from, to }) => {
   const address = webAddress(url);
-  const text = title.trim() === '' ? 'without a title' : title;
+  const text = title.trim() === '' ? '(no title)' : title;
   const change = first ? nothing : html`${number(from)} <span aria-label="to">→</span> ${number(to)} · `;
   return html`<li><span class="delta ${direction(to - from)}-text">${first ? number(to) : signed(to - from)}</span>
 <span class="title"><bdi>${address === undefined ? text : html`<a href="${address}" rel="noopener noreferrer">${text}</a>`}</bdi></span>
@@ -272,7 +245,7 @@ ${moverList(down, lowered, pulls.lowered, first)}
 </section>`;
 }
 
-/** @param now is told at the page's end */
+/** @param now shown in the footer */
 export function planReport(plan: PlanDocument, now: Date): string {
   const time = `${now.toISOString().slice(0, 16)}Z`;
   return html`<!doctype html>
@@ -294,7 +267,7 @@ ${rules(plan)}
 ${members(plan)}
 ${movers(plan)}
 </main>
-<footer><p>Made by pullscore on <time datetime="${time}">${time.slice(0, 10)} at ${time.slice(11, 16)} UTC</time>. Nothing was saved${plan.ruleset_version === 0 ? '' : ': the rules in force are still in force'}.</p></footer>
+<footer><p>Made by pullscore on <time datetime="${time}">${time.slice(0, 10)} at ${time.slice(11, 16)} UTC</time>. Nothing was saved${plan.ruleset_version === 0 ? '' : ': the rules in force have not changed'}.</p></footer>
 </body>
 </html>
 `.markup;

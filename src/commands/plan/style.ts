@@ -1,4 +1,4 @@
-/** The look of a plan's page. It is named by its hash in the page's policy, so that no other style counts. */
+/** The style of a plan's page. The page's policy names it by its hash, so browsers apply no other. */
 export const planStyle = `
 :root {
   --ground: #fff; --ink: #1c2128; --soft: #57606a; --line: #dfe3e8; --tint: #f5f7f9;
@@ -84,7 +84,7 @@ tbody th { font-weight: 600; }
 .has-entries th, .has-entries td { border-bottom: 0; padding-bottom: .15rem; }
 .last-entry th, .last-entry td { border-bottom: 1px solid var(--line); padding-bottom: .6rem; }
 code { font: .8125rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; }
-.gone code { color: var(--soft); text-decoration: line-through; }
+.entry.removed code { color: var(--soft); text-decoration: line-through; }
 .sign { display: inline-block; width: 1.1rem; margin-left: -1.1rem; color: var(--soft); font-weight: 600; }
 .badge { display: inline-block; margin-left: .5rem; padding: 0 .5rem; border: 1px solid var(--line); border-radius: 1rem; font-size: .75rem; line-height: 1.35rem; font-weight: 500; color: var(--soft); white-space: nowrap; }
 .badge.added { color: var(--up); border-color: currentColor; } .badge.removed, .badge.never { color: var(--down); border-color: currentColor; } .badge.changed { color: var(--after); border-color: currentColor; }

@@ -4,9 +4,9 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
+import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PlanDocument } from '../../../src/commands/plan/document.ts';
-import { displayWidth } from '../../../src/commands/terminal.ts';
 import { newId } from '../../../src/ids.ts';
 import { insertPullRequests } from '../../support/factories.ts';
 import { createTenant, type Service, startService, type Tenant } from '../../support/service.ts';
@@ -267,5 +267,5 @@ test('titles can neither steer the terminal nor break its lines', async () => {
   expect(stdout).toContain('red');
   expect(stdout).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e]/u);
   const lines = stdout.split('\n').filter(line => !line.includes('To put it in force') && !line.includes(file));
-  for (const line of lines) expect([line, displayWidth(line) <= 80]).toEqual([line, true]);
+  for (const line of lines) expect([line, stringWidth(line) <= 80]).toEqual([line, true]);
 });

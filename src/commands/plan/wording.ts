@@ -1,0 +1,49 @@
+/** What the text and the page of a plan say in the same words. */
+import { counted } from '../numbers.ts';
+import type { PlanDocument, PlannedRule } from './document.ts';
+
+/** If no rule counts yet, every score, total and rank is the same: there is no "before" to show. */
+export const isFirst = ({ rules }: PlanDocument): boolean =>
+  rules.every(({ before }) => before === null || !before.enabled || !before.valid);
+
+export const comparedWith = ({ ruleset_version: version }: PlanDocument): string =>
+  `compared with ${version === 0 ? 'no rules: none are in force yet' : `version ${version}, which is in force`}`;
+
+/** `1 added, 2 unchanged`; `none` if there are no rules at all. */
+export function describeRuleChanges({ rule_changes: { reordered, ...counts } }: PlanDocument): string {
+  const parts = (['added', 'changed', 'removed', 'unchanged'] as const)
+    .filter(kind => counts[kind] > 0)
+    .map(kind => `${counts[kind]} ${kind}`);
+  return [...parts, ...(reordered ? ['reordered'] : [])].join(', ') || 'none';
+}
+
+/** What else the counts of a plan need to be understood. */
+export function describeScores({ pull_requests: pulls, ruleset_version: version }: PlanDocument): string[] {
+  const { breakdown_only: same, outdated } = pulls;
+  const kept = counted(same, 'pull request keeps its score', 'pull requests keep their score');
+  const stored = counted(outdated, 'stored score is', 'stored scores are');
+  return [
+    ...(same > 0 ? [`${kept} with another breakdown.`] : []),
+    ...(outdated > 0 ? [`${stored} out of date; the plan compares with what version ${version} gives.`] : []),
+  ];
+}
+
+/** What is worth knowing about a rule besides its figures. */
+export function ruleNotes({ before, after, changes }: PlannedRule, total: number) {
+  const edited = changes.filter(part => part !== 'enabled');
+  const isSwitched = changes.includes('enabled');
+  const isOff = after !== null && !after.enabled;
+  const notes: [kind: 'changed' | 'never' | '', text: string | false][] = [
+    ['changed', edited.length > 0 && `${edited.join(' and ')} changed`],
+    ['changed', isSwitched && (isOff ? 'switched off' : 'switched on')],
+    ['', isOff && !isSwitched && 'off'],
+    ['never', total > 0 && after !== null && !isOff && after.pull_requests === 0 && 'never counts'],
+    ['never', before !== null && !before.valid && 'not valid as it is in force'],
+  ];
+  return notes.flatMap(([kind, text]) => (text === false ? [] : [{ kind, text }]));
+}
+
+export function describeRankChanges({ members }: PlanDocument): string {
+  const moved = members.filter(({ rank_before: before, rank_after: after }) => before !== after).length;
+  return moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`;
+}
