@@ -16,7 +16,7 @@ import {
 } from '../../src/commands/doctor/local-checks.ts';
 import { loadConfig } from '../../src/config.ts';
 
-/** What doctor.test.ts can't bring about cheaply: each check is a function of its facts. */
+/** Cases that doctor.test.ts can't create cheaply: each check is a function of its facts. */
 
 const settings = 'https://github.com/organizations/acme/settings/hooks';
 
@@ -54,45 +54,47 @@ describe('the database server', () => {
   };
   const scope = scopeWith({ DATABASE_URL: 'postgres://me@db/scores' });
 
-  test('is fine with the schema of this release', () => {
+  test('is ok with the schema of this release', () => {
     expect(linesOf(checkServer(server, scope))).toEqual([
       'ok: PostgreSQL 17.2 at db:5432, database scores, answers in 2 ms.',
       'ok: The schema is up to date.',
     ]);
   });
 
-  test('has too few connections left for another replica from eleven on', () => {
+  test('has too few connections for another replica if eleven are left', () => {
     expect(linesOf(checkServer({ ...server, usedConnections: 85 }, scope))).toHaveLength(2);
     expect(linesOf(checkServer({ ...server, usedConnections: 86 }, scope))).toContainEqual(
-      expect.stringMatching(/^warning: 86 of the server's 97 connections are taken/),
+      expect.stringMatching(/^warning: 86 of the server's 97 connections are in use/),
     );
   });
 });
 
-test('rules that this release refuses are named', () => {
+test('a rule that this release refuses is named', () => {
   const rule = { name: 'Old', description: '', is_enabled: true };
   const logic = [{ expression: 'nonsense(', effect: { action: 'ADD' as const, value: '1' } }];
   expect(linesOf(checkRules([{ ...rule, logic }], scopeWith()))).toEqual([
-    expect.stringMatching(/^warning: Rules that this release no longer takes count nothing: .* → Fix and apply them: /),
+    expect.stringMatching(
+      /^warning: A rule is not valid in this release, so it does not count: .* → Fix and apply the rules\. /,
+    ),
   ]);
 });
 
-test('the comparison is late from two minutes after its time', () => {
+test('a comparison is late after two minutes', () => {
   const facts = { untilComparison: -119, pullRequests: 0, sinceOldestFetch: null, organisations: 1 };
   expect(linesOf(checkComparison(facts as never, scopeWith()))).toEqual(['ok: Repositories are about to be compared.']);
   expect(linesOf(checkComparison({ ...facts, untilComparison: -120 } as never, scopeWith()))).toEqual([
-    expect.stringMatching(/^warning: The comparison with GitHub has been overdue for 2 minutes\. → See the log/),
+    expect.stringMatching(/^warning: The comparison with GitHub has been overdue for 2 min\. → See the log/),
   ]);
 });
 
-test('a clock counts as wrong beyond thirty seconds, whichever way', () => {
+test('a clock is wrong if it differs by more than thirty seconds in either direction', () => {
   const lines = (clockAhead: number | null) => linesOf(checkReach({ milliseconds: 1, clockAhead }, scopeWith()));
   for (const fine of [null, 30, -30]) expect(lines(fine)).toHaveLength(1);
-  expect(lines(31)[1]).toMatch(/^warning: The clock of this machine is 31 seconds behind GitHub's/);
-  expect(lines(-31)[1]).toMatch(/^warning: The clock of this machine is 31 seconds ahead of GitHub's/);
+  expect(lines(31)[1]).toMatch(/^warning: The clock of this machine is 31 s behind GitHub's/);
+  expect(lines(-31)[1]).toMatch(/^warning: The clock of this machine is 31 s ahead of GitHub's/);
 });
 
-test('a GitHub without limits has points enough, as has one with a tenth left', () => {
+test('a tenth of the points is enough, and a GitHub without a rate limit needs none', () => {
   const lines = (remaining: number) =>
     linesOf(checkPoints({ expiresAt: null, limit: { limit: 50, remaining, resetAt: 0 } }));
   expect(linesOf(checkPoints({ expiresAt: null, limit: null }))).toEqual(['ok: This GitHub has no rate limit.']);
@@ -100,22 +102,22 @@ test('a GitHub without limits has points enough, as has one with a tenth left', 
   expect(lines(4)).toEqual([expect.stringMatching(/^warning: Only 4 of 50 points .* → Wait/)]);
 });
 
-test('an installation may be suspended', () => {
+test('a suspended installation is a problem', () => {
   expect(linesOf(checkInstallation({ permissions: new Map(), isSuspended: true }))).toEqual([
-    "problem: The App's installation is suspended. → Unsuspend it in the settings of the organisation.",
+    "problem: The App's installation is suspended. → Unsuspend it in the settings of the organisation on GitHub.",
   ]);
 });
 
-test('an organisation may have no repository, or none with a pull request', () => {
+test('an organisation can have no repositories, or none with a pull request', () => {
   const lines = (repositories: number) => linesOf(checkPullRequests({ repositories, latest: undefined }));
-  expect(lines(0)).toEqual([expect.stringMatching(/^warning: GitHub shows no repository of it\. → /)]);
-  expect(lines(1)).toEqual(['ok: Its repositories can be read; none has a pull request yet.']);
+  expect(lines(0)).toEqual([expect.stringMatching(/^warning: GitHub shows no repositories\. → /)]);
+  expect(lines(1)).toEqual(['ok: GitHub shows the repositories. None has a pull request yet.']);
 });
 
 test('three lost repositories are named, and more may be lost', () => {
   const lost = ['a', 'b', 'c'].map((name, githubId) => ({ githubId, name: `acme/${name}`, pullRequests: 2 }));
   expect(linesOf(checkRepositories(lost, scopeWith()))).toEqual([
-    expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more here: 6 stored pull requests stay /),
+    expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more: 6 stored pull requests stay /),
   ]);
 });
 
@@ -137,25 +139,25 @@ describe('the webhook', () => {
     );
   const delivery = (statusCode: number) => ({ event: 'ping', statusCode, status: 'x', deliveredAt: Date.now() / 1000 });
 
-  test('that goes here is fine, though others may be hidden', () => {
+  test('is ok if it goes here, even if others may be hidden', () => {
     expect(linesFor({})).toEqual([
       'ok: GitHub delivers to https://scores.example/webhooks/github.',
-      'ok: GitHub has delivered nothing within the last days.',
+      'ok: GitHub has made no deliveries in the last days.',
     ]);
   });
 
   test.each([
-    [401, /the same secret\.$/],
+    [401, /Set the same secret/],
     [404, /check the proxy in front of it\.$/],
-    [413, /bodies of up to 25 MB\.$/],
+    [413, /accept bodies of up to 25 MB\.$/],
     [415, /content type application\/json/],
-    [502, /Let GitHub reach PUBLIC_URL.*pullscore serve/],
-    [503, /See that GITHUB_WEBHOOK_SECRET is set/],
-    [504, /Let GitHub reach PUBLIC_URL/],
-    [500, /See what was answered at .*\/settings\/hooks\/7, tab Recent Deliveries\.$/],
-  ])('that was answered with %d last says what to do', (statusCode, action) => {
+    [502, /Make sure that GitHub can reach PUBLIC_URL.*pullscore serve/],
+    [503, /Check that GITHUB_WEBHOOK_SECRET is set/],
+    [504, /Make sure that GitHub can reach PUBLIC_URL/],
+    [500, /See the answer at .*\/settings\/hooks\/7, tab Recent Deliveries\.$/],
+  ])('has an action for the answer %d to its last delivery', (statusCode, action) => {
     const [, answer] = linesFor({ deliveries: [delivery(statusCode), delivery(202)] });
-    expect(answer).toMatch(/^problem: GitHub's latest delivery failed \(ping, 0 seconds ago: /);
+    expect(answer).toMatch(/^problem: GitHub's latest delivery failed \(ping, 1 s ago: /);
     expect(answer).toMatch(action);
   });
 });

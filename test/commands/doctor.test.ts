@@ -33,8 +33,7 @@ import {
 import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
 
 /*
- * A service as it should be, with its loops, its webhook and everything; each test spoils one thing, and what the doctor
- * says then is compared with what it says of the sound one.
+ * A healthy service with its loops and its webhook. Each test breaks one thing and checks what the doctor reports.
  */
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', {
@@ -94,14 +93,14 @@ afterEach(() => {
   github.uninstallApp(acme);
 });
 
-/** The webhook as README has it set up, but for `settings`; its ping has been answered when this resolves. */
+/** Sets up the webhook as README says, but for `settings`, and waits until its ping is answered. */
 async function hook(settings: HookSettings & { url?: string; secret?: string } = {}): Promise<void> {
   const { url = `${environment.PUBLIC_URL}/webhooks/github`, secret = webhookSecret, ...rest } = settings;
   github.webhookTo(url, secret, rest.ofApp ? undefined : acme, { events, ...rest });
   await github.delivered();
 }
 
-/** Runs the command in this process, as the program does. */
+/** Runs the command in this process. */
 async function doctor(change: Record<string, string | undefined>, ...operands: string[]) {
   const environmentNow = { ...environment, ...change };
   let output = '';
@@ -131,7 +130,7 @@ async function doctor(change: Record<string, string | undefined>, ...operands: s
 
 const show = async (change: Record<string, string | undefined> = {}) => (await doctor(change)).output;
 
-/** What is not in order: `status name: message → action`. */
+/** All findings but those that are ok: `status name: message → action`. */
 async function complaints(change: Record<string, string | undefined> = {}, ...operands: string[]): Promise<string[]> {
   const { output, failed } = await doctor(change, ...operands, '--json');
   const { ok, checks } = JSON.parse(output) as { ok: boolean; checks: Finding[] };
@@ -150,7 +149,7 @@ async function complaints(change: Record<string, string | undefined> = {}, ...op
     );
 }
 
-test('a service as it should be is well, area by area', async () => {
+test('a healthy service has no complaints in any area', async () => {
   await hook();
   acme.repository('web').openPullRequest();
   await github.delivered();
@@ -163,12 +162,12 @@ test('a service as it should be is well, area by area', async () => {
   expect(text).toContain(`✓ acme: GitHub delivers to ${environment.PUBLIC_URL}/webhooks/github.`);
   expect(text).toMatch(/^ {2}✓ 1 process on this database keeps/m);
   expect(text.match(/✓/g)?.length).toBeGreaterThanOrEqual(18);
-  expect(text.trimEnd()).toMatch(/\nAll is well\.$/);
+  expect(text.trimEnd()).toMatch(/\nNo problems found\.$/);
 });
 
-test('the program ends with 0 for a warning, with 1 and one line for a problem, and prints the findings all the same', async () => {
+test('the program prints all findings, and ends with 0 for a warning or 1 and one line for a problem', async () => {
   await requireBuild();
-  const [warned, ill, json] = await Promise.all([
+  const [warned, broken, json] = await Promise.all([
     run(
       { ...environment, RECONCILE_INTERVAL: '0', GITHUB_API_URL: github.apiUrl, PUBLIC_URL: '' },
       'doctor',
@@ -178,25 +177,25 @@ test('the program ends with 0 for a warning, with 1 and one line for a problem, 
     run({ PORT: 'x', WORKER: 'perhaps' }, 'doctor'),
     run({ PORT: 'x' }, 'doctor', '--json'),
   ]);
-  expect(warned.stdout).toContain('! RECONCILE_INTERVAL is 0: what a webhook misses is never noticed.');
-  expect(ill).toMatchObject({
+  expect(warned.stdout).toContain('! RECONCILE_INTERVAL is 0: changes that a webhook misses are never found.');
+  expect(broken).toMatchObject({
     code: 1,
     stdout: expect.stringContaining('✗ PORT must be a whole number from 0 to 65535.'),
   });
-  expect(ill.stdout).toContain('✗ WORKER must be true or false.');
-  expect(complaintOf(ill)).toMatch(/^pullscore: Problems found; see above for fixes\.$/);
+  expect(broken.stdout).toContain('✗ WORKER must be true or false.');
+  expect(complaintOf(broken)).toMatch(/^pullscore: Problems found; see above for fixes\.$/);
   expect(json.code).toBe(1);
   expect(JSON.parse(json.stdout)).toMatchObject({
     ok: false,
     checks: [{ area: 'configuration', status: 'problem' }, { status: 'skipped' }],
   });
-  // Without PUBLIC_URL any webhook to the path will do, and there is none.
+  // Without PUBLIC_URL any webhook to the path counts, and there is none.
   expect(warned.code).toBe(1);
   github.grants.scopes = [];
   expect(await run({ ...environment, RECONCILE_INTERVAL: '0' }, 'doctor')).toMatchObject({ code: 0 });
 });
 
-describe('of the configuration it tells', () => {
+describe('the configuration', () => {
   test.each<[Record<string, string>, string]>([
     [
       { GITHUB_WEBHOOK_SECRET: '' },
@@ -205,52 +204,52 @@ describe('of the configuration it tells', () => {
     [{ PUBLIC_URL: '', HOST: '0.0.0.0' }, 'warning environment: PUBLIC_URL is not set, and HOST is 0.0.0.0'],
     [{ PUBLIC_URL: 'http://scores.example' }, 'warning environment: PUBLIC_URL is not https'],
     [{ RECONCILE_INTERVAL: '0' }, 'warning environment: RECONCILE_INTERVAL is 0'],
-  ])('%o', async (change, expected) => {
+  ])('has a warning for %o', async (change, expected) => {
     github.grants.scopes = [];
     const found = (await complaints(change)).filter(line => line.includes(' environment: '));
     expect(found).toEqual([expect.stringContaining(expected)]);
   });
 });
 
-describe('of the database it tells', () => {
-  const unseen =
+describe('the database', () => {
+  const unchecked =
     "skipped organisations: Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
 
-  test('that it is not there, and looks at GitHub all the same', async () => {
+  test('is unreachable: GitHub is still checked', async () => {
     const gone = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
     expect(await complaints(gone)).toEqual([
       "problem server: The database server at 127.0.0.1:1 can't be reached: ECONNREFUSED. → Check DATABASE_URL and that the server runs.",
-      unseen,
-      "skipped rights: Rights and webhooks on GitHub are not checked: the database can't be asked for organisations.",
+      unchecked,
+      "skipped rights: Permissions and webhooks on GitHub are not checked: the organisations can't be read from the database.",
     ]);
     expect(await show(gone)).toContain('✓ GitHub accepts GITHUB_TOKEN.');
   });
 
-  test('that its schema is not up to date, and leaves it so', async () => {
+  test('has an old schema, which the doctor reports but does not migrate', async () => {
     const url = await createEmptyDatabase();
     const look = async () => await complaints({ DATABASE_URL: url });
     const expected = [
       expect.stringMatching(
         /^warning server: The schema lacks \d+ migrations of this release\. → .*pullscore migrate$/,
       ),
-      unseen,
+      unchecked,
       expect.stringContaining('skipped rights'),
     ];
     expect(await look()).toEqual(expected);
     expect(await look()).toEqual(expected);
   });
 
-  test('that its encoding is not UTF-8', async () => {
+  test('must have the encoding UTF-8', async () => {
     const [first, second] = await complaints({
       DATABASE_URL: await createEmptyDatabase(`encoding 'SQL_ASCII' locale 'C' template template0`),
     });
     expect(first).toMatch(
       /^problem server: The database \w+ has the encoding SQL_ASCII, and pullscore needs UTF8\. → Create another one/,
     );
-    expect(second).toBe(unseen);
+    expect(second).toBe(unchecked);
   });
 
-  test('that its user may not change the schema, or writes nothing', async () => {
+  test('must let the user change the schema and write', async () => {
     await administer(database.url, 'create role doctor_guest');
     onTestFinished(() => administer(database.url, 'drop role doctor_guest'));
     const as = (options: string) => {
@@ -267,26 +266,26 @@ describe('of the database it tells', () => {
   });
 });
 
-describe('of GitHub it tells', () => {
-  const unseen = (why: string) => `skipped rights: Rights and webhooks on GitHub are not checked: ${why}.`;
+describe('GitHub', () => {
+  const unchecked = (why: string) => `skipped rights: Permissions and webhooks on GitHub are not checked: ${why}.`;
 
-  test('that there are no credentials', async () => {
+  test('needs credentials', async () => {
     expect(await complaints({ GITHUB_TOKEN: undefined })).toEqual([
       expect.stringMatching(/^problem credentials: There are no GitHub credentials\. → Set GITHUB_TOKEN,/),
-      unseen('there are no credentials that it accepts'),
+      unchecked('GitHub accepts no credentials of this configuration'),
     ]);
   });
 
-  test('that it refuses the token, which is not shown', async () => {
+  test('refuses a token, which the report does not show', async () => {
     const wrong = { GITHUB_TOKEN: 'ghp_hush' };
     expect(await complaints(wrong)).toEqual([
       "problem credentials: GitHub refused the service's credentials. → Renew GITHUB_TOKEN.",
-      unseen('there are no credentials that it accepts'),
+      unchecked('GitHub accepts no credentials of this configuration'),
     ]);
     expect(await show(wrong)).not.toContain('hush');
   });
 
-  test('that it is not there, by its cause', async () => {
+  test('is unreachable: the report names the cause', async () => {
     const closed = createServer();
     const port = await new Promise<number>(resolve =>
       closed.listen(0, '127.0.0.1', () => resolve((closed.address() as { port: number }).port)),
@@ -306,28 +305,28 @@ describe('of GitHub it tells', () => {
       const [first, second] = await complaints({ GITHUB_API_URL: url });
       expect(first).toMatch(/^problem reach: /);
       expect(first).toMatch(expected);
-      expect(second).toBe(unseen("it can't be reached"));
+      expect(second).toBe(unchecked("it can't be reached"));
     }
   });
 
-  test('that something else answers at its address', async () => {
+  test('does not answer at an address where something else does', async () => {
     expect((await complaints({ GITHUB_API_URL: `${github.apiUrl}/not/here` }))[0]).toBe(
       'problem credentials: No GitHub API answers at this address. → Check GITHUB_API_URL.',
     );
   });
 
-  test('that its clock is another', async () => {
+  test('shows that the clock of this machine is wrong', async () => {
     const date = new Date(Date.now() - 600_000).toUTCString();
     github.fault(
       { kind: 'reply', status: 200, headers: { date }, body: {} },
       { when: ({ path, authorization }) => path === '/rate_limit' && authorization === undefined },
     );
     expect(await complaints()).toContainEqual(
-      "warning reach: The clock of this machine is 10 minutes ahead of GitHub's. → Set it by the network: NTP, such as chrony.",
+      "warning reach: The clock of this machine is 10 min ahead of GitHub's. → Synchronise it with NTP, such as chrony.",
     );
   });
 
-  test('that few points are left, and that the token ends soon', async () => {
+  test('shows that few points are left and that the token expires soon', async () => {
     const ends = new Date(Date.now() + 5 * 86_400_000).toISOString();
     github.fault(
       {
@@ -339,12 +338,12 @@ describe('of GitHub it tells', () => {
       { when: ({ path, authorization }) => path === '/rate_limit' && authorization !== undefined },
     );
     expect((await complaints()).filter(line => line.includes('credentials'))).toEqual([
-      expect.stringContaining(`GITHUB_TOKEN ends on ${ends.slice(0, 10)}. → `),
+      expect.stringContaining(`GITHUB_TOKEN expires on ${ends.slice(0, 10)}. → `),
       expect.stringContaining('Only 12 of 5000 points of the rate limit are left, until 17:46 UTC. → '),
     ]);
   });
 
-  test('that it has asked for patience, and asks it nothing', async () => {
+  test('is not called while its rate limit blocks requests', async () => {
     const { executor } = service.database;
     await executor.execute(
       sql`insert into github_limits (credential, blocked_until) values ('token', now() + interval '10 minutes')
@@ -355,21 +354,21 @@ describe('of GitHub it tells', () => {
     });
     const asked = github.requests.length;
     expect(await complaints()).toEqual([
-      expect.stringMatching(/^warning patience: GitHub has asked for patience, for 10 minutes more: .* → Wait;/),
+      expect.stringMatching(/^warning patience: GitHub's rate limit blocks requests for another 10 min: .* → Wait\./),
     ]);
     expect(github.requests).toHaveLength(asked);
   });
 
-  test('that it asks for patience just now, which all replicas keep to', async () => {
+  test('sets a rate limit, which all replicas then keep to', async () => {
     onTestFinished(async () => {
       await service.database.executor.execute(sql`delete from github_limits`);
     });
     github.fault(secondaryLimit('300'));
     await complaints();
-    expect(await complaints()).toEqual([expect.stringContaining('GitHub has asked for patience, for 5 minutes more')]);
+    expect(await complaints()).toEqual([expect.stringContaining('rate limit blocks requests for another 5 min')]);
   });
 
-  test('what may not be read, and which permission is missing', async () => {
+  test('refuses to show something: the report names the missing permission', async () => {
     await hook();
     const refuse = (operation: string, path: string) =>
       github.fault(
@@ -395,21 +394,21 @@ describe('of GitHub it tells', () => {
     ]);
   });
 
-  test('members that it hides', async () => {
+  test('hides members from the token of a non-member', async () => {
     github.grants.viewerIsMember = false;
     expect(await complaints()).toContain(
-      'warning members: GitHub shows only its public members: 0. Nobody is marked as having left. → Set GITHUB_TOKEN to the token of a member, or use an App.',
+      'warning members: GitHub shows only 0 public members, so nobody is marked as having left. → Set GITHUB_TOKEN to the token of a member, or use an App.',
     );
   });
 
-  test('an organisation that it does not show', async () => {
+  test('does not show an organisation', async () => {
     await addOrganisation(service.database.executor, { login: 'nobodys', githubId: null, name: '', photoUrl: '' });
     onTestFinished(async () => {
       await service.database.executor.execute(sql`delete from organisations where login = 'nobodys'`);
     });
     const found = await complaints({}, '--organisation', 'nobodys');
     expect(found).toContainEqual(
-      expect.stringMatching(/^problem organisation: GitHub does not show it to GITHUB_TOKEN\. → Check/),
+      expect.stringMatching(/^problem organisation: GitHub does not show the organisation to GITHUB_TOKEN\. → Check/),
     );
     expect(found).toContainEqual(expect.stringMatching(/^skipped hook: /));
     for (const name of ['rules', 'people', 'scores']) {
@@ -417,23 +416,23 @@ describe('of GitHub it tells', () => {
     }
   });
 
-  test('an organisation that was renamed, which it finds, and its webhook, under the new login', async () => {
+  test('shows a renamed organisation and its webhook under the new login', async () => {
     acme.rename('apex');
     const newcomer = github.organisation('acme');
     onTestFinished(() => {
-      // Told of it, the service would compare, perhaps within another try.
+      // A webhook would make the service compare, perhaps during another test.
       github.stopWebhooks();
       newcomer.rename(`newcomer-${newcomer.id}`);
       acme.rename('acme');
     });
     await hook();
     expect(await complaints()).toEqual([
-      'warning organisation: It was renamed: on GitHub it is apex. → The next comparison with GitHub takes that over. ' +
+      'warning organisation: It was renamed: on GitHub it is apex. → The next comparison with GitHub updates the login. ' +
         'To do it now: pullscore members sync --organisation acme',
     ]);
   });
 
-  test('repositories that it no longer shows, of which nothing is deleted', async () => {
+  test('no longer shows repositories: they are named, and nothing is deleted', async () => {
     await hook();
     const { executor } = service.database;
     const { id } = tenant.organisation;
@@ -444,7 +443,7 @@ describe('of GitHub it tells', () => {
     const [api, docs] = [acme.repository('api'), acme.repository('docs')];
     for (const repository of [api, docs]) repository.addPullRequest();
     await importPullRequests(service, tenant.organisation);
-    // As if comparisons had listed the others since.
+    // As if comparisons had since seen only this one.
     await executor.execute(sql`update repositories set fetch_ticket = nextval('tickets') where name = 'acme/web'`);
     onTestFinished(async () => {
       await executor.execute(sql`delete from pull_requests where organisation_id = ${id} and repository_id in
@@ -455,8 +454,8 @@ describe('of GitHub it tells', () => {
     api.remove();
     docs.transfer(github.organisation('elsewhere'));
     expect(await complaints()).toEqual([
-      'warning repositories: GitHub no longer shows acme/api and acme/docs here: 2 stored pull requests stay as last ' +
-        'fetched. → On GitHub, see the repository access of GITHUB_TOKEN. If the repository was deleted or transferred, ' +
+      'warning repositories: GitHub no longer shows acme/api and acme/docs: 2 stored pull requests stay as last ' +
+        'fetched. → On GitHub, check the repository access of GITHUB_TOKEN. If the repository was deleted or transferred, ' +
         'there is nothing to do.',
     ]);
     expect(await stored()).toEqual(['acme/api', 'acme/docs', 'acme/web']);
@@ -465,7 +464,7 @@ describe('of GitHub it tells', () => {
     );
   });
 
-  test('everything else, where one answer is nonsense', async () => {
+  test('gives one senseless answer: everything else is still checked', async () => {
     await hook();
     github.fault(htmlError(500), { when: ({ operation }) => operation === 'Members' });
     expect(await complaints()).toEqual([
@@ -474,35 +473,35 @@ describe('of GitHub it tells', () => {
   });
 });
 
-describe('of an App it tells', () => {
+describe('an App', () => {
   const app = () => ({ GITHUB_TOKEN: undefined, GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey });
 
-  test('nothing but good where all is, with a webhook of its own', async () => {
+  test('with a webhook of its own has no complaints', async () => {
     github.installApp(acme);
     await hook({ ofApp: true });
     expect(await complaints(app())).toEqual([]);
     const text = await show(app());
     expect(text).toContain('✓ GitHub accepts the App Scores.');
-    expect(text).toContain('✓ acme: The App is installed, with all the permissions that it needs.');
+    expect(text).toContain('✓ acme: The App is installed and has all permissions that it needs.');
   });
 
-  test("nothing but good where the webhook is the organisation's", async () => {
+  test("with the organisation's webhook has no complaints", async () => {
     github.installApp(acme);
     await hook();
     expect(await complaints(app())).toEqual([]);
   });
 
-  test('that it is not the one, or not installed', async () => {
+  test('is another one, or not installed', async () => {
     expect((await complaints({ ...app(), GITHUB_APP_ID: '4712' }))[0]).toMatch(
       /^problem credentials: .* → Renew GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY\.$/,
     );
     expect(await complaints(app())).toEqual([
-      expect.stringMatching(/^problem installation: The App is not installed there\. → Install it/),
+      expect.stringMatching(/^problem installation: The App is not installed\. → On GitHub, open/),
       expect.stringMatching(/^skipped hook: /),
     ]);
   });
 
-  test('which permission it lacks', async () => {
+  test('lacks a permission, which is named', async () => {
     github.installApp(acme);
     await hook();
     delete github.grants.permissions.members;
@@ -518,7 +517,7 @@ describe('of the webhook on GitHub it tells', () => {
   const page = () => `${github.apiUrl}/organizations/acme/settings/hooks`;
   const here = () => `${environment.PUBLIC_URL}/webhooks/github`;
 
-  test('that there is none, and how to add it', async () => {
+  test('is missing: the report says how to add it', async () => {
     expect(await complaints()).toEqual([
       `problem hook: No webhook on GitHub goes to ${here()}. → Add one at ${page()}/new: ${here()}, content type ` +
         'application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events Pull requests, Pull request reviews, ' +
@@ -527,56 +526,52 @@ describe('of the webhook on GitHub it tells', () => {
     ]);
   });
 
-  test('that it goes elsewhere', async () => {
+  test('goes to another address', async () => {
     await hook({ url: 'http://127.0.0.1:1/webhooks/github' });
     expect(await complaints()).toEqual([
-      `problem hook: No webhook on GitHub goes to ${here()}; there is one to http://127.0.0.1:1/webhooks/github. → ` +
-        `Correct its address at ${page()}, or PUBLIC_URL here.`,
+      `problem hook: No webhook on GitHub goes to ${here()}; one goes to http://127.0.0.1:1/webhooks/github. → ` +
+        `Fix its address at ${page()}, or PUBLIC_URL here.`,
     ]);
   });
 
   test.each<[string, HookSettings & { secret?: string }, RegExp]>([
+    ['is not active', { active: false }, /^problem hook: The webhook on GitHub is not active\. → Set it to Active at/],
     [
-      'that it is not active',
-      { active: false },
-      /^problem hook: The webhook on GitHub is not active\. → Tick Active at/,
-    ],
-    [
-      'that its content type is refused',
+      'has the wrong content type',
       { contentType: 'form' },
       /^problem hook: The webhook's content type is form: .* → Choose application\/json at/,
     ],
     [
-      'that it has no secret',
+      'has no secret',
       { secret: '' },
-      /^problem hook: The webhook on GitHub has no secret: .* → Give it that of/,
+      /^problem hook: The webhook on GitHub has no secret: .* → Set it to the value of/,
     ],
     [
-      'that it does not send pull requests',
+      'does not send pull requests',
       { events: events.filter(event => event !== 'pull_request') },
       /^problem hook: The webhook on GitHub does not send pull_request\. → Choose Pull requests at/,
     ],
     [
-      'that it does not send reviews and renamings',
+      'does not send reviews and renamings',
       { events: events.filter(event => !['pull_request_review', 'repository'].includes(event)) },
       /^warning hook: The webhook on GitHub does not send pull_request_review and repository\. → Choose Pull request reviews and Repositories at/,
     ],
     [
-      'that it is from before comments, labels and milestones were read',
+      'is from a release that did not read comments, labels and milestones',
       { events: events.filter(event => !['issue_comment', 'label', 'milestone'].includes(event)) },
       /^warning hook: The webhook on GitHub does not send issue_comment, label and milestone\. → Choose Issue comments, Labels and Milestones at/,
     ],
     [
-      'that its secret is another',
+      'has another secret',
       { secret: 'another' },
-      /^problem hook: GitHub's latest delivery failed \(ping, \d+ seconds? ago: 401, .*\)\. → Give the webhook on GitHub and/,
+      /^problem hook: GitHub's latest delivery failed \(ping, \d+ s ago: 401, .*\)\. → Set the same secret/,
     ],
   ])('%s', async (_, settings, expected) => {
     await hook(settings);
     expect((await complaints())[0]).toMatch(expected);
   });
 
-  test('that what it delivers does not come in', async () => {
+  test('can not reach the service', async () => {
     const proxy = createServer(socket => socket.destroy());
     const port = await new Promise<number>(resolve =>
       proxy.listen(0, '127.0.0.1', () => resolve((proxy.address() as { port: number }).port)),
@@ -587,11 +582,11 @@ describe('of the webhook on GitHub it tells', () => {
     await hook({ url: `http://127.0.0.1:${port}/webhooks/github` });
     const [failed] = await complaints({ PUBLIC_URL: `http://127.0.0.1:${port}` });
     expect(failed).toMatch(
-      /^problem hook: GitHub's latest delivery failed \(ping, .*: 502, failed to connect to host\)\. → Let GitHub reach PUBLIC_URL/,
+      /^problem hook: GitHub's latest delivery failed \(ping, .*: 502, failed to connect to host\)\. → Make sure that GitHub can reach PUBLIC_URL/,
     );
   });
 
-  test('that what it delivers failed, but comes in again', async () => {
+  test('failed once, but works again', async () => {
     await hook();
     acme.repository('web').openPullRequest();
     await github.delivered();
@@ -607,29 +602,29 @@ describe('of the webhook on GitHub it tells', () => {
     ]);
   });
 
-  test('what to look at where the credentials may not see it, which is no failure', async () => {
+  test('may be hidden from the credentials: the report says what to check', async () => {
     github.grants.scopes = ['repo', 'read:org'];
     const found = await complaints();
     expect(found).toEqual([
       expect.stringMatching(
-        /^skipped hook: The webhook on GitHub is hidden from GITHUB_TOKEN, which need not see it: admin:org_hook.* → See for yourself at /,
+        /^skipped hook: GITHUB_TOKEN can't see the webhook on GitHub, and does not need to; the scope admin:org_hook.* → Check it at /,
       ),
     ]);
     expect(found[0]).toContain(`${page()}: ${here()}, content type application/json`);
-    expect(await show()).toContain('All is well.');
+    expect(await show()).toContain('No problems found.');
   });
 
-  test('nothing where webhooks are disabled here', async () => {
+  test('is not checked if webhooks are disabled', async () => {
     const { executor } = service.database;
     await setWebhooksEnabled(executor, tenant.organisation.id, false);
     onTestFinished(() => setWebhooksEnabled(executor, tenant.organisation.id, true));
     expect(await complaints()).toEqual([
-      'skipped deliveries: Disabled here: deliveries are ignored. → To take them: pullscore webhooks enable --organisation acme',
+      'skipped deliveries: Disabled here: deliveries are ignored. → To accept them: pullscore webhooks enable --organisation acme',
       'skipped comparison: Repositories are not compared: webhooks are disabled.',
     ]);
   });
 
-  test('without a word that could steer the terminal', async () => {
+  test('has answers that can not control the terminal', async () => {
     await hook();
     const evil = 'evil\u001b[2J\u0007\u202e\nnext line';
     github.fault(
@@ -646,7 +641,7 @@ describe('of the webhook on GitHub it tells', () => {
   });
 });
 
-describe('of the upkeep it tells', () => {
+describe('the background work', () => {
   async function requests(values: string): Promise<void> {
     const { executor } = service.database;
     const columns = 'organisation_id, github_id, node_id, ticket, due_at, attempts, last_error';
@@ -659,7 +654,7 @@ describe('of the upkeep it tells', () => {
       await executor.execute(sql`delete from sync_requests`);
     });
   }
-  /** One that came so long ago. */
+  /** Stores a delivery of this age. */
   async function deliveries(state: 'pending' | 'gone', age: string, githubId: number): Promise<void> {
     const { executor } = service.database;
     await executor.execute(sql`
@@ -674,10 +669,10 @@ describe('of the upkeep it tells', () => {
   const failing = `($acme, 2, 'PR_2', 1, now() + interval '1 hour', 3, 'Something went wrong.')`;
   const parked = `($acme, 3, 'PR_3', 1, null, 8, 'Nothing helps.')`;
 
-  test('which pull requests fail or are parked, and how to take them up again', async () => {
+  test('has failing and parked pull requests: the report says how to retry them', async () => {
     await hook();
     await requests(failing);
-    const retry = 'When that is fixed: pullscore webhooks retry --organisation acme';
+    const retry = 'After fixing the cause: pullscore webhooks retry --organisation acme';
     expect(await complaints()).toEqual([
       `warning requests: 1 pull request could not be synced and is tried again, such as PR_2: Something went wrong. → ${retry}`,
     ]);
@@ -689,7 +684,7 @@ describe('of the upkeep it tells', () => {
     ]);
   });
 
-  test('webhooks status shows them, and webhooks retry tries them again', async () => {
+  test('has failing pull requests, which webhooks status shows and webhooks retry retries', async () => {
     await requireBuild();
     await requests(`${failing}, ${parked}`);
     const [text, json] = await Promise.all([
@@ -715,13 +710,13 @@ describe('of the upkeep it tells', () => {
       code: 0,
       stdout: expect.stringMatching(/^Retrying 2 pull requests, 1 of them parked\. /),
     });
-    // The loops, which it wakes, find that GitHub shows no such pull requests.
+    // The command wakes the loops, which find that GitHub does not show these pull requests.
     await expect
       .poll(() => runJson(environment, 'webhooks', 'status', '--organisation', 'acme'))
       .toMatchObject({ waiting: 0 });
   });
 
-  test('nothing of what only waits for GitHub to show what a webhook announced', async () => {
+  test('may wait for GitHub to show what a webhook announced, without a complaint', async () => {
     await hook();
     await requests(`($acme, 5, 'PR_5', 1, now() + interval '5 minutes', 0, null)`);
     const { executor } = service.database;
@@ -734,12 +729,12 @@ describe('of the upkeep it tells', () => {
     await executor.execute(sql`update sync_requests set last_error = 'GitHub failed.'`);
     expect(await status()).toMatchObject({ waiting: 1, behind: 0, failing: 1 });
     expect(await complaints()).toEqual([
-      expect.stringMatching(/^warning deliveries: Not applied yet, .*: 1 delivery\./),
+      expect.stringMatching(/^warning deliveries: 1 delivery came more than ten minutes ago and is not applied yet\./),
       expect.stringMatching(/^warning requests: /),
     ]);
   });
 
-  test('deliveries of the last week whose pull request GitHub never showed, and webhooks status explains them', async () => {
+  test('never found the pull requests of some deliveries, which webhooks status explains', async () => {
     await requireBuild();
     await hook();
     await deliveries('gone', '6 days', 6);
@@ -747,14 +742,14 @@ describe('of the upkeep it tells', () => {
     const [found, ...others] = await complaints();
     expect(others).toEqual([]);
     expect(found).toMatch(
-      /^warning deliveries: GitHub never showed the pull request of 1 delivery within the last 7 days\. → Let the credentials/,
+      /^warning deliveries: 1 delivery in the last 7 days named a pull request that GitHub never showed\. → Give the credentials/,
     );
     const [text, json] = await Promise.all([
       run(environment, 'webhooks', 'status', '--organisation', 'acme'),
       runJson<{ deliveries: { state: string }[] }>(environment, 'webhooks', 'status', '--organisation', 'acme'),
     ]);
     expect(text.stdout).toContain(
-      'GitHub never showed the pull request of 1 delivery within the last 7 days. What to do: pullscore doctor --organisation acme',
+      '1 delivery in the last 7 days named a pull request that GitHub never showed. What to do: pullscore doctor --organisation acme',
     );
     expect(text.stdout).toMatch(/ gone +doctor-6\n/);
     expect(text.stdout).toMatch(/^gone: GitHub did not show the pull request for/m);
@@ -762,17 +757,17 @@ describe('of the upkeep it tells', () => {
     expect(json.deliveries.filter(({ state }) => state === 'gone')).toHaveLength(2);
   });
 
-  test('no delivery whose pull request came in by a later fetch after all', async () => {
+  test('found the pull request of a delivery by a later fetch, without a complaint', async () => {
     await hook();
     const { executor } = service.database;
     const { rows } = await executor.execute<{ id: string }>(sql`select github_id as id from pull_requests limit 1`);
     await deliveries('gone', '1 hour', Number(rows[0]?.id));
     expect(await complaints()).toEqual([]);
     await executor.execute(sql`update webhook_deliveries set ticket = 1000000 where guid like 'doctor-%'`);
-    expect(await complaints()).toEqual([expect.stringMatching(/^warning deliveries: GitHub never showed/)]);
+    expect(await complaints()).toEqual([expect.stringMatching(/^warning deliveries: .* GitHub never showed/)]);
   });
 
-  test('that the sweep is far behind what docs/rules.md says', async () => {
+  test('refetches pull requests much later than docs/rules.md promises', async () => {
     await hook();
     const { executor } = service.database;
     const { id } = tenant.organisation;
@@ -786,12 +781,12 @@ describe('of the upkeep it tells', () => {
     expect(await complaints()).toEqual([]);
     await age('49 hours');
     expect(await complaints()).toEqual([
-      'warning comparison: Some pull requests were last fetched 2 days ago: what changed there without a webhook is not ' +
-        'known yet. → Comparisons catch up with that while they run and GitHub has points left; see the log of the service.',
+      'warning comparison: Some pull requests were last fetched 2 days ago: changes without a webhook are not known ' +
+        'yet. → Comparisons catch up while they run and GitHub has points left. See the log of the service.',
     ]);
   });
 
-  test('that nothing does it, what waits for it, and that the comparison is overdue', async () => {
+  test('is done by no process: pull requests wait, and the comparison is overdue', async () => {
     await hook();
     await loops.stop();
     const { executor } = service.database;
@@ -809,13 +804,15 @@ describe('of the upkeep it tells', () => {
       .toEqual([
         'warning workers: No process keeps pull requests and scores up to date, and WORKER is false here. → Start one beside the service: pullscore worker',
         expect.stringMatching(
-          /^problem requests: 1 pull request waits to be synced, the first for 60 minutes\. → Start pullscore serve/,
+          /^problem requests: 1 pull request waits to be synced, the first for 60 min\. → Nothing syncs now\. Start pullscore serve/,
         ),
-        expect.stringMatching(/^warning comparison: The comparison with GitHub has been overdue for 3 hours\. → Start/),
+        expect.stringMatching(
+          /^warning comparison: The comparison with GitHub has been overdue for 3 h\. → Nothing compares now\. Start/,
+        ),
       ]);
   });
 
-  test('that there is no organisation, or not this one', async () => {
+  test('needs an organisation', async () => {
     expect(await complaints({}, '--organisation', 'emca')).toEqual([
       'problem organisations: There is no organisation emca here. → Add it: pullscore organisation add emca',
     ]);

@@ -132,7 +132,7 @@ export function checkProfile(profile: GithubOrganisation | undefined, scope: Org
 export const checkMembers = (page: { isPublicOnly: boolean; totalCount: number }): Verdicts =>
   page.isPublicOnly
     ? warning(
-        `GitHub shows only the ${counted(page.totalCount, 'public member')}, so nobody is marked as having left.`,
+        `GitHub shows only ${counted(page.totalCount, 'public member')}, so nobody is marked as having left.`,
         'Set GITHUB_TOKEN to the token of a member, or use an App.',
       )
     : ok(`GitHub shows ${counted(page.totalCount, 'member')}.`);
