@@ -6,7 +6,7 @@ import { counted } from './numbers.ts';
 export function migrateCommand(program: Command, context: Context): void {
   program
     .command('migrate')
-    .description('bring the database schema up to date; `serve` does so, too')
+    .description('bring the database schema up to date (`serve` and `worker` do this, too)')
     .addHelpText('after', `\nExample:\n  ${context.program} migrate`)
     .action(
       answering(context, async () => {

@@ -29,14 +29,14 @@ export function organisationCommands(program: Command, context: Context): void {
     .command('add')
     .description('track an organisation')
     .argument('<login>', "the organisation's login on GitHub")
-    .option('--name <name>', 'how it is shown; by default as GitHub has it, else the login')
-    .option('--photo-url <url>', "its photo's address")
+    .option('--name <name>', 'display name (default: the name on GitHub, or the login)')
+    .option('--photo-url <url>', "the photo's address (default: the one on GitHub)")
     .addHelpText('after', `\nExample:\n  ${context.program} organisation add acme --name "Acme Corporation"`)
     .action(
       answering<{ name?: string; photoUrl?: string }>(context, async (options, login = '') => {
         if (!/^[A-Za-z0-9](-?[A-Za-z0-9])*$/.test(login) || login.length > 39) {
           throw new UsageError(
-            `"${login}" can't be a login on GitHub: letters, digits and single hyphens, at most 39.`,
+            `"${login}" can't be a login on GitHub: use at most 39 letters, digits and single hyphens.`,
           );
         }
         return withDeps(context, async deps => {
@@ -48,14 +48,14 @@ export function organisationCommands(program: Command, context: Context): void {
             throw new ServiceError(
               'not_found',
               `GitHub shows no organisation ${login} to the configured credentials.`,
-              { action: 'Check the login and the rights of the credentials.' },
+              { action: 'Check the login and the permissions of the credentials.' },
             );
           }
           const known = profile && (await findGithubOrganisation(database.executor, profile));
           if (profile !== undefined && known !== undefined) {
             await followIdentity(deps, known, ticket, profile);
             const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
-            throw new CommandError(`The organisation ${login} is there already${renamed}.`);
+            throw new CommandError(`The organisation ${login} exists already${renamed}.`);
           }
           const added = await database.transaction(async executor => {
             if (profile !== undefined) await releaseLogin(executor, ticket, profile);
@@ -68,8 +68,8 @@ export function organisationCommands(program: Command, context: Context): void {
               photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
               fetchTicket: ticket,
             });
-            // Within the transaction, which then has taken no login away either.
-            if (organisation === undefined) throw new CommandError(`The organisation ${login} is there already.`);
+            // Rolls back the released login, too.
+            if (organisation === undefined) throw new CommandError(`The organisation ${login} exists already.`);
             return organisation;
           });
           return {
@@ -98,7 +98,7 @@ export function organisationCommands(program: Command, context: Context): void {
                 webhooksEnabled ? 'enabled' : 'disabled',
                 rulesetVersion === 0 ? 'none' : `version ${rulesetVersion}`,
               ]),
-              `There is no organisation yet. Add one: ${context.program} organisation add LOGIN`,
+              `There are no organisations yet. Add one: ${context.program} organisation add LOGIN`,
             ),
           };
         }),

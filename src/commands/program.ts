@@ -19,18 +19,18 @@ import { webhookCommands } from './webhooks.ts';
 
 /** The exit code of a failure. */
 export const failure = 1;
-const wrongUsage = 2;
+const usageFailure = 2;
 
 const { version } = createRequire(import.meta.url)('../../package.json') as { version: string };
 
-/** Wrong usage is reported before anything is opened; `--help` works even with a wrong configuration. */
+/** `--help` and errors of usage need no valid configuration and no database. */
 export function buildProgram(context: Context): Command {
   const program = new Command('pullscore')
     .description("Scores an organisation's pull requests by its own rules and serves the scores over HTTP.")
     .version(version)
     .exitOverride()
     .configureOutput({ writeOut: text => context.stdout.write(text), writeErr: text => context.stderr.write(text) })
-    // `rules apply` has a --version of its own.
+    // `rules apply` has its own --version.
     .enablePositionalOptions()
     .showHelpAfterError(`(${context.program} --help lists the commands)`);
   serveCommands(program, context);
@@ -52,13 +52,13 @@ export function buildProgram(context: Context): Command {
 const leaves = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
 
-/** The message of a failure that the operator can fix, in one line; undefined for a defect. */
-function explain(error: unknown): string | undefined {
+/** The message of a failure that the operator can fix; undefined for a bug. */
+function messageOf(error: unknown): string | undefined {
   if (error instanceof ServiceError) return error.text;
   if (error instanceof CommandError || error instanceof ConfigError) return error.message;
   if (isDatabaseUnavailable(error)) {
     const reason = error instanceof Error ? (error.cause instanceof Error ? error.cause : error).message : '';
-    return `The database can't be used: ${reason || 'no connection'}. Check DATABASE_URL and that the server runs.`;
+    return `The database is not available: ${reason || 'no connection'}. Check DATABASE_URL and that the server runs.`;
   }
   return undefined;
 }
@@ -73,10 +73,10 @@ export async function runProgram(context: Context, operands: readonly string[]):
     await buildProgram(context).parseAsync(operands, { from: 'user' });
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
-    const message = explain(error);
-    if (message === undefined) context.log.fatal({ err: error }, 'an unexpected error');
-    context.stderr.write(`pullscore: ${(message ?? 'an unexpected error; see above').replace(/\s*\n\s*/g, ' ')}\n`);
-    return error instanceof UsageError ? wrongUsage : failure;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageFailure;
+    const message = messageOf(error);
+    if (message === undefined) context.log.fatal({ err: error }, 'unexpected error');
+    context.stderr.write(`pullscore: ${(message ?? 'unexpected error; see above').replace(/\s*\n\s*/g, ' ')}\n`);
+    return error instanceof UsageError ? usageFailure : failure;
   }
 }

@@ -9,31 +9,31 @@ import { createDeps, type Deps } from '../deps.ts';
 import { startLoops } from '../sync/loops.ts';
 import { CommandError, type Context } from './context.ts';
 
-/** Milliseconds in which load balancers notice that the service is about to go. */
-const drainMilliseconds = 1_000;
+/** Time for load balancers to notice that the service is stopping. */
+const drainMs = 1_000;
 
 export function serveCommands(program: Command, context: Context): void {
   program
     .command('serve')
-    .description('answer HTTP, and keep pull requests and scores up to date unless WORKER=false')
+    .description('answer HTTP requests, and do the background work unless WORKER=false')
     .addHelpText('after', `\nExample:\n  PORT=8080 ${context.program} serve`)
     .action((options: { json?: boolean }) => serve(context, options));
   program
     .command('worker')
-    .description('keep pull requests and scores up to date, without HTTP')
+    .description('do only the background work: keep pull requests and scores up to date')
     .addHelpText('after', `\nExample:\n  ${context.program} worker`)
     .action((options: { json?: boolean }) => work(context, options));
 }
 
 async function serve(context: Context, options: { json?: boolean }): Promise<void> {
   const { config, interrupted } = context;
-  // Here, not above: the other commands start in half the time without Fastify.
+  // Imported here, because other commands start in half the time without Fastify.
   const [deps, { buildApp }] = await Promise.all([createDeps(config, context.log), import('../app.ts')]);
   const app = await buildApp(deps);
   let steps: NextStep[];
   try {
     steps = await nextSteps(context, deps);
-    // For the name "localhost" Fastify would start a second server, whose connections our listeners do not see.
+    // For "localhost" Fastify would start a second server, without our listeners for connections.
     const { address: host } = await lookup(config.host);
     await app.listen({ host, port: config.port });
   } catch (error) {
@@ -45,11 +45,11 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   closeOnSignal(context, async signal => {
     app.drain();
     const stopAnswering = async () => {
-      // Ctrl-C comes from a person, who waits; SIGTERM from an orchestrator that still sends requests.
-      if (signal === 'SIGTERM') await delay(drainMilliseconds);
+      // After SIGTERM a load balancer may still send requests; after Ctrl-C a person waits.
+      if (signal === 'SIGTERM') await delay(drainMs);
       await app.close();
     };
-    // The loops at once: a fetch may take most of the time there is.
+    // The loops stop at once, because a fetch may take most of the grace period.
     await Promise.all([loops?.stop(), stopAnswering()]);
     await deps.close();
   });
@@ -84,24 +84,25 @@ function closeOnSignal(context: Context, close: (signal: string | undefined) => 
     else context.log.info({ signal }, 'stopping');
     await close(signal);
   });
-  // The signal came while the service was starting.
+  // The signal came during start-up.
   if (context.interrupted.aborted) void closing.close();
 }
 
 function listenError(error: unknown, { host, port }: Context['config']): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'EADDRINUSE') {
-    return new CommandError(`Port ${port} on ${host} is taken: stop the other program, or set PORT to another one.`);
+    return new CommandError(`Port ${port} on ${host} is in use: stop the other program, or set PORT to another port.`);
   }
-  if (code === 'EACCES')
-    return new CommandError(`Port ${port} may not be used by this user: set PORT to one above 1023.`);
+  if (code === 'EACCES') {
+    return new CommandError(`This user may not listen on port ${port}: set PORT to a port above 1023.`);
+  }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new CommandError(`HOST ${host} is not an address of this machine: set it to 127.0.0.1, or 0.0.0.0 for all.`);
+    return new CommandError(`HOST ${host} is not an address of this machine: set it to 127.0.0.1, or to 0.0.0.0 for all addresses.`);
   }
   return error;
 }
 
-/** What still keeps the service from being useful, and the command for each. */
+/** What the operator still has to set up, with commands. */
 async function nextSteps({ program, config }: Context, { database, github }: Deps): Promise<NextStep[]> {
   const [organisations, users, tokens] = await Promise.all([
     listOrganisations(database.executor),
@@ -112,11 +113,11 @@ async function nextSteps({ program, config }: Context, { database, github }: Dep
   const without = organisations.filter(({ rulesetVersion }) => rulesetVersion === 0);
   const steps: (NextStep | false)[] = [
     !github.configured && {
-      what: 'give it GitHub credentials, or those of an App (GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY), and start it again',
+      what: 'set GitHub credentials (or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY), and start the service again',
       command: setting(program, 'GITHUB_TOKEN'),
     },
     config.webhookSecrets.length === 0 && {
-      what: "give it the secret of the organisation's webhook, and start it again",
+      what: "set the secret of the organisation's webhook, and start the service again",
       command: setting(program, 'GITHUB_WEBHOOK_SECRET'),
     },
     organisations.length === 0 && { what: 'add the organisation', command: `${program} organisation add LOGIN` },
@@ -129,18 +130,18 @@ async function nextSteps({ program, config }: Context, { database, github }: Dep
       command: `${program} token create --user ${users[0]?.email ?? 'EMAIL'} --scopes read,sync`,
     },
     (organisations.length === 0 || without.length > 0) && {
-      what: 'apply rules; rules.example.yaml is a start',
+      what: 'apply rules, such as those of rules.example.yaml',
       command: `${program} rules apply rules.example.yaml --organisation ${without[0]?.login ?? login}`,
     },
     organisations.length === 0 && {
-      what: 'bring in members and pull requests',
+      what: 'import members and pull requests',
       command: `${program} members sync --organisation ${login} && ${program} import --organisation ${login}`,
     },
   ];
   return steps.filter(step => step !== false);
 }
 
-/** A shell is at hand in a checkout; elsewhere, as in a container, the environment is somebody else's file. */
+/** How to set a variable: in the shell of a checkout, or in the environment file of a container. */
 const setting = (program: string, variable: string): string =>
   program.startsWith('npx ')
     ? `export ${variable}=…`

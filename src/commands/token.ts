@@ -9,8 +9,8 @@ import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
 
-/** The last second that has a year of four digits, in Unix seconds: PostgreSQL reads no longer ones as they are written. */
-const latestExpiry = 253_402_300_799;
+/** The end of the year 9999 in Unix seconds: PostgreSQL does not parse longer years. */
+const maxExpiry = 253_402_300_799;
 
 /** @param text `12h`, `90d`, `4w`, `1y`, or a day such as 2027-01-31 */
 function parseExpiry(text: string): Date {
@@ -21,8 +21,8 @@ function parseExpiry(text: string): Date {
   if (moment === undefined) {
     throw new UsageError(`"${text}" is not a valid expiry: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
   }
-  if (moment <= now) throw new UsageError(`${text} is over already: give a later one.`);
-  if (moment > latestExpiry) throw new UsageError(`${text} is too far off: without --expires it never expires.`);
+  if (moment <= now) throw new UsageError(`${text} is in the past: give a later time.`);
+  if (moment > maxExpiry) throw new UsageError(`${text} is too late: without --expires the token never expires.`);
   return new Date(moment * 1000);
 }
 
@@ -41,12 +41,12 @@ export function tokenCommands(program: Command, context: Context): void {
 
   group
     .command('create')
-    .description('create an access token, which is shown only this once')
-    .requiredOption('--user <email>', 'who holds it')
-    .option('--organisation <login>', 'needed if the user is in several')
-    .option('--name <name>', 'what it is for', '')
-    .option('--scopes <scopes>', `what it allows: ${knownScopes.join(',')}`, 'read')
-    .option('--expires <when>', 'after 12h, 90d, 4w, 1y, or on a day; by default never')
+    .description('create an access token, which is shown only once')
+    .requiredOption('--user <email>', 'who holds the token')
+    .option('--organisation <login>', 'needed if several organisations have this user')
+    .option('--name <name>', 'what the token is for', '')
+    .option('--scopes <scopes>', `what the token allows: ${knownScopes.join(',')}`, 'read')
+    .option('--expires <when>', 'after 12h, 90d, 4w or 1y, or on a day such as 2027-01-31 (default: never)')
     .addHelpText(
       'after',
       `\nExample:\n  ${context.program} token create --user ada@acme.example --scopes read,sync --expires 90d`,
@@ -77,7 +77,7 @@ export function tokenCommands(program: Command, context: Context): void {
 
   group
     .command('list')
-    .description('list the tokens, without what they are')
+    .description('list the tokens, without their secrets')
     .addHelpText('after', `\nExample:\n  ${context.program} token list`)
     .action(
       answering(context, () =>
@@ -113,7 +113,7 @@ export function tokenCommands(program: Command, context: Context): void {
                 token.expiresAt === null ? 'never' : showTime(token.expiresAt),
                 showTime(token.lastUsedAt),
               ]),
-              `There is no token yet. Create one: ${context.program} token create --user EMAIL`,
+              `There are no tokens yet. Create one: ${context.program} token create --user EMAIL`,
             ),
           };
         }),
@@ -122,8 +122,8 @@ export function tokenCommands(program: Command, context: Context): void {
 
   group
     .command('revoke')
-    .description('end a token; the next request with it is refused')
-    .argument('<id>', 'as `token list` shows it')
+    .description('revoke a token: the next request with it is refused')
+    .argument('<id>', 'see `token list`')
     .addHelpText('after', `\nExample:\n  ${context.program} token revoke tok_01jz8k3v5xe2ksn5q0w4g7h9ab`)
     .action(
       answering(context, (_options, text = '') =>

@@ -22,7 +22,7 @@ const represent = (user: User, organisation: string) => ({
   created_at: seconds(user.createdAt),
 });
 
-/** @throws CommandError if nobody has the address, or people of several organisations do */
+/** @throws CommandError if nobody has this e-mail address, or users of several organisations have it */
 export async function requireUser(
   context: Context,
   deps: Deps,
@@ -41,20 +41,20 @@ export async function requireUser(
     );
   }
   if (found.length > 1) {
-    throw new CommandError(`${email} is a user of ${found.length} organisations: say which by --organisation LOGIN.`);
+    throw new CommandError(`${email} is a user of ${found.length} organisations: choose one with --organisation LOGIN.`);
   }
   return user;
 }
 
 export function userCommands(program: Command, context: Context): void {
-  const group = program.command('user').description('the people who may hold access tokens');
+  const group = program.command('user').description('the people who hold access tokens');
 
   group
     .command('add')
     .description('add a user to an organisation')
     .requiredOption('--organisation <login>', 'the organisation')
-    .requiredOption('--name <name>', 'how the user is shown')
-    .requiredOption('--email <email>', 'identifies the user in commands')
+    .requiredOption('--name <name>', 'display name')
+    .requiredOption('--email <email>', 'names the user in commands')
     .option('--photo-url <url>', "the photo's address", '')
     .addHelpText(
       'after',
@@ -74,7 +74,7 @@ export function userCommands(program: Command, context: Context): void {
             const organisation = await requireOrganisation(context, deps, login);
             const values = { organisationId: organisation.id, name, email, photoUrl };
             const user = await addUser(deps.database.executor, values);
-            if (user === undefined) throw new CommandError(`${organisation.login} has a user ${email} already.`);
+            if (user === undefined) throw new CommandError(`${organisation.login} already has a user ${email}.`);
             return {
               json: represent(user, organisation.login),
               text: `Added ${name}. Next, create a token: ${context.program} token create --user ${email}`,
@@ -97,7 +97,7 @@ export function userCommands(program: Command, context: Context): void {
             text: table(
               ['EMAIL', 'NAME', 'ORGANISATION'],
               users.map(user => [user.email, user.name, user.organisation]),
-              `There is no user yet. Add one: ${context.program} user add --organisation LOGIN --name NAME --email EMAIL`,
+              `There are no users yet. Add one: ${context.program} user add --organisation LOGIN --name NAME --email EMAIL`,
             ),
           };
         }),
@@ -106,9 +106,9 @@ export function userCommands(program: Command, context: Context): void {
 
   group
     .command('remove')
-    .description('remove a user and revoke their tokens')
+    .description('remove a user and their tokens')
     .argument('<email>')
-    .option('--organisation <login>', 'needed if the user is in several')
+    .option('--organisation <login>', 'needed if several organisations have this user')
     .addHelpText('after', `\nExample:\n  ${context.program} user remove ada@acme.example`)
     .action(
       answering<{ organisation?: string }>(context, ({ organisation }, email = '') =>
@@ -117,7 +117,7 @@ export function userCommands(program: Command, context: Context): void {
           await removeUser(deps.database.executor, user);
           return {
             json: { id: formatId('usr', user.id), removed: true },
-            text: `Removed ${user.name}; the user's tokens are no longer valid.`,
+            text: `Removed ${user.name}. Their tokens are no longer valid.`,
           };
         }),
       ),

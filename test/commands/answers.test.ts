@@ -1,26 +1,20 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
-import { administer } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase } from '../support/service.ts';
 import { type Environment, requireBuild, run, runJson } from './support.ts';
 
-/*
- * One story on one database, told from the first command to the last: each test finds what those before it did.
- */
-
 let github: GithubStandIn;
 let environment: Environment;
-let drop: () => Promise<void>;
 let folder: string;
 
-beforeAll(async () => {
-  await requireBuild();
+beforeAll(requireBuild);
+
+beforeEach(async () => {
   const database = await createDatabase();
-  drop = database.drop;
   github = await startGithub();
   environment = { DATABASE_URL: database.url, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
   folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
@@ -30,18 +24,24 @@ beforeAll(async () => {
   for (let index = 0; index < 60; index += 1)
     acme.repository('web').addPullRequest({ additions: index, createdAt: 1_700_000_000 });
   acme.repository('api').addPullRequest({ author: github.account('stranger') });
-});
-afterAll(async () => {
-  await github.close();
-  await drop();
-  rmSync(folder, { recursive: true, force: true });
+  return async () => {
+    await github.close();
+    await database.drop();
+    rmSync(folder, { recursive: true, force: true });
+  };
 });
 
 const seconds = expect.any(Number);
-const acme = () => ['--organisation', 'acme'];
+const acme = ['--organisation', 'acme'];
 
-describe('with nothing there yet', () => {
-  test('lists are empty, and say what to do', async () => {
+const addAcme = () => runJson(environment, 'organisation', 'add', 'acme');
+const addAda = () =>
+  runJson(environment, 'user', 'add', ...acme, '--name', 'Ada Lovelace', '--email', 'ada@acme.example');
+const createToken = (...options: string[]) =>
+  runJson(environment, 'token', 'create', '--user', 'ada@acme.example', ...options);
+
+describe('an empty database', () => {
+  test('has empty lists, which say what to do', async () => {
     const [organisations, users, tokens, json] = await Promise.all([
       run(environment, 'organisation', 'list'),
       run(environment, 'user', 'list'),
@@ -62,8 +62,8 @@ describe('with nothing there yet', () => {
   });
 });
 
-test('an organisation is added as GitHub has it, once', async () => {
-  expect(await runJson(environment, 'organisation', 'add', 'acme')).toEqual({
+test('an organisation is added once, with its login and name on GitHub', async () => {
+  expect(await addAcme()).toEqual({
     id: expect.stringMatching(/^org_[0-9a-z]{26}$/),
     login: 'Acme',
     name: 'Acme Corporation',
@@ -75,32 +75,28 @@ test('an organisation is added as GitHub has it, once', async () => {
   expect(await run(environment, 'organisation', 'add', 'ACME')).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: 'pullscore: The organisation ACME is there already.\n',
+    stderr: 'pullscore: The organisation ACME exists already.\n',
   });
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'Acme' }]);
 });
 
-test('an organisation can be added under a login that one of ours had, and one of ours is known by its new one', async () => {
-  // Others than those of a try before, which GitHub keeps.
-  const [former, latter] = [`former-${Date.now()}`, `latter-${Date.now()}`];
-  onTestFinished(() => administer(environment.DATABASE_URL ?? '', `delete from organisations where login <> 'Acme'`));
-  const ours = github.organisation(former);
-  await runJson(environment, 'organisation', 'add', former);
-  ours.rename(latter);
-  github.organisation(former, { name: 'Newcomer' });
-  expect(await runJson(environment, 'organisation', 'add', former)).toMatchObject({ name: 'Newcomer' });
-  expect(await run(environment, 'organisation', 'add', latter)).toMatchObject({
+test('an organisation can be added under the former login of another one', async () => {
+  const renamed = github.organisation('former');
+  await runJson(environment, 'organisation', 'add', 'former');
+  renamed.rename('latter');
+  github.organisation('former', { name: 'Newcomer' });
+  expect(await runJson(environment, 'organisation', 'add', 'former')).toMatchObject({ name: 'Newcomer' });
+  expect(await run(environment, 'organisation', 'add', 'latter')).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`The organisation ${latter} is there already, as renamed_${ours.id} until now.`),
+    stderr: expect.stringContaining(`The organisation latter exists already, as renamed_${renamed.id} until now.`),
   });
-  const logins = [{ login: 'Acme' }, { login: former }, { login: latter }];
+  const logins = [{ login: 'former' }, { login: 'latter' }];
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject(logins);
 });
 
-test('a user is added, listed, and known by the address in any case', async () => {
-  const add = ['user', 'add', ...acme(), '--name', 'Ada Lovelace', '--email'];
-  const ada = await runJson(environment, ...add, 'ada@acme.example');
-  expect(ada).toEqual({
+test('a user is added once, by an e-mail address in any case, and listed', async () => {
+  await addAcme();
+  expect(await addAda()).toEqual({
     id: expect.stringMatching(/^usr_[0-9a-z]{26}$/),
     organisation: 'Acme',
     name: 'Ada Lovelace',
@@ -109,29 +105,24 @@ test('a user is added, listed, and known by the address in any case', async () =
     created_at: seconds,
   });
   const [again, list] = await Promise.all([
-    run(environment, ...add, 'ADA@acme.example'),
+    run(environment, 'user', 'add', ...acme, '--name', 'Ada', '--email', 'ADA@acme.example'),
     run(environment, 'user', 'list'),
   ]);
-  expect(again).toMatchObject({ code: 1, stderr: 'pullscore: Acme has a user ADA@acme.example already.\n' });
+  expect(again).toMatchObject({ code: 1, stderr: 'pullscore: Acme already has a user ADA@acme.example.\n' });
   expect(list.stdout).toMatch(/^EMAIL +NAME +ORGANISATION\nada@acme\.example +Ada Lovelace +Acme\n$/);
 });
 
 describe('a token', () => {
-  test('is shown once, with exactly its id, scopes and end', async () => {
+  beforeEach(async () => {
+    await addAcme();
+    await addAda();
+  });
+
+  test('is shown once, with its id, scopes and expiry', async () => {
     const created = await runJson<{ id: string; token: string }>(
       environment,
-      ...[
-        'token',
-        'create',
-        '--user',
-        'Ada@acme.example',
-        '--name',
-        'ci',
-        '--scopes',
-        'delete,read,sync',
-        '--expires',
-        '90d',
-      ],
+      ...['token', 'create', '--user', 'Ada@acme.example', '--name', 'ci'],
+      ...['--scopes', 'delete,read,sync', '--expires', '90d'],
     );
     expect(created).toEqual({
       id: expect.stringMatching(/^tok_[0-9a-z]{26}$/),
@@ -158,30 +149,22 @@ describe('a token', () => {
     ]);
   });
 
-  test('by default only reads and does not end; as text it stands alone, to be taken by a script', async () => {
-    const [json, text] = await Promise.all([
-      runJson(environment, 'token', 'create', '--user', 'ada@acme.example'),
-      run(environment, 'token', 'create', '--user', 'ada@acme.example'),
-    ]);
-    expect(json).toMatchObject({ scopes: ['read'], expires_at: null });
+  test('can only read and does not expire by default, and is the whole output without --json', async () => {
+    expect(await createToken()).toMatchObject({ scopes: ['read'], expires_at: null });
+    const text = await run(environment, 'token', 'create', '--user', 'ada@acme.example');
     expect(text.stdout).toMatch(/^ps_[0-9A-Za-z]{38}\n$/);
   });
 
-  test('can end after a while or on a day', async () => {
-    const create = ['token', 'create', '--user', 'ada@acme.example', '--expires'];
-    const [weeks, day] = await Promise.all([
-      runJson(environment, ...create, '4w'),
-      runJson(environment, ...create, '2099-01-31'),
-    ]);
+  test('can expire after a time or on a day', async () => {
+    const [weeks, day] = await Promise.all([createToken('--expires', '4w'), createToken('--expires', '2099-01-31')]);
     expect(Math.abs(Number(weeks.expires_at) - (Date.now() / 1000 + 28 * 86_400))).toBeLessThan(60);
     expect(day.expires_at).toBe(Date.parse('2099-01-31T00:00:00Z') / 1000);
   });
 
   test('is revoked by its id, and stays in the list', async () => {
-    const { id } = await runJson(environment, 'token', 'create', '--user', 'ada@acme.example');
+    const { id } = await createToken();
     expect(await runJson(environment, 'token', 'revoke', String(id))).toEqual({ id, revoked: true });
-    const list = await runJson<{ id: string; state: string }[]>(environment, 'token', 'list');
-    expect(list.find(token => token.id === id)?.state).toBe('revoked');
+    expect(await runJson(environment, 'token', 'list')).toMatchObject([{ id, state: 'revoked' }]);
     const unknown = await run(environment, 'token', 'revoke', 'tok_00000000000000000000000000');
     expect(unknown).toMatchObject({ code: 1, stdout: '' });
     expect(unknown.stderr).toMatch(/^pullscore: There is no token tok_0+\. List them: pullscore token list\n$/);
@@ -206,7 +189,7 @@ tests:
     score: 10
 `;
 
-  test('are checked with their tests, without a database or a configuration', async () => {
+  test('are checked and tested without a database or a configuration', async () => {
     const path = file('good.yaml', good);
     const broken = { DATABASE_URL: 'nonsense', PORT: 'x' };
     const [json, text] = await Promise.all([
@@ -217,21 +200,22 @@ tests:
     expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rule; 1 test passed.\n`, stderr: '' });
   });
 
-  test('are applied, exported as they were, and applied again without a change', async () => {
+  test('are applied, exported, and applied again without a change', async () => {
+    await addAcme();
     const path = file('good.yaml', good);
-    expect(await runJson(environment, 'rules', 'apply', path, ...acme())).toEqual({
+    expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toEqual({
       organisation: 'Acme',
       version: 1,
       changed: true,
       rules: 1,
     });
-    const exported = await run(environment, 'rules', 'export', ...acme());
-    const round = file('exported.yaml', exported.stdout);
-    expect(await runJson(environment, 'rules', 'apply', round, ...acme())).toMatchObject({
+    const exported = await run(environment, 'rules', 'export', ...acme);
+    const again = file('exported.yaml', exported.stdout);
+    expect(await runJson(environment, 'rules', 'apply', again, ...acme)).toMatchObject({
       version: 1,
       changed: false,
     });
-    expect(await runJson(environment, 'rules', 'export', ...acme())).toEqual({
+    expect(await runJson(environment, 'rules', 'export', ...acme)).toEqual({
       rules: [
         {
           name: 'Size',
@@ -243,14 +227,15 @@ tests:
     });
   });
 
-  test('with mistakes are refused by line, and change nothing', async () => {
+  test('with mistakes are refused with line numbers, and change nothing', async () => {
+    await addAcme();
     const path = file(
       'bad.yaml',
       good.replace('additions > 0', 'aditions > 0').replace('value: additions', 'value: nope'),
     );
     const [check, apply] = await Promise.all([
       run(environment, 'rules', 'check', path),
-      run(environment, 'rules', 'apply', path, ...acme()),
+      run(environment, 'rules', 'apply', path, ...acme),
     ]);
     expect(check).toMatchObject({ code: 1, stdout: '' });
     expect(check.stderr.split('\n')).toEqual([
@@ -263,32 +248,34 @@ tests:
     expect(apply.stderr).toMatch(
       /^pullscore: .*bad\.yaml:5: .*additions.* \(and 1 more; to see all: pullscore rules check .*\)\n$/,
     );
-    expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ ruleset_version: 1 }]);
+    expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ ruleset_version: 0 }]);
   });
 
-  test('whose own tests fail are refused with what the score would be', async () => {
+  test('are refused with the actual score if one of their tests fails', async () => {
+    await addAcme();
     const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
-    expect(await run(environment, 'rules', 'apply', path, ...acme())).toMatchObject({
+    expect(await run(environment, 'rules', 'apply', path, ...acme)).toMatchObject({
       code: 1,
       stderr: `pullscore: ${path}: test "ten lines are ten points" expected 11, but the score is 10 (Size + 10)\n`,
     });
   });
 });
 
-test('an import can be estimated before', async () => {
-  expect(await runJson(environment, 'import', ...acme(), '--dry-run', '--repository', 'web')).toEqual({
+test('an import can be estimated with --dry-run', async () => {
+  await addAcme();
+  expect(await runJson(environment, 'import', ...acme, '--dry-run', '--repository', 'web')).toEqual({
     repositories: [{ repository: 'Acme/web', pull_requests: 60, requests: 2, points: 6, minutes: 0.1, at_most: false }],
     total: { pull_requests: 60, requests: 2, points: 6, minutes: 0.1, at_most: false },
     finished_repositories: 0,
     requests_for_this_estimate: 1,
     rate_limit: { limit: 5_000, remaining: expect.any(Number), reset_at: expect.any(Number) },
   });
-  const { code, stdout, stderr } = await run(environment, 'import', ...acme(), '--dry-run', '--since', '2024-01-01');
+  const { code, stdout, stderr } = await run(environment, 'import', ...acme, '--dry-run', '--since', '2024-01-01');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout.split('\n')).toEqual([
     'REPOSITORY  PULL REQUESTS  REQUESTS  POINTS  TIME',
     'Acme/api              ≤ 1       ≤ 1       3   3 s',
-    'in all                ≤ 1       ≤ 1       3   3 s',
+    'total                 ≤ 1       ≤ 1       3   3 s',
     '',
     '≤ is an upper bound: GitHub does not say how many of them changed since 2024-01-01.',
     expect.stringMatching(/^GitHub has 4,9\d\d of the hour's 5,000 points left, until \d\d:\d\d UTC: enough\.$/),
@@ -297,9 +284,10 @@ test('an import can be estimated before', async () => {
   ]);
 });
 
-test('members and pull requests come from GitHub, and are scored', async () => {
-  expect(await runJson(environment, 'members', 'sync', ...acme())).toEqual({ members: 2, left: 0 });
-  expect(await runJson(environment, 'import', ...acme())).toEqual({
+test('members and pull requests are imported from GitHub', async () => {
+  await addAcme();
+  expect(await runJson(environment, 'members', 'sync', ...acme)).toEqual({ members: 2, left: 0 });
+  expect(await runJson(environment, 'import', ...acme)).toEqual({
     repositories: 2,
     seen: 61,
     saved: 60,
@@ -309,9 +297,9 @@ test('members and pull requests come from GitHub, and are scored', async () => {
     failed_repositories: [],
   });
   const [members, imported, since] = await Promise.all([
-    run(environment, 'members', 'sync', ...acme()),
-    run(environment, 'import', ...acme(), '--repository', 'web'),
-    runJson(environment, 'import', ...acme(), '--since', '2024-01-01'),
+    run(environment, 'members', 'sync', ...acme),
+    run(environment, 'import', ...acme, '--repository', 'web'),
+    runJson(environment, 'import', ...acme, '--since', '2024-01-01'),
   ]);
   expect(members.stdout).toBe('Acme has 2 members.\n');
   expect(imported.stdout).toBe(
@@ -323,7 +311,9 @@ test('members and pull requests come from GitHub, and are scored', async () => {
   expect(since).toMatchObject({ seen: 1 });
 });
 
-test('an import names the repositories that failed, and fails itself', async () => {
+test('an import in which a repository fails names it, ends with 1, and can be continued', async () => {
+  await addAcme();
+  await runJson(environment, 'members', 'sync', ...acme);
   const { nodeId } = github.organisation('acme').repository('api');
   const body = { data: { node: null }, errors: [{ type: 'FORBIDDEN', path: ['node'], message: 'SAML.' }] };
   github.fault(
@@ -331,7 +321,7 @@ test('an import names the repositories that failed, and fails itself', async () 
     { times: 2, when: ({ variables }) => variables.repository === nodeId },
   );
   const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\."$/);
-  const { code, stdout, stderr } = await run(environment, 'import', ...acme(), '--json');
+  const { code, stdout, stderr } = await run(environment, 'import', ...acme, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,
     saved: 60,
@@ -339,44 +329,49 @@ test('an import names the repositories that failed, and fails itself', async () 
   });
   expect(code).toBe(1);
   expect(stderr).toMatch(/pullscore: 1 repository failed\. Run the same command again: it continues with them\.\n$/);
-  const again = await run(environment, 'import', ...acme());
+  const again = await run(environment, 'import', ...acme);
   expect(again.stdout.split('\n')).toEqual([
     expect.stringMatching(/^Looked at 0 pull requests of 0 repositories /),
     expect.stringMatching(/^Acme\/api: GitHub does not let GITHUB_TOKEN read /),
     '',
   ]);
-  expect(await runJson(environment, 'import', ...acme())).toMatchObject({ repositories: 1, seen: 1 });
+  expect(await runJson(environment, 'import', ...acme)).toMatchObject({ repositories: 1, seen: 1 });
 });
 
-test('members of whom GitHub hides some do not leave, and it is said why', async () => {
-  onTestFinished(() => void Object.assign(github.grants, { viewerIsMember: true }));
+test('members do not leave if GitHub hides them from the token', async () => {
+  await addAcme();
+  await runJson(environment, 'members', 'sync', ...acme);
   github.grants.viewerIsMember = false;
-  expect(await runJson(environment, 'members', 'sync', ...acme())).toEqual({ members: 0, left: null });
-  const { code, stdout } = await run(environment, 'members', 'sync', ...acme());
+  expect(await runJson(environment, 'members', 'sync', ...acme)).toEqual({ members: 0, left: null });
+  const { code, stdout } = await run(environment, 'members', 'sync', ...acme);
   expect([code, stdout]).toEqual([
     0,
-    'GitHub shows only the public members of Acme to this token, 0, so nobody was marked as having left. Use the token of a member, or an App.\n',
+    'GitHub shows only the public members of Acme to this token (0), so nobody was marked as having left. Use the token of a member, or an App.\n',
   ]);
 });
 
-test('scores are brought up to date, and then are so', async () => {
+test('rescore brings all scores up to date', async () => {
+  await addAcme();
+  await runJson(environment, 'members', 'sync', ...acme);
+  await runJson(environment, 'import', ...acme);
   const path = join(folder, 'double.yaml');
   writeFileSync(
     path,
     'rules: [{ name: Twice, logic: [{ expression: "additions > 0", effect: { action: ADD, value: additions * 2 } }] }]\n',
   );
-  expect(await runJson(environment, 'rules', 'apply', path, ...acme())).toMatchObject({ version: 2, changed: true });
-  expect(await runJson(environment, 'rescore', ...acme())).toEqual({ rescored: 60, total: 60 });
-  const again = await run(environment, 'rescore', ...acme());
+  expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toMatchObject({ version: 1, changed: true });
+  expect(await runJson(environment, 'rescore', ...acme)).toEqual({ rescored: 60, total: 60 });
+  const again = await run(environment, 'rescore', ...acme);
   expect(again).toMatchObject({ code: 0, stdout: 'Nothing to do: 60 scores are up to date.\n' });
 });
 
-test('webhooks are disabled, enabled and looked at', async () => {
-  expect(await runJson(environment, 'webhooks', 'disable', ...acme())).toEqual({
+test('webhooks can be disabled, enabled and inspected', async () => {
+  await addAcme();
+  expect(await runJson(environment, 'webhooks', 'disable', ...acme)).toEqual({
     organisation: 'Acme',
     webhooks_enabled: false,
   });
-  expect(await runJson(environment, 'webhooks', 'status', ...acme())).toEqual({
+  expect(await runJson(environment, 'webhooks', 'status', ...acme)).toEqual({
     organisation: 'Acme',
     webhooks_enabled: false,
     secret_configured: false,
@@ -388,13 +383,13 @@ test('webhooks are disabled, enabled and looked at', async () => {
     failures: [],
     deliveries: [],
   });
-  expect(await runJson(environment, 'webhooks', 'retry', ...acme())).toEqual({
+  expect(await runJson(environment, 'webhooks', 'retry', ...acme)).toEqual({
     organisation: 'Acme',
     retried: 0,
     parked: 0,
   });
-  await runJson(environment, 'webhooks', 'enable', ...acme());
-  const status = await run({ ...environment, GITHUB_WEBHOOK_SECRET: 'x' }, 'webhooks', 'status', ...acme());
+  await runJson(environment, 'webhooks', 'enable', ...acme);
+  const status = await run({ ...environment, GITHUB_WEBHOOK_SECRET: 'x' }, 'webhooks', 'status', ...acme);
   expect(status.stdout).toContain('Webhooks are enabled for Acme.');
   expect(status.stdout).toContain('No delivery has arrived yet.');
 });
@@ -404,7 +399,10 @@ test('a migrated database has nothing to migrate', async () => {
   expect((await run(environment, 'migrate')).stdout).toBe('The schema is up to date.\n');
 });
 
-test('a user is removed with the tokens', async () => {
+test('a user is removed with their tokens', async () => {
+  await addAcme();
+  await addAda();
+  await createToken();
   expect(await runJson(environment, 'user', 'remove', 'ADA@acme.example')).toEqual({
     id: expect.stringMatching(/^usr_/),
     removed: true,

@@ -513,7 +513,7 @@ describe('an App', () => {
   });
 });
 
-describe('of the webhook on GitHub it tells', () => {
+describe('the webhook on GitHub', () => {
   const page = () => `${github.apiUrl}/organizations/acme/settings/hooks`;
   const here = () => `${environment.PUBLIC_URL}/webhooks/github`;
 
