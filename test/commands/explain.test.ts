@@ -31,7 +31,7 @@ const rules: RuleDefinition[] = [
   { ...rule('Bots', ['author_is_bot', '10', 'SUBTRACT']), is_enabled: false },
 ];
 
-/** Runs the command as `main` does. */
+/** Runs the command in this process. */
 async function explain(...operands: string[]): Promise<string> {
   const stdout = new PassThrough();
   const program = new Command('pullscore').exitOverride();
@@ -81,11 +81,11 @@ beforeAll(async () => {
 });
 afterAll(() => scene.close());
 
-/** The text without what no two runs share. */
-const still = (text: string) => text.replaceAll(id, 'pr_1').replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME');
+/** The text without its id and times. */
+const stable = (text: string) => text.replaceAll(id, 'pr_1').replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME');
 
-test('each entry is shown with the value of every part, and why it did or did not count', async () => {
-  expect(still(await explain(id))).toBe(`acme/web#1  Answer 404 for unknown members
+test('each entry shows the value of every part, and why it counts or does not', async () => {
+  expect(stable(await explain(id))).toBe(`acme/web#1  Answer 404 for unknown members
 merged, by grace  https://github.com/acme/web/pull/1  pr_1
 
 Score 33 under version 2 of the rules, which is in force.
@@ -118,15 +118,15 @@ Score 33 under version 2 of the rules, which is in force.
       ·  Bots: the rule is disabled
 
 ───────
-     33  in all
+     33  total
 
-CHANGED           FROM  TO  BECAUSE OF
+CHANGED           FROM  TO  CAUSE
 TIME  -     4   first seen; scored by version 1
 TIME  4     33  version 2 of the rules
 `);
 });
 
-test('--json has the same', async () => {
+test('--json has the same facts', async () => {
   const answer = await explainJson(id);
   expect(answer).toMatchObject({
     id,
@@ -169,13 +169,13 @@ test('--json has the same', async () => {
   });
 });
 
-describe('a pull request is named', () => {
+describe('a pull request', () => {
   test.each([
     'https://github.com/acme/web/pull/1',
     'https://github.com/Acme/WEB/pull/1/',
     'https://github.com/acme/web/pull/1/files?w=1#diff-0',
     'http://GitHub.com/acme/web/pull/001',
-  ])('by %s', async url => {
+  ])('can be named by %s', async url => {
     expect((await explainJson(url)).id).toBe(id);
   });
 
@@ -192,11 +192,11 @@ describe('a pull request is named', () => {
     ['', 'is neither a pull request'],
     ['\u001b[31m', '"[31m" is neither a pull request'],
     ['mem_01jz8k3v5xe2ksn5q0w4g7h9ab', 'is neither a pull request'],
-  ])('and not by %j', async (operand, message) => {
+  ])('can not be named by %j', async (operand, message) => {
     await expect(explain(operand)).rejects.toThrow(message);
   });
 
-  test('by the old and the new address of a renamed repository', async () => {
+  test('can be named by the old and the new address of a renamed repository', async () => {
     const { executor } = scene.service.database;
     await executor.update(repositories).set({ name: 'acme/website' }).where(eq(repositories.name, 'acme/web'));
     try {
@@ -208,7 +208,7 @@ describe('a pull request is named', () => {
     }
   });
 
-  test('by its id where two organisations have one of the same address', async () => {
+  test('must be named by its id if two organisations have one with the same address', async () => {
     const other = await createTenant(scene.service, { login: 'other' });
     const [added] = await insertPullRequests(scene.service, other, [1_700_000_000]);
     const otherId = formatId('pr', added ?? '');
@@ -224,10 +224,10 @@ describe('a pull request is named', () => {
 });
 
 describe('a score', () => {
-  test('that is out of date is explained as it was made, beside what the rules in force give', async () => {
+  test('that is out of date is explained by its own version, with the score by the version in force', async () => {
     await scene.applyRules([rule('Merged', ['merged', '7'])]);
     expect(await explain(id)).toContain(
-      'Score 33 under version 2 of the rules. It is out of date: version 3, in force, gives 7, and the service will bring it up to date. To watch: pullscore rescore --organisation acme',
+      'Score 33 under version 2 of the rules. It is out of date: version 3, in force, gives 7. The service will update it. To watch: pullscore rescore --organisation acme',
     );
     expect(await explainJson(id)).toMatchObject({
       score: 33,
@@ -237,43 +237,43 @@ describe('a score', () => {
       score_in_force: 7,
     });
     await applyAndScore(rules);
-    // The row keeps the number of version 2, which gave the same.
+    // The row keeps version 2, which gave the same score.
     expect(await explainJson(id)).toMatchObject({ score: 33, ruleset_version: 4, outdated: false });
   });
 
-  test('that another release made is told from what this one makes of it', async () => {
+  test('by another release is compared with what this release calculates', async () => {
     const { executor } = scene.service.database;
     await executor.update(pullRequests).set({ score: 34 }).where(eq(pullRequests.number, 1));
     try {
       expect(await explain(id)).toContain(
-        'This release calculates 33, as follows; the next sync of the pull request updates the stored score.',
+        'This release calculates 33, as shown below. The next sync of the pull request updates the stored score.',
       );
     } finally {
       await executor.update(pullRequests).set({ score: 33 }).where(eq(pullRequests.number, 1));
     }
   });
 
-  test('says which rules are no longer valid, and limits its sum to 32 bits', async () => {
-    const most = '2147483647';
-    await applyAndScore([rule('Old', ['title.length > 3', '1']), rule('Most', ['merged', most], ['merged', most])]);
+  test('is limited to 32 bits, and its explanation names rules that are no longer valid', async () => {
+    const max = '2147483647';
+    await applyAndScore([rule('Old', ['title.length > 3', '1']), rule('Max', ['merged', max], ['merged', max])]);
     const text = await explain(id);
-    expect(text).toContain(`      ·  Old: the rule is no longer valid and does not count
+    expect(text).toContain(`      ·  Old: the rule is no longer valid, so it does not count
          Rule "Old", entry 1, expression: `);
-    expect(text).toContain('\n2147483647  in all: the sum 4294967294, limited to 32 bits\n');
+    expect(text).toContain('\n2147483647  total: the sum 4294967294, limited to 32 bits\n');
     await applyAndScore(rules);
   });
 
-  test('shows the latest changes, and tells of earlier ones', async () => {
+  test('shows its latest changes, and counts the earlier ones', async () => {
     for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
     const { history } = await explainJson(id);
     expect(history.length).toBeGreaterThan(21);
     expect(history.at(-1)).toMatchObject({ from: 20, to: 21, cause: 'ruleset' });
-    expect(await explain(id)).toContain(`and ${history.length - 20} earlier changes; --json has them all`);
+    expect(await explain(id)).toContain(`… and ${history.length - 20} earlier changes; --json shows all`);
     await applyAndScore(rules);
   });
 });
 
-test('a long description is shown by its beginning', async () => {
+test('only the beginning of a long body is shown', async () => {
   const { executor } = scene.service.database;
   await executor.update(pullRequests).set({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
   await applyAndScore([rule('Explained', ['lower(body) != "x"', '1'])]);
@@ -282,7 +282,7 @@ test('a long description is shown by its beginning', async () => {
   expect(lower).toMatchObject({ source: 'lower(body)', value: `${'a'.repeat(999)}…`, note: 'shortened' });
 });
 
-test('titles, labels and paths steer no terminal', async () => {
+test('titles, labels and paths can not control the terminal', async () => {
   const { executor } = scene.service.database;
   const hostile = 'a\u001b]0;owned\u0007\n\u202eb\u009b31m';
   await executor.update(pullRequests).set({ title: hostile, labels: [hostile], files: [hostile], author: hostile });

@@ -13,8 +13,8 @@ let databaseUrl: string;
 let drop: () => Promise<void>;
 let github: GithubStandIn;
 let environment: Environment;
-/** Nothing listens there: what opens the database before it looks at its arguments fails. */
-const nowhere = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
+/** Nothing listens there, so a command that opens the database before it checks its arguments fails. */
+const unreachable = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
 
 const exampleRules = fileURLToPath(new URL('../../rules.example.yaml', import.meta.url));
 
@@ -39,12 +39,12 @@ async function listen(server: Server): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** As many at once as the machine has cores. */
+/** Checks two cases at a time. */
 async function each<Case>(cases: readonly Case[], check: (one: Case) => Promise<void>): Promise<void> {
   for (let start = 0; start < cases.length; start += 2) await Promise.all(cases.slice(start, start + 2).map(check));
 }
 
-/** Of every command, as `--help` shows it. */
+/** The `--help` text of every command. */
 function helpTexts(): Map<string, string> {
   const texts = new Map<string, string>();
   const walk = (command: Command, path: string[]): void => {
@@ -61,7 +61,7 @@ function helpTexts(): Map<string, string> {
 }
 
 describe('help', () => {
-  test('has an example of every command', () => {
+  test('has an example for every command', () => {
     const texts = helpTexts();
     expect(texts.size).toBeGreaterThanOrEqual(20);
     for (const [command, text] of texts) {
@@ -70,7 +70,7 @@ describe('help', () => {
     }
   });
 
-  test('needs no configuration, and tells of --json', async () => {
+  test('needs no valid configuration, and lists --json', async () => {
     await each([['import'], ['token', 'create'], ['serve']], async command => {
       const help = await run({ PORT: 'x', DATABASE_URL: 'nonsense' }, ...command, '--help');
       expect(help).toMatchObject({ code: 0, stderr: '' });
@@ -80,7 +80,7 @@ describe('help', () => {
   });
 });
 
-test('wrong usage ends with 2 before anything is opened, and says what is right', async () => {
+test('wrong usage ends with 2 before anything is opened, and says what is valid', async () => {
   const cases: [string[], string][] = [
     [[], 'Usage: pullscore'],
     [['improt'], "unknown command 'improt'"],
@@ -95,9 +95,12 @@ test('wrong usage ends with 2 before anything is opened, and says what is right'
       '"write" is not a scope: give one or more of read,sync,delete',
     ],
     [['token', 'create', '--user', 'a@b.c', '--expires', 'soon'], '"soon" is not a valid expiry: give 12h'],
-    [['token', 'create', '--user', 'a@b.c', '--expires', '2020-01-01'], '2020-01-01 is over already'],
+    [['token', 'create', '--user', 'a@b.c', '--expires', '2020-01-01'], '2020-01-01 is in the past'],
     [['token', 'create', '--user', 'a@b.c', '--expires', '2027-02-30'], '"2027-02-30" is not a valid expiry'],
-    [['token', 'create', '--user', 'a@b.c', '--expires', '9000y'], '9000y is too far off: without --expires it never'],
+    [
+      ['token', 'create', '--user', 'a@b.c', '--expires', '9000y'],
+      '9000y is too late: without --expires the token never',
+    ],
     [
       ['import', '--organisation', 'acme', '--since', '31.1.2026'],
       '"31.1.2026" is not a valid day: write it as 2026-01-31',
@@ -105,33 +108,33 @@ test('wrong usage ends with 2 before anything is opened, and says what is right'
     [['import', '--organisation', 'acme', '--since', '2026-02-30'], '"2026-02-30" is not a valid day'],
   ];
   await each(cases, async ([operands, expected]) => {
-    const ended = await run(nowhere, ...operands);
+    const ended = await run(unreachable, ...operands);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain(expected);
   });
 });
 
-test('a reader that goes before the end, as `head` does, is no failure', async () => {
+test('a reader that closes the pipe early, as `head` does, causes no failure', async () => {
   const { child, ended } = startForTest({}, 'rules', 'check', exampleRules);
   child.stdout?.destroy();
   expect(await ended).toMatchObject({ code: 0, stderr: '' });
 });
 
-describe('a failure ends with 1, one line and nothing on standard output:', () => {
+describe('a failure ends with 1 and one line, on standard error', () => {
   async function complaint(env: Environment, ...operands: string[]): Promise<string> {
     const ended = await run(env, ...operands);
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     return complaintOf(ended);
   }
 
-  test('every problem of the configuration, by its variables', async () => {
+  test('that names all variables that are not valid', async () => {
     expect(await complaint({ PORT: 'x', WORKER: 'maybe', GITHUB_TOKEN: 'hush hush' }, 'organisation', 'list')).toBe(
       'pullscore: The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
         'GITHUB_TOKEN must be a token without spaces; WORKER must be true or false.',
     );
   });
 
-  test('a database that cannot be used: the server, the cause and where to look, never the password', async () => {
+  test('that names the database server and the cause, but never the password', async () => {
     const mute = createServer(socket => socket.resume());
     const port = await listen(mute);
     const elsewhere = (change: (url: URL) => void) => {
@@ -177,7 +180,7 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
     await new Promise(resolve => mute.close(resolve));
   });
 
-  test('an organisation that is not there: how to add it', async () => {
+  test('that says how to add a missing organisation', async () => {
     const expected = 'pullscore: There is no organisation emca here. Add it: pullscore organisation add emca';
     await each(
       [
@@ -189,13 +192,13 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
     );
   });
 
-  test('a user that is not there: how to add one', async () => {
+  test('that says how to add a missing user', async () => {
     expect(await complaint(environment, 'token', 'create', '--user', 'x@acme.example')).toBe(
       'pullscore: There is no user x@acme.example. Add one: pullscore user add --organisation LOGIN --name NAME --email x@acme.example',
     );
   });
 
-  test('no credentials, or wrong ones: the variables', async () => {
+  test('that names the variables of missing or wrong credentials', async () => {
     const { GITHUB_TOKEN: _, ...without } = environment;
     const wrong = { ...environment, GITHUB_TOKEN: 'ghp_hush' };
     const closed = createServer();
@@ -223,7 +226,7 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
     expect((await run(environment, 'organisation', 'list', '--json')).stdout.match(/"login"/g)).toHaveLength(1);
   });
 
-  test.skipIf(!existsSync('/dev/full'))('an answer that can not be written', () => {
+  test.skipIf(!existsSync('/dev/full'))('that says why the answer could not be written', () => {
     const full = openSync('/dev/full', 'w');
     const ended = runWith({ stdio: ['ignore', full, 'pipe'] }, {}, 'rules', 'check', exampleRules);
     closeSync(full);
@@ -233,14 +236,14 @@ describe('a failure ends with 1, one line and nothing on standard output:', () =
     );
   });
 
-  test('a rules file that is not there, or is none', async () => {
+  test('that says why a rules file could not be read', async () => {
     const cases: [string, string][] = [
       ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read (ENOENT): name a rules file"],
       ['/', "/ can't be read (EISDIR): name a rules file"],
-      ['/dev/zero', '/dev/zero is larger than 2 MB: that is not a rules file.'],
+      ['/dev/zero', "/dev/zero is larger than 2 MB: it can't be a rules file."],
     ];
     await each(cases, async ([path, expected]) => {
-      expect(await complaint(nowhere, 'rules', 'apply', path, '--organisation', 'acme')).toContain(expected);
+      expect(await complaint(unreachable, 'rules', 'apply', path, '--organisation', 'acme')).toContain(expected);
     });
   });
 });

@@ -1,25 +1,23 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { systemUser } from '../../src/commands/rules.ts';
 import { createDatabase } from '../support/service.ts';
 import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
 
 let environment: Environment;
-let drop: () => Promise<void>;
-let folder: string;
 const acme = ['--organisation', 'acme'];
 
 const rules = (value: number, ...names: string[]) =>
   `rules:\n${names.map(name => `  - name: ${name}\n    logic:\n      - { expression: merged, effect: { action: ADD, value: ${value} } }\n`).join('')}`;
 
-beforeAll(async () => {
-  await requireBuild();
+beforeAll(requireBuild);
+
+beforeEach(async () => {
   const database = await createDatabase();
-  drop = database.drop;
   environment = { DATABASE_URL: database.url };
-  folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
+  const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
   const file = (name: string, text: string) => {
     const path = join(folder, name);
     writeFileSync(path, text);
@@ -28,13 +26,13 @@ beforeAll(async () => {
   await runJson(environment, 'organisation', 'add', 'acme');
   await runJson(environment, 'rules', 'apply', file('1.yaml', rules(5, 'Merged', 'Old')), ...acme, '--by', 'Ada');
   await runJson(environment, 'rules', 'apply', file('2.yaml', rules(6, 'Merged', 'New')), ...acme, '--by', 'Bert');
-});
-afterAll(async () => {
-  await drop();
-  rmSync(folder, { recursive: true, force: true });
+  return async () => {
+    await database.drop();
+    rmSync(folder, { recursive: true, force: true });
+  };
 });
 
-test('the history lists each version with when, by whom, and what it changed', async () => {
+test('the history shows when and by whom each version was applied, and what it changed', async () => {
   const history = await runJson<unknown[]>(environment, 'rules', 'history', ...acme);
   expect(history).toEqual([
     {
@@ -60,7 +58,7 @@ test('the history lists each version with when, by whom, and what it changed', a
   expect(stdout).toMatch(/^2 \(in force\) .* Bert/m);
 });
 
-test('a user whom the system has no name for, as in some containers, goes by the number', () => {
+test('a system user without a name is known by the number', () => {
   const nameless = () => {
     throw new Error('A system error occurred: uv_os_get_passwd returned ENOENT (no such file or directory)');
   };
@@ -68,7 +66,7 @@ test('a user whom the system has no name for, as in some containers, goes by the
   expect(systemUser(() => ({ username: 'ada' }))).toBe('ada');
 });
 
-test('a diff shows the lines that two versions differ in', async () => {
+test('a diff shows the lines in which two versions differ', async () => {
   const { code, stdout } = await run(environment, 'rules', 'diff', '1', '2', ...acme);
   expect(code).toBe(0);
   expect(stdout).toContain('-          value: "5"');
@@ -84,16 +82,16 @@ test('a diff shows the lines that two versions differ in', async () => {
   });
 });
 
-test('going back makes the rules of a former version the next one', async () => {
+test('an earlier version can be applied again, as a new version', async () => {
   const applied = await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
   expect(applied).toMatchObject({ version: 3, changed: true });
   const same = await run(environment, 'rules', 'diff', '1', '3', ...acme);
   expect(same.stdout).toBe('Versions 1 and 3 are the same.\n');
 });
 
-test('a version that is none, and one that was never applied, are told apart', async () => {
-  const none = await run(environment, 'rules', 'diff', 'x', '1', ...acme);
-  expect(none.code).toBe(2);
+test('a version must be a number, and have been applied', async () => {
+  const invalid = await run(environment, 'rules', 'diff', 'x', '1', ...acme);
+  expect(invalid.code).toBe(2);
   const never = await run(environment, 'rules', 'apply', '--version', '9', ...acme);
   expect(never.code).toBe(1);
   expect(complaintOf(never)).toContain('has no version 9');

@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFailed, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { startProxy } from '../support/proxy.ts';
 import { closing, createDatabase, createTenant, startReplica, type Tenant, webhookSecret } from '../support/service.ts';
@@ -46,9 +46,7 @@ async function pullRequests(url: string): Promise<{ id: string; number: number; 
 }
 
 describe('an import', () => {
-  test('that is interrupted by Ctrl-C says how to continue, and continues there', async () => {
-    // Another try would go on where this one was.
-    onTestFailed(() => runJson(environment, 'import', '--organisation', 'acme'));
+  test('that is interrupted by Ctrl-C says how to continue, and then continues', async () => {
     github.fault(
       { kind: 'delay', milliseconds: 300 },
       { times: 3, when: ({ operation }) => operation === 'PullRequestPage' },
@@ -60,7 +58,7 @@ describe('an import', () => {
     const { code, stdout, stderr } = await running.ended;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
-      /^About 120 pull requests in 3 requests.*\npullscore: Interrupted\. What came in is kept; run the same command again to continue\.\n$/,
+      /^About 120 pull requests in 3 requests.*\npullscore: Interrupted\. What was imported is kept; run the same command again to continue\.\n$/,
     );
     expect(github.count('PullRequestPage')).toBe(before + 1);
     expect(await runJson(environment, 'import', '--organisation', 'acme')).toMatchObject({ seen: 70, saved: 70 });
@@ -68,7 +66,7 @@ describe('an import', () => {
 });
 
 describe('serve', () => {
-  test('says where it is ready, once it is, and what there is to do', async () => {
+  test('prints its address when it is ready, and what to do next', async () => {
     const empty = await createDatabase();
     const { child, shows, ended } = startForTest({ DATABASE_URL: empty.url, PORT: '0' }, 'serve');
     const [, url] = await shows(ready);
@@ -77,7 +75,7 @@ describe('serve', () => {
     child.kill('SIGINT');
     const { code, stdout } = await ended;
     await empty.drop();
-    // Past ten seconds it would end with 1.
+    // After ten seconds it would end with 1.
     expect(code).toBe(0);
     for (const step of [
       'GITHUB_TOKEN=…   (with docker compose: in .env,',
@@ -92,7 +90,7 @@ describe('serve', () => {
     }
   });
 
-  test('where all is there has nothing to say but where it is ready, in JSON too', async () => {
+  test('prints its address and the remaining steps as JSON', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve', '--json');
     await shows(/\n/);
     child.kill('SIGTERM');
@@ -106,33 +104,33 @@ describe('serve', () => {
     });
   });
 
-  test('told to end, answers what is under way, tells that it is not ready, and ends with 0', async () => {
+  test('answers the requests in progress after SIGTERM, is not ready, and ends with 0', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [first] = await pullRequests(url);
     github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: ({ operation }) => operation === 'PullRequests' });
     const before = github.count('PullRequests');
     const headers = { authorization: `Bearer ${tenant.token}` };
-    const underWay = fetch(`${url}/2025-04/pull-requests/${first?.id}/sync`, { method: 'PUT', headers });
+    const pending = fetch(`${url}/2025-04/pull-requests/${first?.id}/sync`, { method: 'PUT', headers });
     while (github.count('PullRequests') === before) await delay(5);
     child.kill('SIGTERM');
     let readiness = 200;
     while (readiness === 200) readiness = (await fetch(`${url}/readyz`)).status;
     expect(readiness).toBe(503);
-    // Until load balancers have noticed, requests still come, and are served.
+    // Requests still come until load balancers notice, and are served.
     const late = await fetch(`${url}/2025-04/pull-requests`, { headers });
     expect([late.status, late.headers.get('connection')]).toEqual([200, 'close']);
-    expect((await underWay).status).toBe(200);
+    expect((await pending).status).toBe(200);
     const { code } = await ended;
-    // Past ten seconds it would end with 1.
+    // After ten seconds it would end with 1.
     expect(code).toBe(0);
   });
 
-  test('told to end while a fetch of its loops takes its time, lets it be saved', async () => {
+  test('saves the result of a slow fetch after SIGTERM', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
-    if (pullRequest === undefined) throw new Error('none');
+    if (pullRequest === undefined) throw new Error('no pull request');
     github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: ({ operation }) => operation === 'PullRequests' });
     const before = github.count('PullRequests');
     const event = pullRequest.edit({ title: 'saved at the last moment' });
@@ -146,15 +144,15 @@ describe('serve', () => {
     expect(deliveries).toContainEqual(expect.objectContaining({ guid, state: 'applied' }));
   });
 
-  test('told to end begins no new fetch, but keeps what it is told meanwhile for the next', async () => {
+  test('starts no fetch after SIGTERM, but stores deliveries for the next process', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
-    if (pullRequest === undefined) throw new Error('none');
+    if (pullRequest === undefined) throw new Error('no pull request');
     child.kill('SIGTERM');
     while ((await fetch(`${url}/readyz`)).status === 200);
     const before = github.count('PullRequests');
-    const event = pullRequest.edit({ title: 'for the next' });
+    const event = pullRequest.edit({ title: 'for the next process' });
     expect(await github.deliver(`${url}/webhooks/github`, webhookSecret, event)).toMatchObject({ status: 202 });
     expect((await ended).code).toBe(0);
     expect(github.count('PullRequests')).toBe(before);
@@ -162,15 +160,15 @@ describe('serve', () => {
     expect(status).toMatchObject({ waiting: 1 });
   });
 
-  test('ends when told so while it starts', async () => {
+  test('ends on SIGTERM during start-up', async () => {
     const { child, ended } = startForTest(environment, 'serve');
     await delay(300);
     child.kill('SIGTERM');
     expect((await ended).milliseconds).toBeLessThan(10_000);
   });
 
-  test('on localhost lives on when a connection that asked for another protocol is reset, by whichever address', async () => {
-    // The machine that runs this test may know localhost by one address only.
+  test('survives the reset of an upgrade request on each address of localhost', async () => {
+    // This machine may have only one address for localhost.
     const twoAddresses = `import dns from 'node:dns';
       const { lookup } = dns;
       dns.lookup = (host, options, callback) =>
@@ -192,7 +190,7 @@ describe('serve', () => {
       const socket = connect(Number(new URL(url).port), host);
       const closed = new Promise(resolve => socket.on('error', () => undefined).once('close', resolve));
       socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
-      // By the time of this answer, what was sent before it has been read.
+      // After this answer, the service has read the upgrade request.
       await healthz();
       socket.resetAndDestroy();
       await closed;
@@ -203,37 +201,37 @@ describe('serve', () => {
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('unexpected error')]);
   });
 
-  test('ends with 1 if the database fails before it is ready', async () => {
+  test('ends with 1 if the database fails during start-up', async () => {
     const proxy = closing(await startProxy(database.url));
     proxy.loseReplyTo('"access_tokens"');
     const { ended } = startForTest({ ...environment, DATABASE_URL: proxy.through(database.url) }, 'serve');
     const { code, stdout, stderr } = await ended;
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain("The database can't be used");
+    expect(stderr).toContain('The database is not available');
   });
 
-  test('says what is wrong with its address', async () => {
+  test('says why it can not listen on its address', async () => {
     const other = createServer();
     await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
     const address = other.address();
     const port = typeof address === 'object' ? String(address?.port) : '';
-    const [taken, foreign] = await Promise.all([
+    const [used, foreign] = await Promise.all([
       run({ ...environment, PORT: port }, 'serve'),
       run({ ...environment, HOST: '192.0.2.1' }, 'serve'),
     ]);
     await new Promise(resolve => other.close(resolve));
-    expect([taken.code, foreign.code]).toEqual([1, 1]);
-    expect(complaintOf(taken)).toBe(
-      `pullscore: Port ${port} on 127.0.0.1 is taken: stop the other program, or set PORT to another one.`,
+    expect([used.code, foreign.code]).toEqual([1, 1]);
+    expect(complaintOf(used)).toBe(
+      `pullscore: Port ${port} on 127.0.0.1 is in use: stop the other program, or set PORT to another port.`,
     );
     expect(complaintOf(foreign)).toBe(
-      'pullscore: HOST 192.0.2.1 is not an address of this machine: set it to 127.0.0.1, or 0.0.0.0 for all.',
+      'pullscore: HOST 192.0.2.1 is not an address of this machine: set it to 127.0.0.1, or to 0.0.0.0 for all addresses.',
     );
   });
 });
 
 describe('worker', () => {
-  test('does what a service without loops has taken, and ends when told so', async () => {
+  test('does the background work of a service with WORKER=false, and ends on SIGTERM', async () => {
     const serving = startForTest({ ...environment, WORKER: 'false' }, 'serve');
     const working = startForTest(environment, 'worker');
     const [[, url = '']] = await Promise.all([
@@ -241,7 +239,7 @@ describe('worker', () => {
       working.shows(/^The pullscore worker is ready\.\n$/),
     ]);
     const [, pullRequest] = github.organisation('acme').repository('web').pullRequests;
-    if (pullRequest === undefined) throw new Error('none');
+    if (pullRequest === undefined) throw new Error('no pull request');
     const event = pullRequest.edit({ title: 'by the worker' });
     await github.deliver(`${url}/webhooks/github`, webhookSecret, event);
     const applied = async () => {

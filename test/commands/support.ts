@@ -23,7 +23,7 @@ const newestIn = (folder: string): number =>
     ),
   );
 
-/** Builds the program where it is missing or older than its sources; `npm test` has done so before. */
+/** Builds the program if it is missing or older than its sources. `npm test` builds it first. */
 export async function requireBuild(): Promise<void> {
   const lock = join(root, 'dist', '.building');
   const isFresh = () => existsSync(program) && newestIn(join(root, 'dist')) >= newestIn(join(root, 'src'));
@@ -32,9 +32,9 @@ export async function requireBuild(): Promise<void> {
     try {
       mkdirSync(lock);
     } catch {
-      // Another test file is at it, or was killed at it.
-      const begun = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
-      if (Date.now() - begun > 60_000) rmSync(lock, { recursive: true, force: true });
+      // Another test file builds it, or was killed while it did.
+      const startedAt = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+      if (Date.now() - startedAt > 60_000) rmSync(lock, { recursive: true, force: true });
       await delay(100);
       continue;
     }
@@ -63,25 +63,25 @@ export interface Ended {
 
 export interface Running {
   child: ChildProcess;
-  /** Waits until standard output matches; fails when the command ends before. */
+  /** Waits until standard output matches; fails if the command ends first. */
   shows(pattern: RegExp): Promise<RegExpExecArray>;
   ended: Promise<Ended>;
 }
 
-/** For a process of its own: nothing of the environment of whoever runs the tests gets through but the path. */
+/** For a child process, which inherits only PATH from the environment of the tests. */
 const settingsOf = (environment: Environment) => ({
   cwd: tmpdir(),
   env: {
     PATH: process.env.PATH ?? '',
-    // Read by Node 22 and later: what one process has compiled, the next need not.
+    // From Node 22 on, processes share compiled code here.
     NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/pullscore-tests'),
-    // Commands that forget to name a database must not start one of their own.
+    // A command without DATABASE_URL must not start an embedded server.
     PULLSCORE_HOME: '/nonexistent/pullscore',
     ...environment,
   },
 });
 
-/** Runs a command with another standard input, standard output or user than usual. */
+/** Runs a command with its own standard input, standard output or user. */
 export function runWith(options: SpawnSyncOptions, environment: Environment, ...operands: string[]) {
   const settings = { ...settingsOf(environment), ...options, encoding: 'utf8' } as const;
   const { status: code, stdout, stderr } = spawnSync(process.execPath, [program, ...operands], settings);
@@ -122,7 +122,7 @@ export function start(environment: Environment, ...operands: string[]): Running 
   };
 }
 
-/** Like {@link start}, and killed where the test ends before it. */
+/** Like {@link start}, but killed when the test ends. */
 export function startForTest(environment: Environment, ...operands: string[]): Running {
   const running = start(environment, ...operands);
   onTestFinished(async () => {
@@ -136,8 +136,8 @@ export const run = (environment: Environment, ...operands: string[]): Promise<En
   start(environment, ...operands).ended;
 
 /**
- * Runs a command that must succeed, in this process, and reads its one JSON document. Its configuration is `environment`
- * alone, as in a process of its own; what goes past that, such as the `PG…` that `pg` reads, is the tests' own.
+ * Runs a command that must succeed in this process, and parses its JSON document. Its configuration is `environment`, but
+ * `pg` also reads the `PG…` variables of the tests.
  */
 export async function runJson<Answer = Record<string, unknown>>(
   environment: Environment,
@@ -161,9 +161,9 @@ export async function runJson<Answer = Record<string, unknown>>(
   return JSON.parse(await text(stdout.end()));
 }
 
-/** What a failed command says: one line, after what it logged. */
+/** The message of a failed command: the one line that is not a log line. */
 export function complaintOf({ stderr }: Pick<Ended, 'stderr'>): string {
   const lines = stderr.split('\n').filter(line => line !== '' && !line.startsWith('{'));
-  if (lines.length !== 1) throw new Error(`not one line: ${stderr}`);
+  if (lines.length !== 1) throw new Error(`expected one line: ${stderr}`);
   return lines[0] ?? '';
 }

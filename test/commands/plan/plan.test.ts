@@ -28,7 +28,7 @@ beforeAll(async () => {
   await once(github, 'listening');
   const { port } = github.address() as AddressInfo;
   service = await startService();
-  // No credentials, and whoever asks GitHub is noticed.
+  // No credentials, and every call of GitHub is counted.
   environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: `http://127.0.0.1:${port}` };
 });
 afterAll(async () => {
@@ -88,7 +88,7 @@ const stored = async ({ organisation }: Tenant) => {
 };
 
 describe('a plan', () => {
-  test('tells what applying the file then does', async () => {
+  test('shows what applying the file then does', async () => {
     const tenant = await newOrganisation(20);
     const before = rulesFile('before.yaml', ['Size', 'size > 10', '5'], ['Even', 'number % 2 == 0', '1']);
     const after = rulesFile('after.yaml', ['Size', 'size > 15', 'size'], ['Odd', 'number % 2 == 1', '2']);
@@ -146,7 +146,7 @@ describe('a plan', () => {
     expect(await contents()).toEqual(before);
   });
 
-  test('compares with the rules in force also where stored scores are still older', async () => {
+  test('compares with the rules in force even if stored scores are older', async () => {
     const { login } = await newOrganisation(4);
     const one = rulesFile('one.yaml', ['One', 'true', '1']);
     await runJson(environment, 'rules', 'apply', one, '--organisation', login);
@@ -157,7 +157,7 @@ describe('a plan', () => {
     expect(two.scores).toMatchObject({ before: { sum: 4 }, after: { sum: 8 } });
   });
 
-  test('of an organisation without pull requests, or without rules, is a plan too', async () => {
+  test('needs neither pull requests nor rules in force', async () => {
     const { login } = await newOrganisation(0);
     const file = rulesFile('first.yaml', ['One', 'true', '1']);
     const { code, stdout } = await plan(login, file);
@@ -171,8 +171,8 @@ describe('a plan', () => {
   });
 });
 
-describe('a plan where no rule counts yet', () => {
-  test('compares with nothing: nobody changes rank, and no score is shown from before', async () => {
+describe('a plan without rules in force', () => {
+  test('shows no earlier scores or ranks, even if there are rules that are switched off', async () => {
     const { login } = await newOrganisation(6);
     const first = rulesFile('first.yaml', ['Even', 'number % 2 == 0', '2'], ['Odd', 'number % 2 == 1', '0 - number']);
     const path = join(folder, 'first.html');
@@ -190,7 +190,7 @@ describe('a plan where no rule counts yet', () => {
     expect((await plan(login, first)).stdout).not.toMatch(/▲|▼|→|change rank|BEFORE/);
   });
 
-  test('of a file that comes by standard input calls it that', async () => {
+  test('calls the file standard input if it comes from there', async () => {
     const { login } = await newOrganisation(0);
     const input = 'rules: [{ name: One, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }]';
     const path = join(folder, 'input.html');
@@ -204,7 +204,7 @@ describe('a plan where no rule counts yet', () => {
 });
 
 describe('--detailed-exitcode', () => {
-  test('is 2 where something would change, 0 where nothing, 1 for a failure', async () => {
+  test('ends with 2 if something would change, 0 if nothing, and 1 for a failure', async () => {
     const { login } = await newOrganisation(2);
     const one = rulesFile('code.yaml', ['One', 'true', '1']);
     expect((await plan(login, one, '--detailed-exitcode')).code).toBe(2);
@@ -212,7 +212,7 @@ describe('--detailed-exitcode', () => {
     await runJson(environment, 'rules', 'apply', one, '--organisation', login);
     const nothing = await plan(login, one, '--detailed-exitcode');
     expect(nothing).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing would change.') });
-    // The score stays; what GET /rules answers does not.
+    // The score does not change, but the answer of GET /rules does.
     const renamed = await plan(
       login,
       rulesFile('renamed.yaml', ['Other', 'true', '1']),
@@ -226,7 +226,7 @@ describe('--detailed-exitcode', () => {
   });
 });
 
-test('a file that has problems, or whose tests fail, is not planned with', async () => {
+test('a file with problems is refused', async () => {
   const { login } = await newOrganisation(1);
   const broken = await plan(login, rulesFile('broken.yaml', ['One', 'title > 5', '1']));
   expect(broken).toMatchObject({ code: 1, stdout: '' });
@@ -245,7 +245,7 @@ describe('--report', () => {
     expect(page).toContain('All 3 pull requests get a score');
   });
 
-  test('fails before the work where it could not be written, or would overwrite the rules', async () => {
+  test('fails at once if the page could not be written, or would overwrite the rules', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('kept.yaml', ['One', 'true', '1']);
     const nowhere = await plan(login, file, '--report', join(folder, 'none', 'plan.html'));
@@ -256,7 +256,7 @@ describe('--report', () => {
   });
 });
 
-test('titles can neither steer the terminal nor break its lines', async () => {
+test('titles can neither control the terminal nor break its lines', async () => {
   const tenant = await newOrganisation(3);
   await service.database.executor.execute(sql`
     update pull_requests set title = ${'\u001b[31mred\u001b]0;owned\u0007 \u202etxt.exe\r\n\u009b2J 漢字🙂'.repeat(9)}

@@ -20,7 +20,7 @@ interface Texts {
 
 const usual: Texts = { title: 'A fix', url: 'https://github.com/acme/web/pull/1', name: 'Ada', rule: 'Size' };
 
-/** A plan over `count` pull requests of `people` members, with these texts in every place that has one. */
+/** A plan of `count` pull requests by `people` members that uses these texts wherever it can. */
 function planOf(count: number, people = 3, { title, url, name, rule }: Texts = usual): PlanDocument {
   const ruleOf = (ruleName: string, expression: string, value: string) => ({
     name: ruleName,
@@ -58,7 +58,7 @@ const attributes = new Set(
   name points preserveAspectRatio r rel role rx scope tabindex text-anchor viewBox width x x1 x2 y y1 y2`.split(/\s+/),
 );
 
-/** Every tag of the page, its attributes and the addresses that it leads to; fails on what is none of ours. */
+/** Parses a page; fails on unknown tags and attributes. */
 function readPage(page: string): { links: string[]; text: string } {
   const links: string[] = [];
   const styleless = page.replace(/<style>[\s\S]*?<\/style>/, '');
@@ -74,7 +74,7 @@ function readPage(page: string): { links: string[]; text: string } {
       return '\n';
     },
   );
-  // Nothing that looks like a tag is left over.
+  // No tag is left.
   expect(text).not.toMatch(/[<>]/);
   return { links, text };
 }
@@ -91,7 +91,7 @@ const hostile = [
 ];
 
 describe('the page', () => {
-  test('holds nothing of a hostile text but the text, whatever it is', () => {
+  test('has no markup or links from hostile texts', () => {
     const text = fc.oneof(fc.constantFrom(...hostile), fc.string({ unit: 'binary', maxLength: 30 }));
     fc.assert(
       fc.property(fc.record({ title: text, url: text, name: text, rule: text }), texts => {
@@ -102,7 +102,7 @@ describe('the page', () => {
     );
   });
 
-  test('shows hostile titles as they are written', () => {
+  test('shows hostile titles unchanged', () => {
     for (const title of hostile.slice(0, 6)) {
       const { text } = readPage(planReport(planOf(4, 2, { ...usual, title }), now));
       const unescaped = text
@@ -115,7 +115,7 @@ describe('the page', () => {
     }
   });
 
-  test('leads to web pages only', () => {
+  test('has links to web pages only', () => {
     const linksTo = (url: string) => readPage(planReport(planOf(4, 2, { ...usual, url }), now)).links;
     expect(linksTo('https://github.com/acme/web/pull/1?a=1&b=2')).toContain(
       'https://github.com/acme/web/pull/1?a=1&amp;b=2',
@@ -125,7 +125,7 @@ describe('the page', () => {
     }
   });
 
-  test('allows itself its one style and nothing else', () => {
+  test('has a policy that allows its one style and nothing else', () => {
     const page = planReport(planOf(4), now);
     const styles = [...page.matchAll(/<style>([\s\S]*?)<\/style>/g)].map(([, style]) => style ?? '');
     expect(styles).toHaveLength(1);
@@ -147,7 +147,7 @@ describe('the page', () => {
     [1, 1, 'The one pull request changes its score'],
     [40, 1, 'All 40 pull requests change their score'],
     [3_000, 700, 'All 3,000 pull requests change their score'],
-  ])('of %i pull requests by %i members is whole', (count, people, headline) => {
+  ])('of %i pull requests by %i members is complete', (count, people, headline) => {
     const page = planReport(planOf(count, people), now);
     readPage(page);
     expect(page).toContain(headline);
@@ -157,7 +157,7 @@ describe('the page', () => {
 });
 
 describe('the text', () => {
-  test.each([60, 80, 120])('of a plan keeps to %i columns', columns => {
+  test.each([60, 80, 120])('fits into %i columns', columns => {
     const texts = {
       ...usual,
       title: `${'漢字'.repeat(40)} 🙂`,
@@ -165,16 +165,16 @@ describe('the text', () => {
       rule: 'Rule '.repeat(30),
     };
     const lines = planText(planOf(3_000, 20, { ...texts, url: 'https://a.example' }), columns, 'apply').split('\n');
-    // The first names the file, which is not cut.
+    // The first line names the file, which is never cut.
     for (const line of lines.slice(1)) expect([line, stringWidth(line) <= columns]).toEqual([line, true]);
   });
 
-  test('of nothing says so', () => {
+  test('says that there are no pull requests', () => {
     expect(planText(planOf(0), 80, 'apply')).toContain('none are stored yet');
   });
 });
 
-test('a count of ten millions fits beside the chart', () => {
+test('a count of ten million fits beside the chart', () => {
   const summary = { sum: 0, mean: 0, median: 0, minimum: 0, maximum: 0 };
   const { markup } = distributionChart([{ from: 0, to: 1, before: 0, after: 10_000_000 }], null, summary);
   const labels = [...markup.matchAll(/x="([\d.]+)"[^>]* text-anchor="end">([^<]*)</g)];
