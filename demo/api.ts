@@ -24,14 +24,14 @@ export type Api = ReturnType<typeof createApi>;
 export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
   const base = `${baseUrl}/2025-04`;
 
-  /** Waits out the rate limit, as the user shares the token. */
+  /** Waits if the rate limit is reached: the user shares the token. */
   async function get<Reply>(url: string): Promise<Reply> {
     for (;;) {
       const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal });
       const body: unknown = await response.json();
       if (response.ok) return body as Reply;
       if (response.status !== 429)
-        throw new Error(`GET ${url} was answered ${response.status}: ${JSON.stringify(body)}`);
+        throw new Error(`GET ${url} failed with ${response.status}: ${JSON.stringify(body)}`);
       await delay(1_000, undefined, { signal });
     }
   }
@@ -49,7 +49,7 @@ export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
       }
       return all;
     },
-    /** Finds one of a member's hundred most recent by its address on GitHub. */
+    /** Finds a pull request by its address on GitHub, among the hundred newest of a member. */
     async findPullRequest(member: Member, url: string): Promise<PullRequest | undefined> {
       const { data } = await get<Page<PullRequest>>(`${member.links.pull_requests}?per_page=100`);
       return data.find(pullRequest => pullRequest.url === url);
@@ -57,7 +57,7 @@ export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
   };
 }
 
-/** A command for each endpoint, in an order to try them; DELETE comes last. */
+/** A curl command for each endpoint, in the order to try them; DELETE comes last. */
 export function curlLines(
   base: string,
   token: string,

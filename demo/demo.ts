@@ -1,10 +1,11 @@
 /**
- * All of pullscore without configuration: a stand-in for GitHub on loopback, the real service with its own database, the
- * real commands, and changes that arrive as signed webhooks. Leaves nothing behind.
+ * Shows all of pullscore without configuration: a stand-in for GitHub on loopback, the real service with its own database,
+ * the real commands, and changes that arrive as signed webhooks. Leaves nothing behind.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { right } from '../src/commands/terminal.ts';
 import { startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { type Api, createApi, curlLines, type Member, type PullRequest } from './api.ts';
@@ -47,14 +48,14 @@ function parse() {
   }
 }
 
-/** Stops what the demo has started; run in reverse order. */
+/** Functions that stop what the demo has started. They run in reverse order. */
 const cleanups: (() => unknown)[] = [];
 const stopping = new AbortController();
 const { signal } = stopping;
 
 async function runDemo({ events, intervalMs }: Options): Promise<void> {
   process.stdout.write(
-    `\n${paint('bold', 'pullscore demo')}  runs on this machine only and touches nothing of yours; Ctrl-C stops it\n`,
+    `\n${paint('bold', 'pullscore demo')}  runs only on this machine and changes nothing of yours; Ctrl-C stops it\n`,
   );
 
   printSection('A stand-in for GitHub');
@@ -103,8 +104,8 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   const ranking = rank(known, pullRequests);
   print();
   printTable(
-    ['member', 'pull requests', 'score'],
-    ranking.map(({ member, count, score }) => [member.name, count, score]),
+    ['member', right('pull requests'), right('score')],
+    ranking.map(({ member, count, score }) => [member.name, String(count), String(score)]),
   );
 
   printSection('Your turn: the API');
@@ -112,7 +113,7 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   print(`Docs   ${service.url}/docs`);
   printCurlLines(api, token, pullRequests, ranking[0]?.member.id ?? '');
   print();
-  print(paint('dim', '# the commands work, too, for example'));
+  print(paint('dim', '# commands work, too, for example'));
   print(`PULLSCORE_HOME=${home} npx pullscore rules export --organisation ${organisation.login}`);
 
   printSection(
@@ -170,7 +171,7 @@ async function end(): Promise<void> {
 
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
 signal.addEventListener('abort', () => printNote('Stopping.'));
-// The program that it was piped into has ended.
+// The reader of a pipe has ended.
 process.stdout.on('error', () => stopping.abort());
 
 try {

@@ -3,13 +3,13 @@ import type { PullRequest as GithubPullRequest } from '../test/support/github/pu
 import type { Account } from '../test/support/github/world.ts';
 import type { Api, Member, PullRequest } from './api.ts';
 import { describeChange, explanation, reviewBy, type SampleData } from './sample-data.ts';
-import { column, paint, print, widthBeside } from './screen.ts';
+import { cell, freeColumns, paint, print } from './screen.ts';
 import { liveTitles } from './titles.ts';
 
-/** What can happen to a pull request. The API shows each step, so the demo sees when it has arrived. */
+/** What can happen to a pull request. The API shows every step, so the demo sees when it has arrived. */
 type Step = 'opened' | 'pushed' | 'described' | 'ready' | 'approved' | 'merged' | 'closed';
 
-/** The remaining steps of a pull request, which is undefined until it is opened. */
+/** A pull request, undefined until it is opened, and its remaining steps. */
 interface Work {
   pullRequest: GithubPullRequest | undefined;
   steps: Step[];
@@ -22,8 +22,8 @@ const courses: readonly (readonly Step[])[] = [
   ['opened', 'pushed', 'merged'],
   ['opened', 'pushed', 'pushed', 'closed'],
 ];
-const inProgress = 3;
-/** Max time to wait until the API shows a change. */
+const maxInProgress = 3;
+/** How long to wait until the API shows a change. */
 const showTimeoutMs = 10_000;
 
 export interface LiveEvent {
@@ -80,7 +80,7 @@ export function createLiveEvents(
   }
 
   return async function next(signal: AbortSignal): Promise<LiveEvent> {
-    if (queue.length < inProgress) queue.unshift(startWork());
+    if (queue.length < maxInProgress) queue.unshift(startWork());
     const work = queue.shift() ?? startWork();
     const step = work.steps.shift() ?? 'closed';
     const shown = (pullRequest: GithubPullRequest) => {
@@ -105,9 +105,9 @@ const stepFormats = { opened: 'cyan', merged: 'magenta', closed: 'dim', approved
 export function printEvent({ step, pullRequest, before, after }: LiveEvent): void {
   const { repository, number, title } = pullRequest;
   const name = paint(step in stepFormats ? stepFormats[step as keyof typeof stepFormats] : 'yellow', step.padEnd(9));
-  const room = widthBeside(78);
-  const what = room < 16 ? '' : `${column(`"${title}"`, Math.min(room, 48))}  `;
-  const start = `${name}  ${column(`${repository.fullName}#${number}`, 18)}  ${what}score`;
+  const room = freeColumns(78);
+  const what = room < 16 ? '' : `${cell(`"${title}"`, Math.min(room, 48))}  `;
+  const start = `${name}  ${cell(`${repository.fullName}#${number}`, 18)}  ${what}score`;
   if (after === undefined) {
     print(`${start}  no change within ${showTimeoutMs / 1000} s: are webhooks enabled?`);
     return;

@@ -15,8 +15,8 @@ const checkout = fileURLToPath(new URL('..', import.meta.url));
 const program = join(checkout, 'dist', 'main.js');
 
 /**
- * Ends a process when the demo is gone, even killed: the kernel then closes the channel to it. The service also removes
- * its data, and retries, because a running command may keep the database writing for a moment.
+ * Ends a process when the demo ends: the kernel then closes their channel, even if the demo is killed. The service also
+ * removes its data, with retries, because another command may keep the database writing for a moment.
  */
 const tether = (removes: string | undefined) => `
   import { realpathSync, rmSync } from 'node:fs';
@@ -31,18 +31,18 @@ const tether = (removes: string | undefined) => `
   });
   process.channel?.unref();`;
 
-/** Longer than the service and its database need to stop. */
+/** The service and its database stop sooner. */
 const stopTimeoutMs = 12_000;
 
 export type Environment = Record<string, string>;
 
-/** Inherits only what programs need to run: no DATABASE_URL, GITHUB_TOKEN or PORT of the user. */
+/** Inherits only what programs need to run, not the user's DATABASE_URL, GITHUB_TOKEN or PORT. */
 export function createEnvironment(settings: Environment): Environment {
   const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ', 'LD_LIBRARY_PATH'].flatMap(name => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  // As npm sets it, so that commands suggest `npx pullscore`: the program is not on the PATH.
+  // Because npm sets this, commands suggest `npx pullscore`: the program is not on the PATH.
   return { ...Object.fromEntries(inherited), npm_execpath: 'npm', ...settings };
 }
 
@@ -85,12 +85,12 @@ export async function runCommand(
   signal.throwIfAborted();
   if (code === 0) return output.trim();
   throw new DemoError(
-    `pullscore ${operands.join(' ')} failed (${endedBy ?? `exit code ${code}`}):\n${lastWords(errors)}`,
+    `pullscore ${operands.join(' ')} failed (${endedBy ?? `exit code ${code}`}):\n${lastLines(errors)}`,
   );
 }
 
-/** The end of a log, whose lines may be very long. */
-const lastWords = (text: string): string =>
+/** The last lines of a log, shortened. */
+const lastLines = (text: string): string =>
   text
     .trim()
     .split('\n')
@@ -107,8 +107,8 @@ export interface Service {
 /**
  * Starts `pullscore serve` and waits until it is ready.
  *
- * @param onStart gets a function that stops the service, also while it starts, and resolves when it and its database are
- * gone
+ * @param onStart gets a function that stops the service, even during its start, and resolves when it and its database
+ * have ended
  */
 export async function startService(
   environment: Environment & { PULLSCORE_HOME: string },
@@ -129,7 +129,7 @@ export async function startService(
   const failed = ended.then(([code, signal]) => {
     if (stopping) return new Promise<never>(() => undefined);
     throw new DemoError(
-      `the service has ended (${signal ?? `exit code ${code}`}):\n${lastWords(readFileSync(log, 'utf8'))}`,
+      `the service has ended (${signal ?? `exit code ${code}`}):\n${lastLines(readFileSync(log, 'utf8'))}`,
     );
   });
   failed.catch(() => undefined);
@@ -147,11 +147,11 @@ async function stop(child: ChildProcess, home: string): Promise<void> {
   await Promise.race([gone, delay(stopTimeoutMs, undefined, { ref: false })]);
   if (isRunning()) child.kill('SIGKILL');
   await gone;
-  // The service waits for its database. If it was killed, the database still runs: joining it and leaving it ends it.
+  // A service that was killed leaves its database running. To join and leave it stops it.
   if (child.signalCode === 'SIGKILL') await (await joinEmbeddedDatabase({ home })).leave();
 }
 
-/** The usual port if it is free, else any. */
+/** The default port if it is free, otherwise any port. */
 export async function choosePort(): Promise<string> {
   const server = createServer();
   try {

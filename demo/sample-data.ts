@@ -19,7 +19,7 @@ const people = [
   ['tnowak', 'Tomasz Nowak'],
 ] as const;
 
-/** Updates by a bot, which is not a member: the import leaves them out. */
+/** Updates by a bot. It is not a member, so the import leaves them out. */
 const updates = ['undici from 6.21.1 to 6.21.2', 'vite from 6.0.7 to 6.0.11', 'pg from 8.13.1 to 8.13.3'];
 
 /** Picks the same data on every machine. */
@@ -101,7 +101,7 @@ export function buildSampleData(github: GithubStandIn): SampleData {
 
   const works = Object.entries(pastTitles).flatMap(([repository, titles]) =>
     titles.map((title, index) => {
-      // Evenly spread with some disorder; the newest is hours old.
+      // Spread evenly, with some randomness; the newest is hours old.
       const age = (titles.length - index) * 3.7 * day - random.between(0, 3 * day);
       return {
         repository,
@@ -132,7 +132,7 @@ export function buildSampleData(github: GithubStandIn): SampleData {
   return { organisation, members, random };
 }
 
-/** Gives a pull request its reviews and its end. */
+/** Reviews a pull request, and merges or closes it. */
 function reviewAndClose(
   pullRequest: PullRequest,
   members: readonly Account[],

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { type Column, grid, truncate } from '../src/commands/terminal.ts';
 
 type Format = Parameters<typeof styleText>[0];
 
@@ -27,25 +28,15 @@ export function printCommand(parts: readonly string[]): void {
   print(`${paint('dim', '$')} ${paint('cyan', typed)}`);
 }
 
-/** Prints rows under headings; numbers are aligned to the right. */
-export function printTable(headings: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map(row => String(row[column]).length)),
-  );
-  const format = (row: readonly (string | number)[]) =>
-    row
-      .map((cell, column) => {
-        const width = widths[column] ?? 0;
-        return typeof rows[0]?.[column] === 'number' ? String(cell).padStart(width) : String(cell).padEnd(width);
-      })
-      .join('   ');
-  print(paint('dim', format(headings)));
-  for (const row of rows) print(format(row));
+/** Prints rows under headings. */
+export function printTable(headings: readonly (string | Column)[], rows: readonly (readonly string[])[]): void {
+  const [first = '', ...lines] = grid(headings, rows);
+  print(paint('dim', first));
+  for (const line of lines) print(line);
 }
 
-/** Exactly `width` characters, with an ellipsis if something is cut off. */
-export const column = (text: string, width: number): string =>
-  text.length > width ? `${text.slice(0, width - 1)}…` : text.padEnd(width);
+/** Exactly this many columns: cut with an ellipsis, or padded. */
+export const cell = (text: string, width: number): string => truncate(text, width).padEnd(width);
 
-/** Characters left on a line besides `taken`. */
-export const widthBeside = (taken: number): number => (stdout.columns ?? 120) - margin.length - taken;
+/** How many columns of a line are free. */
+export const freeColumns = (used: number): number => (stdout.columns ?? 120) - margin.length - used;

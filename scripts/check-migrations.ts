@@ -1,5 +1,5 @@
 /**
- * Fails where src/database/schema.ts says more than the committed migrations do, or a migration's snapshots don't
+ * Fails if src/database/schema.ts needs a migration that is not committed, or if the snapshots of the migrations don't
  * follow each other. Generates into a copy, so that nothing in the checkout changes.
  */
 import { execFileSync } from 'node:child_process';
@@ -16,7 +16,7 @@ try {
   const committed = readdirSync('migrations').length;
   if (readdirSync(copy).length !== committed) {
     process.stderr.write(
-      'The schema differs from the migrations: run npm run migration -- --name WHAT and commit it.\n',
+      'The schema differs from the migrations. Run npm run migration -- --name WHAT and commit the result.\n',
     );
     process.exitCode = 1;
   }

@@ -1,6 +1,4 @@
-/**
- * Writes openapi/openapi.json from the routes; with --check only compares, and fails where they differ.
- */
+/** Writes openapi/openapi.json from the routes. With --check it only compares them, and fails if they differ. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { buildApp } from '../src/app.ts';
@@ -11,7 +9,7 @@ import { createGithub } from '../src/github/client.ts';
 const path = new URL('../openapi/openapi.json', import.meta.url);
 const config = loadConfig({});
 const log = pino({ level: 'silent' });
-// Never connected to: the document needs the routes only.
+// Never connected: the document needs only the routes.
 const database = connectDatabase('postgres://unused', log);
 const github = createGithub(config.github);
 const app = await buildApp({
@@ -31,6 +29,6 @@ await database.close();
 if (!process.argv.includes('--check')) {
   writeFileSync(path, document);
 } else if (readFileSync(path, 'utf8') !== document) {
-  process.stderr.write('openapi/openapi.json differs from the routes: run npm run openapi and commit it.\n');
+  process.stderr.write('openapi/openapi.json differs from the routes. Run npm run openapi and commit the result.\n');
   process.exitCode = 1;
 }

@@ -1,4 +1,4 @@
-/** The tables of docs/rules.md, made from the tables of the code: a page can't be out of step with what it tells of. */
+/** The tables of docs/rules.md, generated from the code. */
 import { type FactDescription, factDescriptions } from '../src/scoring/fact-descriptions.ts';
 import { absenceReasons, type FactName, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
 import { functions } from '../src/scoring/functions.ts';
@@ -21,16 +21,16 @@ function table(headings: readonly string[], rows: readonly (readonly string[])[]
   return [line(headings), `|${' --- |'.repeat(headings.length)}`, ...rows.map(line)].join('\n');
 }
 
-/** By what a fact is refreshed, and how old it can get. */
+/** How old a fact can be, with the webhooks that refresh it. */
 function ageOf({ webhooks, otherwise }: FactDescription): string {
-  const announced = webhooks.length === 0 ? [] : [`seconds (${webhooks.map(code).join(', ')})`];
-  return [...announced, ...(otherwise === undefined ? [] : [otherwise])].join('; ') || 'never changes';
+  const byWebhook = webhooks.length === 0 ? [] : [`seconds (${webhooks.map(code).join(', ')})`];
+  return [...byWebhook, ...(otherwise === undefined ? [] : [otherwise])].join('; ') || 'never changes';
 }
 
 function factTable(group: string): string {
-  const isWanted = factGroups[group];
-  if (isWanted === undefined) throw new Error(`there is no group of facts ${group}`);
-  const names = factNames.filter(isWanted);
+  const isInGroup = factGroups[group];
+  if (isInGroup === undefined) throw new Error(`unknown group of facts: ${group}`);
+  const names = factNames.filter(isInGroup);
   const hasUnits = names.some(name => factDescriptions[name].unit !== undefined);
   const canBeAbsent = names.some(isOptionalFact);
   const rows = names.map(name => {
@@ -62,7 +62,7 @@ function factTable(group: string): string {
 function functionTable(names: string): string {
   const definitions = names.split(' ').flatMap(name => {
     const found = functions.get(name);
-    if (found === undefined) throw new Error(`there is no function ${name}`);
+    if (found === undefined) throw new Error(`unknown function: ${name}`);
     return found;
   });
   return table(
@@ -83,14 +83,14 @@ function functionTable(names: string): string {
 
 const tables: Record<string, (argument: string) => string> = { facts: factTable, functions: functionTable };
 
-/** Puts the tables anew between their marks. */
+/** Replaces the tables between their marks. */
 export function renderRulesPage(page: string): string {
   return page.replace(
     /(<!-- (\w+): ([\w ]+) -->)[\s\S]*?(<!-- end -->)/g,
-    (_, begin: string, kind: string, argument: string, end: string) => {
+    (_, start: string, kind: string, argument: string, end: string) => {
       const render = tables[kind];
-      if (render === undefined) throw new Error(`there is no table of ${kind}`);
-      return `${begin}\n\n${render(argument)}\n\n${end}`;
+      if (render === undefined) throw new Error(`unknown table: ${kind}`);
+      return `${start}\n\n${render(argument)}\n\n${end}`;
     },
   );
 }

@@ -1,4 +1,4 @@
-/** The JSON Schema of rules files, by which editors complete and check them; `rules check` checks the rest. */
+/** The JSON Schema of rules files, with which editors complete and check them. `rules check` checks the rest. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
 import { absenceReasons, type FactName, type FactType, factTypes, isOptionalFact } from '../src/scoring/facts.ts';

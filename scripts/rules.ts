@@ -1,6 +1,4 @@
-/**
- * Brings docs/rules.md and rules.schema.json in step with the rule language: npm run rules
- */
+/** Updates docs/rules.md and rules.schema.json from the rule language: npm run rules */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { renderRulesPage } from './rules-page.ts';

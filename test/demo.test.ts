@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 const program = fileURLToPath(new URL('../demo/demo.ts', import.meta.url));
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
-/** The user's own settings, which the demo must ignore. */
+/** Settings of the user, which the demo must ignore. */
 const foreign = {
   DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing',
   PULLSCORE_HOME: '/nonexistent/home',
@@ -31,7 +31,7 @@ interface Demo {
   ended: Promise<[code: number | null, signal: string | null]>;
 }
 
-/** A demo takes a tenth of that on an idle machine. */
+/** A demo takes a tenth of this on an idle machine. */
 const timeoutMs = 60_000;
 
 const children = new Set<ChildProcess>();
@@ -62,14 +62,14 @@ function startDemo(...options: string[]): Demo {
         throw new Error(`the demo does not show ${pattern}:\n${output}`);
       };
       return vi.waitFor(find, { timeout: timeoutMs, interval: 20 }).then(match => {
-        if (match === null) throw new Error(`the demo has ended without ${pattern}:\n${output}`);
+        if (match === null) throw new Error(`the demo ended without ${pattern}:\n${output}`);
         return match;
       });
     },
   };
 }
 
-/** What the demo has started so far, and where it keeps its data. */
+/** The processes that the demo has started so far, and the folders of its data. */
 function tracesOf({ child, output }: Demo) {
   const listed = execFileSync('ps', ['-axww', '-o', 'pid=,ppid='], { encoding: 'utf8' });
   const started = [...listed.matchAll(/(\d+)\s+(\d+)/g)].flatMap(([, id, parent]) =>
@@ -107,7 +107,7 @@ afterAll(() => {
 });
 
 describe.concurrent('the demo', { timeout: timeoutMs }, () => {
-  it('shows a token, a curl line that works for each endpoint, and scores that follow webhooks', async () => {
+  it('shows a token, a working curl line for each endpoint, and scores that follow webhooks', async () => {
     const demo = startDemo('--events', '5', '--every', '1');
     await demo.shows(/^ +opened .*$/m);
     const traces = tracesOf(demo);
@@ -145,11 +145,11 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     expect(isRemoved(traces)).toBe(true);
   });
 
-  it('leaves nothing behind after Ctrl-C, also while a command runs', async () => {
+  it('leaves nothing behind after Ctrl-C, even while a command runs', async () => {
     const demo = startDemo();
     await demo.shows(/\$ npx pullscore user add/);
     const traces = tracesOf(demo);
-    // To the whole group, as a terminal sends it.
+    // A terminal sends SIGINT to the whole process group.
     process.kill(-Number(demo.child.pid), 'SIGINT');
     expect(await demo.ended).toEqual([0, null]);
     expect(demo.output()).not.toContain('Token');
@@ -166,7 +166,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     await vi.waitFor(() => expect(isRemoved(traces)).toBe(true), { timeout: 20_000 });
   });
 
-  it('says how it is used', async () => {
+  it('shows its usage after a wrong option', async () => {
     const demo = startDemo('--evnets', '5');
     expect(await demo.ended).toEqual([2, null]);
     expect(demo.output()).toMatch(/'--evnets'[\s\S]*--events N/);

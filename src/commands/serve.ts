@@ -97,7 +97,9 @@ function listenError(error: unknown, { host, port }: Context['config']): unknown
     return new CommandError(`This user may not listen on port ${port}: set PORT to a port above 1023.`);
   }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new CommandError(`HOST ${host} is not an address of this machine: set it to 127.0.0.1, or to 0.0.0.0 for all addresses.`);
+    return new CommandError(
+      `HOST ${host} is not an address of this machine: set it to 127.0.0.1, or to 0.0.0.0 for all addresses.`,
+    );
   }
   return error;
 }

@@ -41,7 +41,9 @@ export async function requireUser(
     );
   }
   if (found.length > 1) {
-    throw new CommandError(`${email} is a user of ${found.length} organisations: choose one with --organisation LOGIN.`);
+    throw new CommandError(
+      `${email} is a user of ${found.length} organisations: choose one with --organisation LOGIN.`,
+    );
   }
   return user;
 }

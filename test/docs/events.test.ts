@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 
-test('README lists the events to subscribe to, by the words of GitHub, and no others', () => {
+test('README lists exactly the subscribed events, with the titles on GitHub', () => {
   const [, section = ''] = /^### The webhook\n([\s\S]*?)^###? /m.exec(readFileSync('README.md', 'utf8')) ?? [];
   expect([...section.matchAll(/^- (.*)$/gm)].map(([, name]) => name)).toEqual([...subscribedEvents.values()]);
 });

@@ -8,7 +8,7 @@ import { parseRulesFile } from '../../src/scoring/rules-file.ts';
 const committed = readFileSync('rules.schema.json', 'utf8');
 const example = readFileSync('rules.example.yaml', 'utf8');
 
-/** Fastify's validator is an implementation of JSON Schema, as an editor has one; here it changes nothing on its way. */
+/** Fastify's validator stands in for an editor's; it must not change what it checks. */
 const app = Fastify({ ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } } });
 beforeAll(async () => {
   app.post('/', { schema: { body: JSON.parse(committed) } }, async () => 'valid');
@@ -23,11 +23,11 @@ async function complaint(file: string): Promise<string | undefined> {
 
 const problemsOf = (file: string) => parseRulesFile(file).problems.map(({ message }) => message);
 
-test('the committed schema is the one that the code makes; else run npm run rules', () => {
+test('the committed schema is up to date with the code; if not, run npm run rules', () => {
   expect(JSON.parse(committed)).toEqual(JSON.parse(JSON.stringify(RulesFile)));
 });
 
-test('the example names the schema in its first line, and is valid', async () => {
+test('the example rules name the schema in their first line, and are valid', async () => {
   const [, path = ''] = /^# yaml-language-server: \$schema=(.*)\n/.exec(example) ?? [];
   expect(readFileSync(path, 'utf8')).toBe(committed);
   expect(await complaint(example)).toBeUndefined();
@@ -37,7 +37,7 @@ const rule = (logic: string) => `rules:\n- name: R\n  logic:\n  ${logic}`;
 const withTest = (facts: string, score = '1') =>
   `rules: []\ntests:\n- { name: t, pull_request: { ${facts} }, score: ${score} }`;
 
-describe('what rules check takes, the schema takes:', () => {
+describe('rules check and the schema accept', () => {
   test.each([
     ['values without quotes', rule('- { expression: true, effect: { action: ADD, value: 5 } }')],
     ['values with quotes', rule(`- { expression: "true", effect: { action: "ADD", value: '5' } }`)],
@@ -52,9 +52,9 @@ describe('what rules check takes, the schema takes:', () => {
     ],
     ['no rules', 'rules: []'],
     ['no rules yet', 'rules:\ntests:'],
-    ['a test of nothing in particular', withTest('')],
+    ['a test without facts', withTest('')],
     ['days and Unix times', withTest('created_at: 2026-01-31, merged_at: "2026-02-01", closed_at: 1769817600')],
-    ['what is absent', withTest('milestone: null, merged_at: ~, hours_to_merge:')],
+    ['absent facts', withTest('milestone: null, merged_at: ~, hours_to_merge:')],
     ['texts that look like other things', withTest('title: 5, author: true, labels: [1, yes, "a"]')],
     ['quoted numbers and switches', withTest('additions: "5", draft: "true"', '"-5"')],
     ['states', withTest('state: merged')],
@@ -64,7 +64,7 @@ describe('what rules check takes, the schema takes:', () => {
   });
 });
 
-describe('what rules check refuses, the schema refuses:', () => {
+describe('rules check and the schema refuse', () => {
   test.each([
     ['a misspelt key', 'rule: []'],
     ['no rules at all', 'tests: []'],
@@ -73,7 +73,7 @@ describe('what rules check refuses, the schema refuses:', () => {
     ['a rule without logic', 'rules:\n- name: R'],
     ['a rule without entries', 'rules:\n- { name: R, logic: [] }'],
     [
-      'logic that is no list',
+      'logic that is not a list',
       'rules:\n- { name: R, logic: { expression: merged, effect: { action: ADD, value: 1 } } }',
     ],
     [
@@ -88,7 +88,7 @@ describe('what rules check refuses, the schema refuses:', () => {
     ['an entry without an expression', rule('- { effect: { action: ADD, value: 1 } }')],
     ['an effect beside its entry', rule('- { expression: merged, action: ADD, value: 1 }')],
     ['an unknown action', rule('- { expression: merged, effect: { action: MULTIPLY, value: 1 } }')],
-    ['an action in small letters', rule('- { expression: merged, effect: { action: add, value: 1 } }')],
+    ['an action in lower case', rule('- { expression: merged, effect: { action: add, value: 1 } }')],
     ['a value that is a list', rule('- { expression: merged, effect: { action: ADD, value: [1] } }')],
     ['51 entries', rule('- { expression: merged, effect: { action: ADD, value: 1 } }\n  '.repeat(51))],
     [
@@ -97,10 +97,10 @@ describe('what rules check refuses, the schema refuses:', () => {
     ],
     ['an unknown fact', withTest('aditions: 5')],
     ['a number in words', withTest('additions: many')],
-    ['a list that is none', withTest('labels: bug')],
+    ['a text in place of a list', withTest('labels: bug')],
     ['an unknown state', withTest('state: mergd')],
-    ['a moment that is no day', withTest('merged_at: yesterday')],
-    ['what is never absent', withTest('title: null')],
+    ['a time that is not a day', withTest('merged_at: yesterday')],
+    ['null for a fact that is never absent', withTest('title: null')],
     ['a test without a score', 'rules: []\ntests:\n- { name: t, pull_request: {} }'],
     ['half a point', withTest('', '1.5')],
   ])('%s', async (_, file) => {
@@ -109,7 +109,7 @@ describe('what rules check refuses, the schema refuses:', () => {
   });
 });
 
-test('every key has a description to show', () => {
+test('every key has a description', () => {
   const undescribed: string[] = [];
   const visit = (schema: Record<string, unknown>, path: string) => {
     for (const [name, inner] of Object.entries((schema.properties ?? {}) as Record<string, Record<string, unknown>>)) {

@@ -36,7 +36,7 @@ const cellsOf = (line: string) =>
     .slice(1, -1)
     .map(cell => cell.trim().replaceAll('\\|', '|'));
 
-/** Every row of every table, under the headings of its table. */
+/** The rows of all tables, by the headings of their table. */
 const rows: TableRow[] =
   page.match(/(?:^\|.*\n)+/gm)?.flatMap(text => {
     const [headings = [], , ...lines] = text.trimEnd().split('\n').map(cellsOf);
@@ -47,11 +47,11 @@ const rowsWith = (...headings: string[]) => rows.filter(row => headings.every(he
 const uncoded = (cell: string | undefined) => /^`(.*)`$/.exec(cell ?? '')?.[1] ?? '';
 const sorted = (values: Iterable<string>) => [...values].sort();
 
-test('the tables are those that the code makes; else run npm run rules', () => {
+test('the tables are up to date with the code; if not, run npm run rules', () => {
   expect(renderRulesPage(page)).toBe(page);
 });
 
-test('every fact and every function has its row, and no row is of anything else', () => {
+test('the tables list all facts and functions, and nothing else', () => {
   expect(sorted(rowsWith('Fact').map(row => uncoded(row.Fact)))).toEqual(sorted(Object.keys(factTypes)));
   const signatures = [...functions.values()].flat().map(({ signature }) => signature);
   expect(sorted(rowsWith('Function').map(row => uncoded(row.Function)))).toEqual(sorted(signatures));
@@ -72,7 +72,7 @@ function evaluate(expression: string, given: string) {
   return undefined;
 }
 
-describe('the example', () => {
+describe('the documented example', () => {
   test.each(
     rowsWith('Example', 'With', 'Result').map(row => [uncoded(row.Example), uncoded(row.With), row.Result ?? '']),
   )('%s with %s gives %s', (expression, given, expected) => {
@@ -82,9 +82,9 @@ describe('the example', () => {
   });
 });
 
-describe('the mistake', () => {
+describe('the documented mistake', () => {
   test.each(rowsWith('Refused', 'Message').map(row => [uncoded(row.Refused), row.Message ?? '']))(
-    '%s is told so',
+    '%s gets the message %s',
     (expression, message) => {
       expect(() => parseExpression(expression, 'boolean')).toThrow(
         expect.objectContaining({ name: 'ExpressionError', message }),
@@ -93,7 +93,7 @@ describe('the mistake', () => {
   );
 });
 
-test('the rules files on the page are right, and their tests pass', () => {
+test('the rules files on the page are valid, and their tests pass', () => {
   const files = [...page.matchAll(/```yaml\n(rules:[\s\S]*?)```/g)].map(([, text]) => text ?? '');
   expect(files.length).toBeGreaterThan(3);
   for (const text of files) {
@@ -103,7 +103,7 @@ test('the rules files on the page are right, and their tests pass', () => {
   }
 });
 
-test('the limits are those of the code', () => {
+test('the documented limits are those of the code', () => {
   const number = (value: number) => value.toLocaleString('en');
   const limits = rowsWith('What', 'At most').map(row => row['At most']);
   expect(limits).toEqual([
@@ -118,18 +118,18 @@ test('the limits are those of the code', () => {
   ]);
 });
 
-test('facts are refreshed by the webhooks that are subscribed to, and each of these refreshes one', () => {
+test('every subscribed webhook refreshes a fact, and facts name no others', () => {
   const named = new Set(Object.values(factDescriptions).flatMap(({ webhooks }) => webhooks));
   expect(sorted(named)).toEqual(sorted(subscribedEvents.keys()));
 });
 
-test('the pace of the sweep is that of the code', () => {
+test('the documented rate of refetching is that of the code', () => {
   const pace = maxRefetchesPerHour.toLocaleString('en');
   expect(page).toContain(`about ${pace} pull\n  requests an hour`);
   expect(page).toContain(`number divided by ${pace}, in hours`);
 });
 
-test('links lead somewhere', () => {
+test('all links have a target', () => {
   const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(
     ([, heading = '']) =>
       `#${heading
@@ -145,7 +145,7 @@ test('links lead somewhere', () => {
   }
 });
 
-/** Paths of the fields that a selection asks for, such as `commits.totalCount`. */
+/** The paths of selected fields, such as `commits.totalCount`. */
 function selected(set: SelectionSetNode | undefined, before = ''): string[] {
   return (set?.selections ?? []).flatMap(selection => {
     if (selection.kind === Kind.INLINE_FRAGMENT) return selected(selection.selectionSet, before);
@@ -155,7 +155,7 @@ function selected(set: SelectionSetNode | undefined, before = ''): string[] {
   });
 }
 
-test("every source of a fact is a field of GitHub's, and one that is asked for", () => {
+test('every source of a fact is a GitHub field that the query selects', () => {
   const fragment = parse(pullRequestsQuery).definitions.find(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
   const asked = new Set(fragment?.kind === Kind.FRAGMENT_DEFINITION ? selected(fragment.selectionSet) : []);
   const exists = (path: string) => {
