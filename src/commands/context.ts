@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
@@ -23,6 +23,8 @@ export interface Answer {
   text: string;
   /** Printed last, on standard error. The command then ends with 1, although it has an answer. */
   failure?: string | undefined;
+  /** Instead of 0, for a command that succeeded. */
+  exitCode?: number | undefined;
 }
 
 /** A failure that the operator can fix. The message says how. */
@@ -39,9 +41,10 @@ export function answering<Options extends object>(
   return async (...args: unknown[]): Promise<void> => {
     const command = args.at(-1) as Command;
     const options = command.opts<Options & { json?: boolean }>();
-    const { json, text, failure } = await run(options, ...command.processedArgs);
+    const { json, text, failure, exitCode } = await run(options, ...command.processedArgs);
     context.stdout.write(options.json ? `${JSON.stringify(json, null, 2)}\n` : text === '' ? '' : `${text}\n`);
     if (failure !== undefined) throw new CommandError(failure);
+    if (exitCode !== undefined) throw new CommanderError(exitCode, 'pullscore.answered', '');
   };
 }
 

@@ -12,7 +12,7 @@ import { getRuleset } from '../database/rules.ts';
 import { readSnapshot } from '../database/snapshot.ts';
 import { formatId, parseId } from '../ids.ts';
 import type { ExplainedPart } from '../scoring/evaluate.ts';
-import { type Explanation, explainScore } from '../scoring/explain.ts';
+import { explainScore } from '../scoring/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
 import {
   type Answer,
@@ -96,18 +96,9 @@ async function requirePullRequest(
 const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
 const idOf = (found: ExplainablePullRequest | undefined) => formatId('pr', found?.pullRequest.id ?? '');
 
-interface Explained {
-  found: ExplainablePullRequest;
-  /** The version that is explained: the one in force, or the score's own if the score is out of date. */
-  version: number;
-  explanation: Explanation;
-  /** The score by the rules in force; null if the stored score is up to date. */
-  scoreInForce: number | null;
-  changes: ScoreChange[];
-}
+type Explained = Awaited<ReturnType<typeof explainPullRequest>>;
 
-async function explainPullRequest(context: Context, executor: Executor, name: Name): Promise<Explained> {
-  const found = await requirePullRequest(context, executor, name);
+async function explainPullRequest(executor: Executor, found: ExplainablePullRequest) {
   const { pullRequest, repository, organisation } = found;
   const facts = factsOf({ ...pullRequest, repository });
   const explain = async (version: number) => explainScore(await getRuleset(executor, organisation.id, version), facts);
@@ -118,8 +109,10 @@ async function explainPullRequest(context: Context, executor: Executor, name: Na
   const version = isOutdated ? pullRequest.rulesetVersion : inForce;
   return {
     found,
+    /** The version that is explained: the one in force, or the score's own if the score is out of date. */
     version,
     explanation: await explain(version),
+    /** The score by the rules in force; null if the stored score is up to date. */
     scoreInForce: isOutdated ? (await explain(inForce)).score : null,
     changes: await listScoreChanges(executor, organisation.id, pullRequest.id),
   };
@@ -237,7 +230,8 @@ export function explainCommand(program: Command, context: Context): void {
         const name = parseName(text);
         return withDeps(context, ({ database }) =>
           readSnapshot(database, async ({ executor }) => {
-            const explained = await explainPullRequest(context, executor, name);
+            const found = await requirePullRequest(context, executor, name);
+            const explained = await explainPullRequest(executor, found);
             return { json: represent(explained), text: show(context, explained) };
           }),
         );

@@ -73,7 +73,8 @@ export async function runProgram(context: Context, operands: readonly string[]):
     await buildProgram(context).parseAsync(operands, { from: 'user' });
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageFailure;
+    // Commander ends wrong usage with 1.
+    if (error instanceof CommanderError) return error.exitCode === 1 ? usageFailure : error.exitCode;
     const message = messageOf(error);
     if (message === undefined) context.log.fatal({ err: error }, 'unexpected error');
     context.stderr.write(`pullscore: ${(message ?? 'unexpected error; see above').replace(/\s*\n\s*/g, ' ')}\n`);

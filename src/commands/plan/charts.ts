@@ -75,17 +75,17 @@ export function distributionChart(buckets: readonly Bucket[], before: Summary | 
   // Only as many labels as fit.
   const maxLength = Math.max(...buckets.map(bucket => bucketLabel(bucket).length));
   const every = Math.ceil((maxLength * 7.2 + 10) / each);
-  const labels = buckets.map((bucket, index) =>
-    index % every === 0 || bucket.from === null || (bucket.to === null && (buckets.length - 1) % every === 0)
-      ? html`<text class="tick" x="${at(x(index) + each / 2)}" y="${ground + 18}" text-anchor="middle">${bucketLabel(bucket)}</text>`
-      : nothing,
+  const labels = buckets.map(
+    (bucket, index) =>
+      (index % every === 0 || bucket.from === null || (bucket.to === null && (buckets.length - 1) % every === 0)) &&
+      html`<text class="tick" x="${at(x(index) + each / 2)}" y="${ground + 18}" text-anchor="middle">${bucketLabel(bucket)}</text>`,
   );
   const position = (score: number) => start + positionOf(score, buckets, each);
   return html`<svg class="distribution" viewBox="0 0 ${chart.width} ${chart.height}" role="img" aria-labelledby="distribution-heading distribution-note">
 ${levelLines}
 ${columns}
-${before === null ? nothing : html`<path class="outline" d="M${at(start)} ${at(ground)}${outline}V${at(ground)}"/>`}
-${after.median === null ? nothing : medianMarks(before === null ? null : before.median, after.median, position)}
+${before !== null && html`<path class="outline" d="M${at(start)} ${at(ground)}${outline}V${at(ground)}"/>`}
+${after.median !== null && medianMarks(before?.median ?? null, after.median, position)}
 ${labels}
 <text class="tick" x="${at(chart.left + inner.width / 2)}" y="${chart.height - 6}" text-anchor="middle">score</text>
 ${targets}
@@ -169,7 +169,7 @@ export function rankChart(members: readonly RankedMember[], rows: number): Html 
     const kind = moved > 0 ? 'up' : moved < 0 ? 'down' : 'same';
     const middle = (slope.left + slope.right) / 2;
     const [from, to] = [at(y(before)), at(y(after))];
-    const ends = html`${before < count ? html`<circle class="${kind}" cx="${slope.left}" cy="${from}" r="3.5"/>` : nothing}${after < count ? html`<circle class="${kind}" cx="${slope.right}" cy="${to}" r="3.5"/>` : nothing}`;
+    const ends = html`${before < count && html`<circle class="${kind}" cx="${slope.left}" cy="${from}" r="3.5"/>`}${after < count && html`<circle class="${kind}" cx="${slope.right}" cy="${to}" r="3.5"/>`}`;
     return html`<g><title>${member.name}: rank ${number(member.rank_before)} before, ${number(member.rank_after)} after</title><path class="${kind}" d="M${slope.left} ${from}C${middle} ${from} ${middle} ${to} ${slope.right} ${to}"/>${ends}</g>
 ${label(member, before, 'before')}${label(member, after, 'after')}
 `;

@@ -9,7 +9,8 @@ export class Html {
   }
 }
 
-type Piece = Html | string | number | readonly Piece[];
+/** False is left out. */
+type Piece = Html | string | number | false | readonly Piece[];
 
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -24,6 +25,7 @@ const escapeText = (text: string) => plain(text).replace(/[&<>"']/g, character =
 
 function write(piece: Piece): string {
   if (piece instanceof Html) return piece.markup;
+  if (piece === false) return '';
   return typeof piece === 'string' || typeof piece === 'number' ? escapeText(String(piece)) : piece.map(write).join('');
 }
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { type Command, CommanderError } from 'commander';
+import type { Command } from 'commander';
 import { createFactsReader } from '../../database/facts.ts';
 import { getOrganisation, type Organisation } from '../../database/organisations.ts';
 import { describeMembers, describePullRequests } from '../../database/plan-details.ts';
@@ -113,21 +113,21 @@ GitHub.
 Example:
   ${context.program} rules plan rules.example.yaml --organisation acme --report plan.html`,
     )
-    .action(async (...args) => {
-      let changes = false;
-      await answering<PlanOptions>(context, async ({ organisation: login, report }, file = '') => {
+    .action(
+      answering<PlanOptions>(context, async ({ organisation: login, report, detailedExitcode }, file = '') => {
         const { name, rules } = await loadRules(context, file);
         if (report !== undefined) await checkReportPath(report, file);
         const plan = await withDeps(context, async deps =>
           makePlan(context, deps, await requireOrganisation(context, deps, login), name, rules),
         );
-        ({ changes } = plan);
         if (report !== undefined) await writeReport(report, planReport(plan, new Date()));
         const apply = `${context.program} rules apply ${file} --organisation ${plan.organisation}`;
         const text = planText(plan, lineWidth(context.stdout), apply);
-        return { json: plan, text: report === undefined ? text : `${text}\n\nThe report is in ${report}.` };
-      })(...args);
-      const { detailedExitcode } = (args.at(-1) as Command).opts<PlanOptions>();
-      if (changes && detailedExitcode) throw new CommanderError(changesExitCode, 'pullscore.changes', '');
-    });
+        return {
+          json: plan,
+          text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
+          exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
+        };
+      }),
+    );
 }

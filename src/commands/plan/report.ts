@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { bucketLabel, counted, decimal, number, percent, signed } from '../numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
-import { type Html, html, Html as Markup, nothing, webAddress } from './html.ts';
+import { Html, html, nothing, webAddress } from './html.ts';
 import { planStyle } from './style.ts';
 import {
   comparedWith,
@@ -31,6 +31,8 @@ const difference = (value: number, write = number) =>
 const fromTo = (before: Html | string, after: Html | string) =>
   html`<span class="was">${before}</span><span class="arrow" aria-label="to">→</span>${after}`;
 
+const column = (heading: string) => html`<th scope="col" class="n">${heading}</th>`;
+
 function headline(plan: PlanDocument): string {
   const { total, changed } = plan.pull_requests;
   if (total === 0) return 'There are no pull requests yet';
@@ -49,31 +51,33 @@ function opening(plan: PlanDocument): Html {
     before === after
       ? 'unchanged'
       : html`from ${decimal(before)}, ${difference(after - before, decimal)}${withShare && before > 0 ? ` (${signed(Math.round(((after - before) / before) * 1_000) / 10, decimal)}%)` : ''}`;
-  const figure = (label: string, before: number | null, after: number | null, withShare = false) => html`<div>
+  const figure = (label: string, name: keyof PlanDocument['scores']['after']) => {
+    const [before, after] = [plan.scores.before[name], plan.scores.after[name]];
+    return html`<div>
 <dt>${label}</dt>
 <dd class="value">${decimal(after)}</dd>
-${first || before === null || after === null ? nothing : html`<dd class="from">${from(before, after, withShare)}</dd>`}
+${!first && before !== null && after !== null && html`<dd class="from">${from(before, after, name === 'sum')}</dd>`}
 </div>`;
+  };
   return html`<header>
 <p class="overline">Plan for <bdi>${plan.organisation}</bdi></p>
 <h1>${headline(plan)}</h1>
 <p class="lede">What <strong><bdi>${plan.file}</bdi></strong> would do, ${comparedWith(plan)}. Rules: ${describeRuleChanges(plan)}.</p>
 ${describeScores(plan).map(note => html`<p class="note caution">${note}</p>`)}
 ${
-  total === 0
-    ? nothing
-    : html`${shareBar(raised, lowered, total)}
+  total > 0 &&
+  html`${shareBar(raised, lowered, total)}
 <ul class="legend">
 <li><span class="key up"></span><b>${number(raised)}</b> ${up} (${percent(raised, total)})</li>
 <li><span class="key down"></span><b>${number(lowered)}</b> ${down} (${percent(lowered, total)})</li>
 <li><span class="key same"></span><b>${number(total - changed)}</b> ${same} (${percent(total - changed, total)})</li>
 </ul>
 <dl class="figures">
-${figure('Sum of all scores', plan.scores.before.sum, plan.scores.after.sum, true)}
-${figure('Mean score', plan.scores.before.mean, plan.scores.after.mean)}
-${figure('Median score', plan.scores.before.median, plan.scores.after.median)}
-${figure('Highest score', plan.scores.before.maximum, plan.scores.after.maximum)}
-${figure('Lowest score', plan.scores.before.minimum, plan.scores.after.minimum)}
+${figure('Sum of all scores', 'sum')}
+${figure('Mean score', 'mean')}
+${figure('Median score', 'median')}
+${figure('Highest score', 'maximum')}
+${figure('Lowest score', 'minimum')}
 </dl>`
 }
 </header>`;
@@ -84,25 +88,25 @@ function distribution(plan: PlanDocument): Html {
   if (histogram.length === 0) return nothing;
   const first = isFirst(plan);
   const legend = html`<ul class="legend" aria-hidden="true"><li><span class="key before"></span>before</li><li><span class="key after"></span>after</li></ul>`;
-  const heading = (text: string) => html`<th scope="col" class="n">${text}</th>`;
   return html`<section aria-labelledby="distribution-heading">
 <h2 id="distribution-heading">Distribution of scores</h2>
-<p class="note" id="distribution-note">How many pull requests have each score.${first ? '' : ' Line: before. Columns: after.'}</p>
-${first ? nothing : legend}
+<p class="note" id="distribution-note">How many pull requests have each score.${!first && ' Line: before. Columns: after.'}</p>
+${!first && legend}
 <div class="scroll" tabindex="0" role="region" aria-label="Chart of scores">${distributionChart(histogram, first ? null : scores.before, scores.after)}</div>
 <details><summary>Show the numbers</summary>
-<table><thead><tr>${heading('Score')}${first ? heading('Pull requests') : [heading('Before'), heading('After')]}</tr></thead><tbody>
-${histogram.map(bucket => html`<tr><th scope="row" class="n">${bucketLabel(bucket)}</th>${first ? nothing : html`<td class="n">${number(bucket.before)}</td>`}<td class="n">${number(bucket.after)}</td></tr>\n`)}
+<table><thead><tr>${column('Score')}${first ? column('Pull requests') : [column('Before'), column('After')]}</tr></thead><tbody>
+${histogram.map(bucket => html`<tr><th scope="row" class="n">${bucketLabel(bucket)}</th>${!first && html`<td class="n">${number(bucket.before)}</td>`}<td class="n">${number(bucket.after)}</td></tr>\n`)}
 </tbody></table></details>
 </section>`;
 }
 
-function badges(rule: PlannedRule, total: number): Html[] {
-  const status = rule.status === 'added' ? 'new' : rule.status;
-  const notes = ['added', 'removed'].includes(rule.status) ? [{ kind: rule.status, text: status }] : [];
-  return [...notes, ...ruleNotes(rule, total)].map(
-    ({ kind, text }) => html` <span class="badge ${kind}">${text}</span>`,
-  );
+function badges(rule: PlannedRule, total: number) {
+  const badge = (kind: string, text: string) => html` <span class="badge ${kind}">${text}</span>`;
+  return [
+    rule.status === 'added' && badge('added', 'new'),
+    rule.status === 'removed' && badge('removed', 'removed'),
+    ruleNotes(rule, total).map(({ kind, text }) => badge(kind, text)),
+  ];
 }
 
 interface Sides {
@@ -124,13 +128,9 @@ function shareCells({ before, after }: Sides, total: number): Html {
 
 function entryRow(entry: PlannedEntry, isLast: boolean, total: number): Html {
   const { before, after, action, expression, value } = entry;
-  const state = before === null ? 'added' : after === null ? 'removed' : 'kept';
-  const sign = {
-    added: html`<span class="sign">+<span class="unseen"> new: </span></span>`,
-    removed: html`<span class="sign">−<span class="unseen"> removed: </span></span>`,
-    kept: nothing,
-  }[state];
-  return html`<tr class="entry ${state}${isLast ? ' last-entry' : ''}"><th scope="row">${sign}<code><bdi>${expression}</bdi></code> <span class="was">${action === 'ADD' ? 'adds' : 'takes'}</span> <code><bdi>${value}</bdi></code></th>
+  const sign = (mark: string, text: string) =>
+    html`<span class="sign">${mark}<span class="unseen"> ${text}: </span></span>`;
+  return html`<tr class="entry${after === null && ' removed'}${isLast && ' last-entry'}"><th scope="row">${before === null && sign('+', 'new')}${after === null && sign('−', 'removed')}<code><bdi>${expression}</bdi></code> <span class="was">${action === 'ADD' ? 'adds' : 'takes'}</span> <code><bdi>${value}</bdi></code></th>
 ${shareCells(entry, total)}</tr>
 `;
 }
@@ -138,14 +138,14 @@ ${shareCells(entry, total)}</tr>
 function ruleRows(rule: PlannedRule, total: number): Html {
   const on = (side: PlannedRule['before']) => (side?.enabled ? side : null);
   const sides = { before: on(rule.before), after: on(rule.after) };
-  return html`<tr${rule.entries.length > 0 ? new Markup(' class="has-entries"') : nothing}><th scope="row"><bdi>${rule.name}</bdi>${badges(rule, total)}</th>
+  return html`<tr${rule.entries.length > 0 && new Html(' class="has-entries"')}><th scope="row"><bdi>${rule.name}</bdi>${badges(rule, total)}</th>
 ${shareCells(sides, total)}</tr>
 ${rule.entries.map((entry, index) => entryRow(entry, index === rule.entries.length - 1, total))}`;
 }
 
 function rules(plan: PlanDocument): Html {
-  const { rules: all, pull_requests: pulls } = plan;
-  const { total } = pulls;
+  const { rules: all } = plan;
+  const { total } = plan.pull_requests;
   if (all.length === 0) return nothing;
   const key = isFirst(plan) ? '' : ' Thin bar: before. Thick bar: after.';
   const note =
@@ -156,8 +156,8 @@ function rules(plan: PlanDocument): Html {
   return html`<section aria-labelledby="rules-heading">
 <h2 id="rules-heading">${total > 0 ? 'How often each rule counts' : 'The rules'}</h2>
 <p class="note">${note}</p>
-<div${total > 0 ? new Markup(' class="scroll" tabindex="0" role="region" aria-labelledby="rules-heading"') : nothing}><table>
-<thead><tr><th scope="col">Rule and its entries</th>${total > 0 ? shares : nothing}</tr></thead>
+<div${total > 0 && new Html(' class="scroll" tabindex="0" role="region" aria-labelledby="rules-heading"')}><table>
+<thead><tr><th scope="col">Rule and its entries</th>${total > 0 && shares}</tr></thead>
 <tbody>
 ${all.map(rule => ruleRows(rule, total))}
 </tbody></table></div>
@@ -176,9 +176,9 @@ function memberRow(member: PlannedMember, maxDifference: number, first: boolean)
   const { name, login, before, after } = member;
   const isSame = name === '' || name === login;
   const totals = html`<td class="n was">${number(before)}</td><td class="n">${number(after)}</td>`;
-  return html`<tr><td class="n">${number(member.rank_after)}</td>${first ? nothing : html`<td class="rank">${rankChange(member)}</td>`}
-<th scope="row"><bdi>${name || login}</bdi>${isSame ? nothing : html` <bdi class="login">${login}</bdi>`}</th>
-<td class="n">${number(member.pull_requests)}</td>${first ? nothing : totals}
+  return html`<tr><td class="n">${number(member.rank_after)}</td>${!first && html`<td class="rank">${rankChange(member)}</td>`}
+<th scope="row"><bdi>${name || login}</bdi>${!isSame && html` <bdi class="login">${login}</bdi>`}</th>
+<td class="n">${number(member.pull_requests)}</td>${!first && totals}
 <td>${differenceBar(after - before, maxDifference)}</td><td class="n">${first ? number(after) : difference(after - before)}</td></tr>
 `;
 }
@@ -190,19 +190,17 @@ function members(plan: PlanDocument): Html {
   const listed = all.slice(0, shown.members);
   const maxDifference = Math.max(...listed.map(({ before, after }) => Math.abs(after - before)));
   const hasMoves = all.some(({ rank_before: before, rank_after: after }) => before !== after);
-  const column = (heading: string) => html`<th scope="col" class="n">${heading}</th>`;
   const rankColumn = html`<th scope="col"><span class="unseen">Change of rank</span></th>`;
   const limits =
-    all.length > listed.length
-      ? html` The table shows the top ${number(listed.length)} of ${number(all.length)}; <code>--json</code> has all.`
-      : nothing;
+    all.length > listed.length &&
+    html` The table shows the top ${number(listed.length)} of ${number(all.length)}; <code>--json</code> has all.`;
   const ranked = all.map(member => ({ ...member, name: member.name || member.login }));
   return html`<section aria-labelledby="members-heading">
 <h2 id="members-heading">Totals by member</h2>
 <p class="note">${first ? 'The sum of the scores of their pull requests.' : describeRankChanges(plan)}${limits}</p>
-${hasMoves && !first ? html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>` : nothing}
-<div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table${first ? new Markup(' class="totals"') : nothing}>
-<thead><tr>${column('Rank')}${first ? nothing : rankColumn}<th scope="col">Member</th>${column('Pull requests')}${first ? nothing : [column('Before'), column('After')]}<th scope="col" colspan="2" class="n">${first ? 'Total' : 'Difference'}</th></tr></thead>
+${hasMoves && !first && html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>`}
+<div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table${first && new Html(' class="totals"')}>
+<thead><tr>${column('Rank')}${!first && rankColumn}<th scope="col">Member</th>${column('Pull requests')}${!first && [column('Before'), column('After')]}<th scope="col" colspan="2" class="n">${first ? 'Total' : 'Difference'}</th></tr></thead>
 <tbody>
 ${listed.map(member => memberRow(member, maxDifference, first))}
 </tbody></table></div>
@@ -218,19 +216,18 @@ function moverList(heading: string, moves: readonly PlannedMove[], count: number
 ${listed.map(({ title, url, repository, number: pullNumber, member, from, to }) => {
   const address = webAddress(url);
   const text = title.trim() === '' ? '(no title)' : title;
-  const change = first ? nothing : html`${number(from)} <span aria-label="to">→</span> ${number(to)} · `;
+  const change = !first && html`${number(from)} <span aria-label="to">→</span> ${number(to)} · `;
   return html`<li><span class="delta ${direction(to - from)}-text">${first ? number(to) : signed(to - from)}</span>
 <span class="title"><bdi>${address === undefined ? text : html`<a href="${address}" rel="noopener noreferrer">${text}</a>`}</bdi></span>
 <span class="meta">${change}<bdi>${repository}</bdi>#${String(pullNumber)} · <bdi>${member}</bdi></span></li>
 `;
 })}</ol>
-${rest > 0 ? html`<p class="note">and ${number(rest)} more</p>` : nothing}
+${rest > 0 && html`<p class="note">and ${number(rest)} more</p>`}
 </div>`;
 }
 
 function movers(plan: PlanDocument): Html {
   const { raised, lowered } = plan.movers;
-  const { pull_requests: pulls } = plan;
   if (raised.length + lowered.length === 0) return nothing;
   const first = isFirst(plan);
   const [heading, up, down] = first
@@ -239,8 +236,8 @@ function movers(plan: PlanDocument): Html {
   return html`<section aria-labelledby="movers-heading">
 <h2 id="movers-heading">${heading}</h2>
 <div class="columns">
-${moverList(up, raised, pulls.raised, first)}
-${moverList(down, lowered, pulls.lowered, first)}
+${moverList(up, raised, plan.pull_requests.raised, first)}
+${moverList(down, lowered, plan.pull_requests.lowered, first)}
 </div>
 </section>`;
 }
@@ -257,7 +254,7 @@ export function planReport(plan: PlanDocument, now: Date): string {
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
 <title>Plan for ${plan.organisation}: ${headline(plan)}</title>
-<style>${new Markup(planStyle)}</style>
+<style>${new Html(planStyle)}</style>
 </head>
 <body>
 <main>
