@@ -53,7 +53,7 @@ function factTable(group: string): string {
       ...(hasUnits ? ['Unit'] : []),
       'On GitHub',
       ...(canBeAbsent ? ['Absent if'] : []),
-      'How old at most',
+      'Maximum age',
     ],
     rows,
   );

@@ -137,7 +137,7 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
   if (day !== undefined && total.atMost) {
     notes.push(`≤ is an upper bound: GitHub does not say how many of them changed since ${day}.`);
   } else if (total.atMost) {
-    notes.push('≤ is an upper bound: the interrupted import has already brought in some of these.');
+    notes.push('≤ is an upper bound: the interrupted import has already imported some of these.');
   }
   if (repositories.length === 0) return { json, text: ['There is nothing to import.', ...notes].join('\n') };
   notes.push(

@@ -1,14 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:net';
-import { PassThrough } from 'node:stream';
-import { Command } from 'commander';
 import { sql } from 'drizzle-orm';
-import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { CommandError, type Context } from '../../src/commands/context.ts';
-import { doctorCommand } from '../../src/commands/doctor/doctor.ts';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
-import { loadConfig } from '../../src/config.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { takeAppliedDelivery } from '../../src/database/webhook-deliveries.ts';
@@ -30,7 +24,7 @@ import {
   type Tenant,
   webhookSecret,
 } from '../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
+import { complaintOf, type Environment, requireBuild, run, runHere, runJson } from './support.ts';
 
 /*
  * A healthy service with its loops and its webhook. Each test breaks one thing and checks what the doctor reports.
@@ -100,32 +94,11 @@ async function hook(settings: HookSettings & { url?: string; secret?: string } =
   await github.delivered();
 }
 
-/** Runs the command in this process. */
+/** Runs the command with some variables changed. */
 async function doctor(change: Record<string, string | undefined>, ...operands: string[]) {
-  const environmentNow = { ...environment, ...change };
-  let output = '';
-  const stdout = new PassThrough().on('data', text => {
-    output += text;
-  });
-  const context: Context = {
-    get config() {
-      return loadConfig(environmentNow);
-    },
-    log: pino({ level: 'silent' }),
-    program: 'pullscore',
-    interrupted: new AbortController().signal,
-    stdout,
-    stderr: process.stderr,
-  };
-  const program = new Command('pullscore').exitOverride();
-  doctorCommand(program, context);
-  for (const command of program.commands) command.option('--json');
-  const failure: unknown = await program.parseAsync(['doctor', ...operands], { from: 'user' }).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  if (failure !== undefined && !(failure instanceof CommandError)) throw failure;
-  return { output, failed: failure !== undefined };
+  const { code, stdout, stderr } = await runHere({ ...environment, ...change }, 'doctor', ...operands);
+  expect(stderr).toBe(code === 0 ? '' : 'pullscore: Problems found; see above for fixes.\n');
+  return { output: stdout, failed: code !== 0 };
 }
 
 const show = async (change: Record<string, string | undefined> = {}) => (await doctor(change)).output;

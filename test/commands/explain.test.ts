@@ -1,9 +1,5 @@
-import { PassThrough } from 'node:stream';
-import { Command } from 'commander';
 import { eq } from 'drizzle-orm';
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { explainCommand } from '../../src/commands/explain.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
@@ -11,6 +7,7 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { type Scene, startScene } from '../support/scene.ts';
 import { createTenant } from '../support/service.ts';
+import { runHere } from './support.ts';
 
 let scene: Scene;
 let id: string;
@@ -31,22 +28,11 @@ const rules: RuleDefinition[] = [
   { ...rule('Bots', ['author_is_bot', '10', 'SUBTRACT']), is_enabled: false },
 ];
 
-/** Runs the command in this process. */
 async function explain(...operands: string[]): Promise<string> {
-  const stdout = new PassThrough();
-  const program = new Command('pullscore').exitOverride();
-  explainCommand(program, {
-    config: scene.service.config,
-    log: pino({ level: 'silent' }),
-    program: 'pullscore',
-    interrupted: new AbortController().signal,
-    stdout,
-    stderr: new PassThrough(),
-  });
-  for (const command of program.commands) command.option('--json');
-  await program.parseAsync(['explain', ...operands], { from: 'user' });
-  stdout.end();
-  return (await stdout.toArray()).join('');
+  const { databaseUrl } = scene.service.config;
+  const { code, stdout, stderr } = await runHere({ DATABASE_URL: databaseUrl }, 'explain', ...operands);
+  if (code !== 0) throw new Error(stderr);
+  return stdout;
 }
 
 const explainJson = async (operand: string) => JSON.parse(await explain(operand, '--json'));

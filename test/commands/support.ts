@@ -68,8 +68,10 @@ export interface Running {
   ended: Promise<Ended>;
 }
 
-/** For a child process, which inherits only PATH from the environment of the tests. */
-const settingsOf = (environment: Environment) => ({
+type Settings = Readonly<Record<string, string | undefined>>;
+
+/** For a process that inherits only PATH from the environment of the tests. */
+const settingsOf = (environment: Settings) => ({
   cwd: tmpdir(),
   env: {
     PATH: process.env.PATH ?? '',
@@ -135,14 +137,8 @@ export function startForTest(environment: Environment, ...operands: string[]): R
 export const run = (environment: Environment, ...operands: string[]): Promise<Ended> =>
   start(environment, ...operands).ended;
 
-/**
- * Runs a command that must succeed in this process, and parses its JSON document. Its configuration is `environment`, but
- * `pg` also reads the `PG…` variables of the tests.
- */
-export async function runJson<Answer = Record<string, unknown>>(
-  environment: Environment,
-  ...operands: string[]
-): Promise<Answer> {
+/** Runs a command in this process. Its configuration is `environment`, but `pg` also reads the tests' `PG…` variables. */
+export async function runHere(environment: Settings, ...operands: string[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const context: Context = {
     get config() {
@@ -156,9 +152,18 @@ export async function runJson<Answer = Record<string, unknown>>(
     stdout,
     stderr,
   };
-  const code = await runProgram(context, [...operands, '--json']);
-  if (code !== 0) throw new Error(`${operands.join(' ')} ended with ${code}: ${await text(stderr.end())}`);
-  return JSON.parse(await text(stdout.end()));
+  const code = await runProgram(context, operands);
+  return { code, stdout: await text(stdout.end()), stderr: await text(stderr.end()) };
+}
+
+/** Runs a command that must succeed in this process, and parses its JSON document. */
+export async function runJson<Answer = Record<string, unknown>>(
+  environment: Environment,
+  ...operands: string[]
+): Promise<Answer> {
+  const { code, stdout, stderr } = await runHere(environment, ...operands, '--json');
+  if (code !== 0) throw new Error(`${operands.join(' ')} ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout);
 }
 
 /** The message of a failed command: the one line that is not a log line. */

@@ -183,7 +183,7 @@ const ask = <Reply>(access: Access, organisation: Organisation | undefined, call
     ? call()
     : keepToLimits({ ...access, database: access.database }, organisation, call);
 
-/** @returns the organisations that GitHub may be called for now */
+/** @returns the organisations whose rate limit does not block requests now */
 async function checkRateLimits(report: Report, access: Access, organisations: readonly Organisation[]) {
   const { config, database } = access;
   const usesApp = config.github.app !== undefined;

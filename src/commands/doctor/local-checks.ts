@@ -86,9 +86,10 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
   const { version, database, place, user, isReadOnly, usedConnections, maxConnections } = server;
   const pending = server.pendingMigrations ?? 0;
   const release = `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000}`;
-  const where = config.databaseUrl === undefined ? `embedded in ${config.home}` : `at ${place}, database ${database}`;
+  const location =
+    config.databaseUrl === undefined ? `embedded in ${config.home}` : `at ${place}, database ${database}`;
   return [
-    ok(`${release} ${where}, answers in ${Math.ceil(server.milliseconds)} ms.`),
+    ok(`${release} ${location}, answers in ${Math.ceil(server.milliseconds)} ms.`),
     isReadOnly &&
       problem('The server takes no writes: it is a standby, or read-only.', 'Set DATABASE_URL to the primary.'),
     !(isReadOnly || server.mayMigrate) &&
@@ -220,14 +221,14 @@ export function checkBacklog(
     if (waiting === 0) return ok('No pull request waits to be synced.');
     return ok(behind === 0 ? `${wait}.` : `${wait}, ${behind} of them until GitHub shows what a webhook announced.`);
   }
-  const are = (count: number, verb: string) =>
+  const describe = (count: number, verb: string) =>
     `${counted(count, 'pull request')} ${verb} ${count === 1 ? 'is' : 'are'}`;
   const late = `${wait}, the first for ${duration(facts.overdueSeconds)}.`;
   const reason = example === undefined ? '.' : `, such as ${example.name ?? example.nodeId}: ${example.reason}`;
   const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
-  const retried = are(failing - parked, 'could not be synced and');
+  const retried = describe(failing - parked, 'could not be synced and');
   return [
-    parked > 0 && problem(`${are(parked, 'kept failing and')} parked${reason}`, retry),
+    parked > 0 && problem(`${describe(parked, 'kept failing and')} parked${reason}`, retry),
     failing > parked && warning(`${retried} tried again${parked > 0 ? '.' : reason}`, retry),
     isLate &&
       (scope.workers > 0
