@@ -17,8 +17,7 @@ beforeAll(async () => {
   github = await startGithub();
   const acme = github.organisation('acme');
   acme.member('ada');
-  for (let index = 0; index < 120; index += 1)
-    acme.repository('web').addPullRequest({ createdAt: 1_700_000_000 + index });
+  for (let index = 0; index < 3; index += 1) acme.repository('web').addPullRequest();
   const service = await startReplica(database.url);
   tenant = await createTenant(service, { login: 'acme', githubId: acme.id });
   await service.close();
@@ -30,6 +29,7 @@ beforeAll(async () => {
     RECONCILE_INTERVAL: '0',
     PORT: '0',
   };
+  await runJson(environment, 'import', '--organisation', 'acme');
 });
 afterAll(async () => {
   await github.close();
@@ -47,12 +47,17 @@ async function pullRequests(url: string): Promise<{ id: string; number: number; 
 
 describe('an import', () => {
   test('that is interrupted by Ctrl-C says how to continue, and then continues', async () => {
+    const apex = github.organisation('apex');
+    apex.member('ada');
+    for (let index = 0; index < 120; index += 1)
+      apex.repository('web').addPullRequest({ createdAt: 1_700_000_000 + index });
+    await runJson(environment, 'organisation', 'add', 'apex');
     github.fault(
       { kind: 'delay', milliseconds: 300 },
       { times: 3, when: ({ operation }) => operation === 'PullRequestPage' },
     );
     const before = github.count('PullRequestPage');
-    const running = startForTest(environment, 'import', '--organisation', 'acme');
+    const running = startForTest(environment, 'import', '--organisation', 'apex');
     while (github.count('PullRequestPage') === before) await delay(5);
     running.child.kill('SIGINT');
     const { code, stdout, stderr } = await running.ended;
@@ -61,7 +66,7 @@ describe('an import', () => {
       /^About 120 pull requests in 3 requests.*\npullscore: Interrupted\. What was imported is kept; run the same command again to continue\.\n$/,
     );
     expect(github.count('PullRequestPage')).toBe(before + 1);
-    expect(await runJson(environment, 'import', '--organisation', 'acme')).toMatchObject({ seen: 70, saved: 70 });
+    expect(await runJson(environment, 'import', '--organisation', 'apex')).toMatchObject({ seen: 70, saved: 70 });
   });
 });
 
