@@ -30,7 +30,7 @@ export function importCommands(program: Command, context: Context): void {
   program
     .command('import')
     .description("import the organisation's pull requests from GitHub")
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .option(
       '--repository <owner/name>',
       'only this repository; can be repeated',

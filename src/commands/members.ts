@@ -9,7 +9,7 @@ export function memberCommands(program: Command, context: Context): void {
     .description("the organisation's members")
     .command('sync')
     .description("read GitHub's list of members now")
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .addHelpText('after', `\nExample:\n  ${context.program} members sync --organisation acme`)
     .action(
       answeringFor(context, async (deps, organisation) => {

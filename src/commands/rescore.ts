@@ -10,7 +10,7 @@ export function rescoreCommands(program: Command, context: Context): void {
   program
     .command('rescore')
     .description('bring every score up to date with the rules in force, and wait for it')
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .addHelpText(
       'after',
       `\nThe service does this in the background. This command helps it and shows the progress.\n\nExample:\n  ${context.program} rescore --organisation acme`,

@@ -117,7 +117,7 @@ export function ruleCommands(program: Command, context: Context): void {
     .command('apply')
     .description('put a rules file, or an earlier version, in force; the service then updates every score')
     .argument('[file]', 'a rules file; - for standard input')
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .option('--version <number>', 'instead of a file: a version that `rules history` lists')
     .option('--by <name>', 'who applies them, for the history (default: the user who runs the command)')
     .addHelpText(
@@ -151,7 +151,7 @@ export function ruleCommands(program: Command, context: Context): void {
   group
     .command('export')
     .description("print the organisation's rules as a rules file")
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .addHelpText('after', `\nExample:\n  ${context.program} rules export --organisation acme > rules.yaml`)
     .action(
       answeringFor(context, async ({ database }, { id }) => {

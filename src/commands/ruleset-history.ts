@@ -34,7 +34,7 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
   group
     .command('history')
     .description('list the versions of the rules that were applied')
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .addHelpText('after', `\nExample:\n  ${context.program} rules history --organisation acme`)
     .action(
       answeringFor(context, async ({ database }, { id, login, rulesetVersion }) => {
@@ -74,7 +74,7 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
     .description('show what changed between two versions of the rules')
     .argument('<from>', 'a version, as `rules history` lists it; 0 is before the first')
     .argument('<to>', 'another version')
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .addHelpText('after', `\nExample:\n  ${context.program} rules diff 3 4 --organisation acme`)
     .action(
       answeringFor(context, async (deps, organisation, _options, from = '', to = '') => {

@@ -42,7 +42,7 @@ export function tokenCommands(program: Command, context: Context): void {
   group
     .command('create')
     .description('create an access token, which is shown only once')
-    .requiredOption('--user <email>', 'who holds the token')
+    .requiredOption('--user <email>', 'who holds the token (required)')
     .option('--organisation <login>', 'needed if several organisations have this user')
     .option('--name <name>', 'what the token is for', '')
     .option('--scopes <scopes>', `what the token allows: ${knownScopes.join(',')}`, 'read')

@@ -54,9 +54,9 @@ export function userCommands(program: Command, context: Context): void {
   group
     .command('add')
     .description('add a user to an organisation')
-    .requiredOption('--organisation <login>', 'the organisation')
-    .requiredOption('--name <name>', 'display name')
-    .requiredOption('--email <email>', 'names the user in commands')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--name <name>', 'display name (required)')
+    .requiredOption('--email <email>', 'names the user in commands (required)')
     .option('--photo-url <url>', "the photo's address", '')
     .addHelpText(
       'after',

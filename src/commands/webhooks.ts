@@ -22,7 +22,7 @@ export function webhookCommands(program: Command, context: Context): void {
     group
       .command(name)
       .description(description)
-      .requiredOption('--organisation <login>', 'the organisation')
+      .requiredOption('--organisation <login>', "the organisation's login (required)")
       .addHelpText('after', `\nExample:\n  ${context.program} webhooks ${name} --organisation acme`)
       .action(
         answeringFor(context, async ({ database }, { id, login }) => {
@@ -41,7 +41,7 @@ export function webhookCommands(program: Command, context: Context): void {
   group
     .command('status')
     .description('show the setting, the last deliveries, and the pull requests that wait or fail')
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .addHelpText('after', `\nExample:\n  ${context.program} webhooks status --organisation acme`)
     .action(
       answeringFor(context, async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
@@ -110,7 +110,7 @@ export function webhookCommands(program: Command, context: Context): void {
   group
     .command('retry')
     .description('retry all pull requests whose sync failed, including parked ones')
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .addHelpText(
       'after',
       `\nA pull request that keeps failing is parked. The service retries it within a minute of its next change; this command retries it now.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,

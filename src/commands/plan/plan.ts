@@ -101,7 +101,7 @@ export function planCommand(
     .command('plan')
     .description('show what a rules file would change; saves nothing')
     .argument('<file>', 'a rules file; - for standard input')
-    .requiredOption('--organisation <login>', 'the organisation')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
     .option('--report <file.html>', 'also write the plan as a web page')
     .option('--detailed-exitcode', 'exit with 2 if the file would change rules or scores, with 0 if not')
     .addHelpText(
