@@ -165,10 +165,8 @@ export function checkPullRequests(facts: Awaited<ReturnType<typeof tryPullReques
 export const maxNamed = 3;
 
 /**
- * Finds stored repositories that GitHub no longer shows. A comparison confirms all that it sees, so the lost ones are
- * first in the list, and the search stops at the first that GitHub shows.
- *
- * @param stored ordered by when a comparison last saw them, longest ago first
+ * Finds stored repositories that GitHub no longer shows. `stored` has those first that a comparison saw longest ago, so
+ * the search ends at the first that GitHub shows.
  */
 export async function findLostRepositories(
   call: Call,
@@ -177,15 +175,15 @@ export async function findLostRepositories(
   stored: readonly UnconfirmedRepository[],
 ): Promise<UnconfirmedRepository[]> {
   const lost: UnconfirmedRepository[] = [];
-  for (const { githubId, name, pullRequests } of stored) {
-    const { repository } = await call(() => github.findRepository(organisation, name.slice(name.indexOf('/') + 1)));
-    if (repository?.githubId === githubId && repository.owner === organisation.login) break;
-    lost.push({ githubId, name, pullRequests });
+  for (const each of stored) {
+    const name = each.name.slice(each.name.indexOf('/') + 1);
+    const { repository } = await call(() => github.findRepository(organisation, name));
+    if (repository?.githubId === each.githubId && repository.owner === organisation.login) break;
+    lost.push(each);
   }
   return lost;
 }
 
-/** @param lost at most {@link maxNamed} repositories */
 export function checkRepositories(lost: readonly UnconfirmedRepository[], { config }: Scope): Verdicts {
   if (lost.length === 0) return ok('GitHub shows the repositories of all stored pull requests.');
   const names = list([...lost.map(({ name }) => name), ...(lost.length === maxNamed ? ['perhaps more'] : [])]);
@@ -231,10 +229,8 @@ export function checkHook(facts: Awaited<ReturnType<typeof readHook>>, scope: Or
   const here = webhookUrl(config);
   const setUp = `${here}, content type application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events ${list([...subscribedEvents.values()])}.`;
   if (hook === undefined && hooks.mayHideMore) {
-    const permission = config.github.app
-      ? 'the organisation permission Webhooks would show it'
-      : 'the scope admin:org_hook of a classic token, or the organisation permission Webhooks, would show it';
-    const message = `${nameOf(config)} can't see the webhook on GitHub, and does not need to; ${permission}.`;
+    const scopeHint = config.github.app ? '' : ' (of a classic token, the scope admin:org_hook)';
+    const message = `${nameOf(config)} can't see the webhook on GitHub, and does not need to; the permission Webhooks of the organisation${scopeHint} would show it.`;
     return skipped(message, `Check it at ${settings}: ${setUp}`);
   }
   if (hook === undefined) {
@@ -280,9 +276,8 @@ function checkAnswers(deliveries: readonly HookDelivery[], page: string, { progr
   const failed = deliveries.filter(({ statusCode }) => statusCode < 200 || statusCode >= 300);
   const [newest] = failed;
   if (deliveries.length === 0) return ok('GitHub has made no deliveries in the last days.');
-  if (newest === undefined)
-    return ok(`GitHub's last ${counted(deliveries.length, 'delivery', 'deliveries')} succeeded.`);
-  const ago = duration(Math.max(0, Date.now() / 1000 - newest.deliveredAt));
+  if (newest === undefined) return ok(`GitHub's last ${counted(deliveries.length, 'delivery', 'deliveries')} arrived.`);
+  const ago = duration(Date.now() / 1000 - newest.deliveredAt);
   const answer = `${newest.event}, ${ago} ago: ${newest.statusCode}, ${newest.status}`;
   if (newest !== deliveries[0]) {
     return warning(
