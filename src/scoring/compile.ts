@@ -58,11 +58,8 @@ function createWriter() {
   let statements = '';
 
   function constant(value: unknown): string {
-    const known = constantNames.get(value);
-    // A Map treats 0 and -0 as the same key.
-    if (known !== undefined && !Object.is(value, -0)) return known;
-    const name = `k${constants.push(value) - 1}`;
-    if (!Object.is(value, -0)) constantNames.set(value, name);
+    const name = constantNames.get(value) ?? `k${constants.push(value) - 1}`;
+    constantNames.set(value, name);
     return name;
   }
 
@@ -94,9 +91,7 @@ function createWriter() {
 
   function writeComparison(tree: TypedExpression & { kind: 'comparison' }): string {
     const { operator, left, right } = tree;
-    if (left.type === 'boolean') return `(${write(left)} ${operator}= ${write(right)})`;
-    if (left.type === 'number') {
-      if (operator === '==') return `(${write(left)} === ${write(right)})`;
+    if (left.type === 'number' && operator !== '==') {
       if (operator !== '!=') return `(${write(left)} ${operator} ${write(right)})`;
       // Not `!==`, which is true for NaN.
       const [one, oneAgain] = twice(left);
