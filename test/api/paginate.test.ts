@@ -92,6 +92,10 @@ describe('a page', () => {
       `/rows?cursor=${encode({ rank: 9, name: '9', _pointsToNextItems: true })}`,
     );
     expect([pastTheEnd.data, pastTheEnd.links.prev, pastTheEnd.links.next]).toEqual([[], null, null]);
+    const beforeTheStart = await serve(rowsTo(2))(
+      `/rows?cursor=${encode({ rank: -1, name: '', _pointsToNextItems: false })}`,
+    );
+    expect([beforeTheStart.data, beforeTheStart.links.prev, beforeTheStart.links.next]).toEqual([[], null, null]);
   });
 
   test('after page, forwards and backwards, has each row once and in order', async () => {

@@ -43,6 +43,10 @@ describe('an explained expression', () => {
       'merged && !draft && (from_fork || merged) = true [merged = true; !draft = true [draft = false]; from_fork || merged = true [from_fork = false; merged = true]]',
     ],
     [
+      'merged && draft || merged',
+      'merged && draft || merged = true [merged && draft = false [merged = true; draft = false]; merged = true]',
+    ],
+    [
       'hours_to_first_review < 4',
       'hours_to_first_review < 4 = false [hours_to_first_review = null (nobody else has reviewed it)]',
     ],

@@ -217,6 +217,10 @@ describe('an expression', () => {
     const any = (count: number) => Array.from({ length: count }, () => 'matches(title, "[ab]{90}")').join(' || ');
     expect(problemOf(any(2))).toBe('accepted');
     expect(problemOf(any(3))).toContain('exceeds the limit of all patterns together');
+    // 512 + 60² and 512 + 124² are exactly the limit.
+    const two = (size: number) => `matches(title, "[ab]{${size}}") || matches(body, "[ab]{124}")`;
+    expect(problemOf(two(60))).toBe('accepted');
+    expect(problemOf(two(61))).toContain('exceeds the limit of all patterns together');
     const globs = (count: number) => `any_file(${Array.from({ length: count }, () => '"?{1,2}"').join(', ')})`;
     expect(problemOf(globs(10))).toBe('accepted');
     expect(problemOf(`${globs(20)} || ${globs(20)}`)).toContain('exceeds the limit of all patterns together');

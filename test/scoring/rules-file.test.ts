@@ -274,7 +274,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       ['3: Test "t", pull_request: it must be a map of facts, such as { additions: 10 }'],
     ],
     [
-      `rules: []\ntests:\n- pull_request: {${'f'.repeat(70)}: 1, labels: [[a]], additions: 1e3}\n  name: ${'t'.repeat(90)}\n  score: ${'1'.repeat(70)}\n  by: me`,
+      `rules: []\ntests:\n- pull_request: {${'f'.repeat(70)}: 1, labels: [b, [a]], additions: 1e3}\n  name: ${'t'.repeat(90)}\n  score: ${'1'.repeat(70)}\n  by: me`,
       [
         `3: Test "${'t'.repeat(80)}", pull_request: \`${'f'.repeat(60)}\` is not a known fact`,
         `3: Test "${'t'.repeat(80)}", pull_request, labels: it must be a list of texts`,
@@ -289,6 +289,10 @@ describe('a problem names the line, the rule, the entry and the part', () => {
         '1: Test "t", score: `1.5` is not a whole number',
         '2: `rules` must be a list, each item beginning with `-`, not a text',
       ],
+    ],
+    [
+      `${withLogic('- {expression: draft, effect: {action: ADD, value: 1}}')}  - logic: [{expression: draft, effect: {action: ADD, value: 1}}]\n    name: R`,
+      ['6: Rule "R" is in the file twice; give each rule its own name'],
     ],
     [
       'rules: []\ntests:\n- {}',
@@ -410,6 +414,12 @@ describe('hostile YAML', () => {
     expect(problems(text).join('\n')).toContain(message);
   });
 
+  test('may be 32 levels deep, the map and its text included', () => {
+    const nested = (depth: number) => problems(`rules: ${'['.repeat(depth)}${']'.repeat(depth)}`).join();
+    expect(nested(30)).not.toContain('nested too deep');
+    expect(nested(31)).toContain('nested too deep');
+  });
+
   test('may have a million characters', () => {
     expect(problems(`rules: [] #${'x'.repeat(1_000_000 - 11)}`)).toEqual([]);
   });
@@ -470,7 +480,10 @@ describe('a test of a rules file', () => {
     ['{draft: true, state: closed}', 'draft && state == "closed"'],
     ['{created_at: 2026-01-01, merged_at: 2026-01-02}', 'hours_to_merge == 24 && hours_to_close == 24'],
     ['{merged_at: 2026-01-02}', '!(hours_to_merge > 0)'],
-    ['{hours_to_merge: 2.5}', 'hours_to_merge == 2.5'],
+    ['{hours_to_merge: 2.25}', 'hours_to_merge == 2.25'],
+    ['{from_fork: false, author_is_bot: true}', '!from_fork && author_is_bot'],
+    ['{milestone: , title: ""}', '!(milestone == "") && title == ""'],
+    ['{milestone: null}', '!(milestone == "null")'],
     ['{created_at: 1767225600}', 'created_at == date("2026-01-01") && updated_at == created_at'],
     ['{files: [a, b]}', 'changed_files == 2 && "a" in files'],
     ['{files: [a, b], changed_files: 200}', 'changed_files == 200'],
