@@ -1,3 +1,4 @@
+import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import rateLimit from '@fastify/rate-limit';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
@@ -65,7 +66,8 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
     },
     frameworkErrors: handleFrameworkError,
     clientErrorHandler: handleClientError,
-    routerOptions: { maxParamLength: 100 },
+    // As long as a request's head may be: what is too long for an id is not found, like any other.
+    routerOptions: { maxParamLength: 16 * 1024 },
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   app.decorate('deps', deps);
@@ -112,6 +114,15 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
       api.addHook('onSend', async (_request, reply) => {
         reply.header('cache-control', 'no-store');
       });
+      if (config.corsOrigins.length > 0) {
+        await api.register(cors, {
+          origin: [...config.corsOrigins],
+          methods: ['GET', 'PUT', 'DELETE'],
+          allowedHeaders: ['authorization'],
+          exposedHeaders: ['retry-after', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-request-id'],
+          maxAge: 3_600,
+        });
+      }
       requireAuthentication(api, deps);
       if (config.rateLimit > 0) {
         await api.register(rateLimit, {

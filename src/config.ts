@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
@@ -21,6 +22,10 @@ const Environment = Type.Object({
   GITHUB_APP_ID: Type.Optional(Type.String({ pattern: '^[0-9A-Za-z.]+$', title: "the App's id or client id" })),
   GITHUB_APP_PRIVATE_KEY: Type.Optional(Type.String({ pattern: 'PRIVATE KEY', title: 'a PEM private key' })),
   GITHUB_WEBHOOK_SECRET: Type.Optional(Type.String()),
+  METRICS_TOKEN: Type.Optional(
+    Type.String({ pattern: '^[\\x21-\\x7e]{16,}$', title: 'at least 16 characters without spaces' }),
+  ),
+  CORS_ORIGINS: Type.Optional(Type.String()),
   WORKER: Type.Boolean({ default: true }),
   RATE_LIMIT: integer(0, 1_000_000, 600),
   RECONCILE_INTERVAL: integer(0, 31_536_000, 900),
@@ -31,6 +36,24 @@ const Environment = Type.Object({
 });
 type Environment = Static<typeof Environment>;
 const environmentCheck = TypeCompiler.Compile(Environment);
+
+/** Each can be read from a file, which NAME_FILE names, so that it shows in no list of processes or containers. */
+const secrets: readonly (keyof Environment)[] = [
+  'DATABASE_URL',
+  'GITHUB_TOKEN',
+  'GITHUB_APP_PRIVATE_KEY',
+  'GITHUB_WEBHOOK_SECRET',
+  'METRICS_TOKEN',
+];
+
+/** Shorter ones can be guessed from a single signed delivery. */
+const minSecretLength = 16;
+
+export interface WebhookSecret {
+  readonly secret: string;
+  /** It signs for this organisation only; undefined: for all. */
+  readonly login: string | undefined;
+}
 
 export interface Config {
   /** Undefined: the embedded server in `home`. */
@@ -50,7 +73,11 @@ export interface Config {
     readonly app: { readonly id: string; readonly privateKey: string } | undefined;
   };
   /** A delivery signed with any of these is valid; empty: webhooks are refused. */
-  readonly webhookSecrets: readonly string[];
+  readonly webhookSecrets: readonly WebhookSecret[];
+  /** `/metrics` asks for it as a bearer token; undefined: it is open. */
+  readonly metricsToken: string | undefined;
+  /** Origins of browsers that may call the API. */
+  readonly corsOrigins: readonly string[];
   readonly worker: boolean;
   /** Requests a minute for each token; 0 is off. */
   readonly rateLimit: number;
@@ -75,7 +102,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, schema] of Object.entries(Environment.properties)) {
-    const text = env[name]?.trim();
+    const text = (secrets.includes(name as keyof Environment) ? readSecret(env, name, problems) : env[name])?.trim();
     // Compose files pass an unset variable as an empty one.
     values[name] = text === undefined || text === '' ? schema.default : parse(schema.type, text);
     if (values[name] === undefined) delete values[name];
@@ -108,6 +135,18 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   if (environment.GITHUB_TOKEN !== undefined && environment.GITHUB_APP_ID !== undefined) {
     problems.push('GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one');
   }
+  const webhookSecrets = (list(environment.GITHUB_WEBHOOK_SECRET) ?? []).map(readWebhookSecret);
+  if (webhookSecrets.some(({ secret }) => secret.length < minSecretLength)) {
+    problems.push(
+      `GITHUB_WEBHOOK_SECRET must have at least ${minSecretLength} characters: openssl rand -hex 24 makes one`,
+    );
+  }
+  const corsOrigins = list(environment.CORS_ORIGINS) ?? [];
+  for (const origin of corsOrigins) {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
+      problems.push(`CORS_ORIGINS names "${origin}", which is not an origin such as https://dashboard.example.com`);
+    }
+  }
   if (problems.length > 0) throw new ConfigError(problems);
 
   return Object.freeze({
@@ -129,12 +168,39 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
               privateKey: environment.GITHUB_APP_PRIVATE_KEY.replaceAll('\\n', '\n'),
             }),
     }),
-    webhookSecrets: Object.freeze(list(environment.GITHUB_WEBHOOK_SECRET) ?? []),
+    webhookSecrets: Object.freeze(webhookSecrets),
+    metricsToken: environment.METRICS_TOKEN,
+    corsOrigins,
     worker: environment.WORKER,
     rateLimit: environment.RATE_LIMIT,
     reconcileInterval: environment.RECONCILE_INTERVAL,
     logLevel: environment.LOG_LEVEL,
   });
+}
+
+function readSecret(
+  env: Readonly<Record<string, string | undefined>>,
+  name: string,
+  problems: string[],
+): string | undefined {
+  const path = env[`${name}_FILE`]?.trim();
+  if (!path) return env[name];
+  if (env[name]?.trim()) {
+    problems.push(`${name} and ${name}_FILE are both set: unset one`);
+    return undefined;
+  }
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    problems.push(`${name}_FILE names ${path}, which can't be read: ${(error as NodeJS.ErrnoException).code}`);
+    return undefined;
+  }
+}
+
+/** `login:secret` is for one organisation. */
+function readWebhookSecret(text: string): WebhookSecret {
+  const [, login, secret] = /^([A-Za-z\d](?:-?[A-Za-z\d]){0,38}):(.*)$/s.exec(text) ?? [];
+  return Object.freeze(secret === undefined ? { login: undefined, secret: text } : { login, secret });
 }
 
 function parse(type: string | undefined, text: string): unknown {

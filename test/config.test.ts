@@ -1,5 +1,7 @@
-import { resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../src/config.ts';
 
 function problemsOf(env: Record<string, string>): string {
@@ -22,6 +24,8 @@ test('nothing has to be configured', () => {
     trustProxy: undefined,
     github: { apiUrl: 'https://api.github.com', token: undefined, app: undefined },
     webhookSecrets: [],
+    metricsToken: undefined,
+    corsOrigins: [],
     worker: true,
     rateLimit: 600,
     reconcileInterval: 900,
@@ -42,7 +46,9 @@ test('everything can be configured', () => {
       GITHUB_API_URL: 'https://github.example/api/v3/',
       GITHUB_APP_ID: '12345',
       GITHUB_APP_PRIVATE_KEY: key.replaceAll('\n', '\\n'),
-      GITHUB_WEBHOOK_SECRET: 'new secret, old secret',
+      GITHUB_WEBHOOK_SECRET: 'a long new secret, acme-2:a long old secret',
+      METRICS_TOKEN: 'a-token-of-sixteen',
+      CORS_ORIGINS: 'https://scores.example, http://localhost:5173',
       WORKER: 'false',
       RATE_LIMIT: '0',
       RECONCILE_INTERVAL: '60',
@@ -56,7 +62,12 @@ test('everything can be configured', () => {
     publicUrl: 'https://scores.example/api',
     trustProxy: ['10.0.0.0/8', '2001:db8::/32', 'loopback'],
     github: { apiUrl: 'https://github.example/api/v3', token: undefined, app: { id: '12345', privateKey: key } },
-    webhookSecrets: ['new secret', 'old secret'],
+    webhookSecrets: [
+      { login: undefined, secret: 'a long new secret' },
+      { login: 'acme-2', secret: 'a long old secret' },
+    ],
+    metricsToken: 'a-token-of-sixteen',
+    corsOrigins: ['https://scores.example', 'http://localhost:5173'],
     worker: false,
     rateLimit: 0,
     reconcileInterval: 60,
@@ -101,8 +112,8 @@ test('the message lists each problem once, with its variable', () => {
 });
 
 test('the configuration cannot be changed', () => {
-  const config = loadConfig({ GITHUB_WEBHOOK_SECRET: 'one,two', TRUST_PROXY: 'loopback' });
-  for (const part of [config, config.github, config.webhookSecrets, config.trustProxy]) {
+  const config = loadConfig({ GITHUB_WEBHOOK_SECRET: 'x'.repeat(16), TRUST_PROXY: 'loopback' });
+  for (const part of [config, config.github, config.webhookSecrets, config.webhookSecrets[0], config.trustProxy]) {
     expect(Object.isFrozen(part)).toBe(true);
   }
 });
@@ -175,6 +186,16 @@ describe('refused is', () => {
     ['TRUST_PROXY', '10.0.0.1/8e0'],
     ['TRUST_PROXY', '/8'],
     ['TRUST_PROXY', 'example.com/8'],
+    ['GITHUB_WEBHOOK_SECRET', 'x'.repeat(15)],
+    ['GITHUB_WEBHOOK_SECRET', `${'x'.repeat(16)},short`],
+    ['GITHUB_WEBHOOK_SECRET', `acme:${'x'.repeat(15)}`],
+    ['METRICS_TOKEN', 'x'.repeat(15)],
+    ['METRICS_TOKEN', 'sixteen with spaces'],
+    ['CORS_ORIGINS', '*'],
+    ['CORS_ORIGINS', 'null'],
+    ['CORS_ORIGINS', 'scores.example'],
+    ['CORS_ORIGINS', 'https://scores.example/'],
+    ['CORS_ORIGINS', 'https://scores.example/app'],
   ])('%s=%s, by its name', (name, value) => {
     expect(
       problemsOf({ [name]: value, GITHUB_APP_PRIVATE_KEY: name === 'GITHUB_APP_ID' ? 'PRIVATE KEY' : '' }),
@@ -185,6 +206,40 @@ describe('refused is', () => {
     expect(problemsOf({ GITHUB_TOKEN: 't', GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' })).toContain(
       'GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one',
     );
+  });
+});
+
+describe('a secret', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pullscore-secrets-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'secret');
+  writeFileSync(file, '  ghp_read_from_a_file\n');
+
+  test('can be read from a file, without the white space around it', () => {
+    expect(loadConfig({ GITHUB_TOKEN_FILE: file }).github.token).toBe('ghp_read_from_a_file');
+    expect(loadConfig({ METRICS_TOKEN_FILE: file, GITHUB_TOKEN_FILE: ' ' }).metricsToken).toBe('ghp_read_from_a_file');
+  });
+
+  test('from a file is checked like any other', () => {
+    expect(problemsOf({ DATABASE_URL_FILE: file })).toContain('DATABASE_URL must be a postgres:// address');
+  });
+
+  test('is either given or read from a file', () => {
+    expect(problemsOf({ GITHUB_TOKEN_FILE: file, GITHUB_TOKEN: 'ghp_1' })).toContain(
+      'GITHUB_TOKEN and GITHUB_TOKEN_FILE are both set: unset one',
+    );
+  });
+
+  test('whose file is missing is named with the reason', () => {
+    expect(problemsOf({ GITHUB_TOKEN_FILE: join(folder, 'none') })).toContain(
+      `GITHUB_TOKEN_FILE names ${folder}/none, which can't be read: ENOENT`,
+    );
+  });
+
+  test('that belongs to one organisation names its login first; other colons belong to the secret', () => {
+    const secretsOf = (text: string) => loadConfig({ GITHUB_WEBHOOK_SECRET: text }).webhookSecrets;
+    expect(secretsOf('acme:a:secret:with:colons')).toEqual([{ login: 'acme', secret: 'a:secret:with:colons' }]);
+    expect(secretsOf('not_a_login:a long secret')).toEqual([{ login: undefined, secret: 'not_a_login:a long secret' }]);
   });
 });
 

@@ -1,6 +1,8 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { isMigrated } from '../database/migrate.ts';
 import { ServiceError } from '../errors.ts';
+import { unauthenticated } from './authentication.ts';
 import { createMetrics } from './metrics.ts';
 
 declare module 'fastify' {
@@ -10,7 +12,7 @@ declare module 'fastify' {
   }
 }
 
-/** Liveness, readiness and metrics, without a token. */
+/** Liveness, readiness and metrics, without an access token. */
 export function addOperationRoutes(app: FastifyInstance): void {
   const { database } = app.deps;
   const metrics = createMetrics(app.deps);
@@ -43,8 +45,18 @@ export function addOperationRoutes(app: FastifyInstance): void {
     return { status: 'ready' };
   });
 
-  app.get('/metrics', { config, schema: { hide: true } }, async (_request, reply) => {
+  app.get('/metrics', { config, schema: { hide: true } }, async (request, reply) => {
+    const { metricsToken } = app.deps.config;
+    if (metricsToken !== undefined && !hasToken(request.headers.authorization, metricsToken)) throw unauthenticated();
     reply.type(metrics.contentType);
     return metrics.text();
   });
+}
+
+/** In constant time. */
+function hasToken(authorization: string | undefined, token: string): boolean {
+  const [given, expected] = [authorization ?? '', `Bearer ${token}`].map(text =>
+    createHash('sha256').update(text).digest(),
+  ) as [Buffer, Buffer];
+  return timingSafeEqual(given, expected);
 }

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { Type } from '@sinclair/typebox';
+import { type SchemaOptions, Type } from '@sinclair/typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database } from '../database/client.ts';
 import {
@@ -18,20 +18,29 @@ import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
 import { jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
 
+/** A union of literals would be `anyOf`, of which client generators make a type for each value. */
+const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
+  Type.Unsafe<Values[number]>({ type: 'string', enum: values, ...options });
+
+export const RuleEffectAction = stringEnum(['ADD', 'SUBTRACT'], {
+  $id: 'RuleEffectAction',
+  description: 'Action taken by the rule',
+});
+
 const PullRequestScore = Type.Object(
   {
     name: Type.String({ description: 'Name of the rule that produced the score entry' }),
-    action: Type.Union([Type.Literal('ADD'), Type.Literal('SUBTRACT')], { description: 'Action taken by the rule' }),
+    action: Type.Ref(RuleEffectAction),
     effect: Type.Integer({ description: 'Effect applied by the rule' }),
     expression: Type.String({ description: 'Expression evaluated by the rule' }),
   },
   { additionalProperties: false, $id: 'PullRequestScore' },
 );
 
-const PullRequestState = Type.Union(
-  [Type.Literal('closed'), Type.Literal('draft'), Type.Literal('merged'), Type.Literal('open')],
-  { $id: 'PullRequestState', description: 'State of the pull request' },
-);
+const PullRequestState = stringEnum(['closed', 'draft', 'merged', 'open'], {
+  $id: 'PullRequestState',
+  description: 'State of the pull request',
+});
 
 export const PullRequest = Type.Object(
   {
@@ -60,7 +69,7 @@ export const PullRequest = Type.Object(
 );
 
 /** The members' routes refer to them, too. */
-export const pullRequestSchemas = [PullRequestState, PullRequestScore, PullRequest];
+export const pullRequestSchemas = [PullRequestState, RuleEffectAction, PullRequestScore, PullRequest];
 
 const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),

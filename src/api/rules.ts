@@ -4,6 +4,7 @@ import { readRules } from '../database/rules.ts';
 import { formatId } from '../ids.ts';
 import type { RuleLogic } from '../scoring/ruleset.ts';
 import { errorResponses } from './errors.ts';
+import { RuleEffectAction } from './pull-requests.ts';
 
 const Rule = Type.Object(
   {
@@ -17,7 +18,7 @@ const Rule = Type.Object(
           expression: Type.String({ description: 'The effect applies if this is true' }),
           effect: Type.Object(
             {
-              action: Type.String({ description: '`ADD` or `SUBTRACT`' }),
+              action: Type.Ref(RuleEffectAction),
               value: Type.String({ description: 'Expression for how much to add or subtract' }),
             },
             { additionalProperties: false },

@@ -82,6 +82,8 @@ export interface Delivery {
   /** `X-GitHub-Delivery` */
   guid: string;
   payload: object;
+  /** The organisations that its secret speaks for; undefined: all. */
+  logins: readonly string[] | undefined;
 }
 
 /** What was done, or why nothing was. */
@@ -146,7 +148,7 @@ function refetchMilestone(
 export async function receive(
   deps: Deps,
   takePullRequest: (delivery: PullRequestDelivery) => Promise<DeliveryOutcome>,
-  { event, guid, payload }: Delivery,
+  { event, guid, payload, logins }: Delivery,
 ): Promise<Receipt> {
   if (event === 'ping') return { taken: false, message: 'Pong: deliveries arrive and their signature matches.' };
   const action = 'action' in payload && typeof payload.action === 'string' ? payload.action : '';
@@ -161,13 +163,23 @@ export async function receive(
   const owner = organization ?? repository?.owner;
   if (owner === undefined) throw malformed();
   const organisation = { githubId: owner.id, login: owner.login };
+  const { executor } = deps.database;
+  if (logins !== undefined) {
+    // The payload only claims whose it is, so the organisation that it would change is what counts.
+    const addressed = await findGithubOrganisation(executor, organisation);
+    if (addressed === undefined) return receipt('unknown_organisation');
+    if (!logins.some(login => login.toLowerCase() === addressed.login.toLowerCase())) {
+      throw new ServiceError('unauthenticated', 'This webhook secret is for another organisation.', {
+        action: 'See the entries of GITHUB_WEBHOOK_SECRET.',
+      });
+    }
+  }
 
   if (isPullRequest) {
     const { id: githubId, node_id: nodeId, updated_at: updatedAt } = expect(checks.pullRequest, payload).pull_request;
     const pullRequest = { githubId, nodeId, minSourceUpdatedAt: secondsOf(updatedAt) };
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest }));
   }
-  const { executor } = deps.database;
   if (isComment) {
     const { issue, repository: place } = expect(checks.comment, payload);
     if (issue.pull_request === undefined) return ignored('the comment is not on a pull request.');

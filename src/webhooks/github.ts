@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
+import type { WebhookSecret } from '../config.ts';
 import { ServiceError } from '../errors.ts';
 import { createAdmission, maxPayloadBytes } from './admission.ts';
 import { receive } from './events.ts';
@@ -48,26 +49,40 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     async (request: FastifyRequest<{ Body: unknown }>, reply) => {
       const { body } = request;
       if (!Buffer.isBuffer(body)) throw new ServiceError('bad_request', 'The payload is missing.');
-      if (!isSigned(body, request.headers['x-hub-signature-256'], secrets)) {
+      const signedFor = signers(body, request.headers['x-hub-signature-256'], secrets);
+      if (signedFor.length === 0) {
         throw new ServiceError('unauthenticated', 'The signature does not match.', {
           action: 'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
         });
       }
       const event = header(request, 'x-github-event', /^[a-z0-9_]{1,100}$/);
       const guid = header(request, 'x-github-delivery', /^[\w-]{1,100}$/);
-      const { taken, message } = await receive(deps, takePullRequest, { event, guid, payload: parsePayload(body) });
+      const { taken, message } = await receive(deps, takePullRequest, {
+        event,
+        guid,
+        payload: parsePayload(body),
+        logins: signedFor.includes(undefined) ? undefined : signedFor.flatMap(login => login ?? []),
+      });
       return reply.code(taken ? 202 : 200).send({ message });
     },
   );
 };
 
-/** Checks the bytes as received: parsed and serialised again, they differ. Every secret takes the same time. */
-function isSigned(body: Buffer, signature: string | string[] | undefined, secrets: readonly string[]): boolean {
-  if (typeof signature !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(signature)) return false;
+/**
+ * Checks the bytes as received: parsed and serialised again, they differ. Every secret takes the same time.
+ *
+ * @returns the organisations that the secrets with this signature speak for; undefined speaks for all
+ */
+function signers(
+  body: Buffer,
+  signature: string | string[] | undefined,
+  secrets: readonly WebhookSecret[],
+): (string | undefined)[] {
+  if (typeof signature !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(signature)) return [];
   const given = Buffer.from(signature.slice('sha256='.length), 'hex');
   return secrets
-    .map(secret => timingSafeEqual(createHmac('sha256', secret).update(body).digest(), given))
-    .includes(true);
+    .filter(({ secret }) => timingSafeEqual(createHmac('sha256', secret).update(body).digest(), given))
+    .map(({ login }) => login);
 }
 
 function header(request: FastifyRequest, name: string, pattern: RegExp): string {

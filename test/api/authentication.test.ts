@@ -49,6 +49,15 @@ describe('without a valid token', () => {
     expect([status, body, headers['www-authenticate']]).toEqual([401, unauthenticated, 'Bearer']);
   });
 
+  test.each(
+    [101, 1_000, 15_000]
+      .flatMap(length => endpoints('x'.repeat(length), 'x'.repeat(length)))
+      .filter(([, url]) => url.includes('xxx')),
+  )('an id of any length gets 401, and with a token 404', async (method, url) => {
+    expect((await client.send(method, url, undefined)).status).toBe(401);
+    expect((await client.send(method, url, tenant.token)).status).toBe(404);
+  });
+
   const credentials: [string, (token: string) => string][] = [
     ['nothing', () => ''],
     ['only the scheme', () => 'Bearer'],

@@ -104,6 +104,17 @@ describe('/metrics', () => {
   });
 });
 
+test('/metrics with METRICS_TOKEN is only for who has it', async () => {
+  const token = 'a-token-for-prometheus';
+  const { app } = closing(await startReplica(service.database.url, { METRICS_TOKEN: token }));
+  const scrape = (authorization = '') => app.inject({ url: '/metrics', headers: { authorization } });
+  expect((await scrape(`Bearer ${token}`)).statusCode).toBe(200);
+  for (const wrong of ['', token, `Bearer ${token} `, `Bearer ${token}s`, `Bearer ${tenant.token}`]) {
+    const { statusCode, headers } = await scrape(wrong);
+    expect([wrong, statusCode, headers['www-authenticate']]).toEqual([wrong, 401, 'Bearer']);
+  }
+});
+
 describe('/metrics, about GitHub and pending work,', () => {
   let github: GithubStandIn;
   let identity: GithubIdentity;

@@ -332,3 +332,40 @@ describe('a service that is overloaded', () => {
     await expect.poll(async () => (await busy.get('/2025-04/account', tenant.token)).status).toBe(200);
   });
 });
+
+describe('a browser', () => {
+  const origin = 'https://scores.example';
+  const preflight = (app: Service['app'], from: string) =>
+    app.inject({
+      method: 'OPTIONS',
+      url: '/2025-04/pull-requests',
+      headers: {
+        origin: from,
+        'access-control-request-method': 'GET',
+        'access-control-request-headers': 'authorization',
+      },
+    });
+
+  test('may call the API from the origins in CORS_ORIGINS, and read its limits', async () => {
+    const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
+    const asked = await preflight(app, origin);
+    expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin]);
+    expect(asked.headers['access-control-allow-headers']).toBe('authorization');
+    const reply = await app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
+    expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([401, origin]);
+    expect(reply.headers['access-control-expose-headers']).toContain('x-ratelimit-remaining');
+    expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
+  });
+
+  test('from another origin may not', async () => {
+    const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
+    for (const other of ['https://scores.example.evil.example', 'http://scores.example', 'null']) {
+      expect((await preflight(app, other)).headers['access-control-allow-origin']).toBeUndefined();
+    }
+  });
+
+  test('may not from anywhere by default', async () => {
+    const asked = await preflight(service.app, origin);
+    expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([405, undefined]);
+  });
+});

@@ -99,16 +99,64 @@ describe('a signature', () => {
 });
 
 describe('secrets', () => {
+  const [old, fresh] = ['the old secret of acme', 'the new secret of acme'];
+  const startWith = async (secrets: string) =>
+    closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: secrets }));
+
   test('are all valid while they are listed, and not after', async () => {
-    const rotating = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: 'old, new ,' }));
+    const rotating = await startWith(`${old}, ${fresh} ,`);
     const ping = { event: 'ping' };
-    for (const secret of ['old', 'new']) expect((await post(rotating, ping, { secret })).status).toBe(200);
-    for (const secret of ['old, new ,', 'old,new', ' new', '', 'newer']) {
+    for (const secret of [old, fresh]) expect((await post(rotating, ping, { secret })).status).toBe(200);
+    for (const secret of [`${old}, ${fresh} ,`, `${old},${fresh}`, ` ${fresh}`, '', `${fresh}r`]) {
       expect((await post(rotating, ping, { secret })).status).toBe(401);
     }
-    const after = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: 'new' }));
-    expect((await post(after, ping, { secret: 'new' })).status).toBe(200);
-    expect((await post(after, ping, { secret: 'old' })).status).toBe(401);
+    const after = await startWith(fresh);
+    expect((await post(after, ping, { secret: fresh })).status).toBe(200);
+    expect((await post(after, ping, { secret: old })).status).toBe(401);
+  });
+
+  describe('of one organisation', () => {
+    const claims = (id: number, login: string) => ({
+      ...delivery,
+      payload: { ...delivery.payload, organization: { id, login } },
+    });
+    const others = {
+      status: 401,
+      message: expect.stringContaining('This webhook secret is for another organisation.'),
+    };
+
+    test('speak for it in any case of its login, and for no other, whatever the payload calls itself', async () => {
+      await createTenant(service, { login: 'globex', githubId: 2 });
+      const restricted = await startWith(`Acme:${old}, globex:${fresh}`);
+      expect((await post(restricted, claims(1, 'acme'), { secret: old })).status).toBe(202);
+      for (const [claim, secret] of [
+        [claims(2, 'globex'), old],
+        [claims(2, 'acme'), old],
+        [claims(1, 'acme'), fresh],
+        [claims(1, 'globex'), fresh],
+      ] as const) {
+        expect(await post(restricted, claim, { secret })).toMatchObject(others);
+      }
+      expect(await post(restricted, claims(3, 'acme-3'), { secret: old })).toMatchObject({
+        status: 200,
+        message: 'Ignored: this organisation is not tracked here.',
+      });
+      expect(await countRows(service)).toMatchObject({ deliveries: 1, requests: 1 });
+      await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
+    });
+
+    test('may be shared by several, or by all', async () => {
+      const shared = await startWith(`acme:${old}, globex:${old}, acme:${fresh}, ${fresh}`);
+      for (const secret of [old, fresh]) {
+        for (const [id, login] of [
+          [1, 'acme'],
+          [2, 'globex'],
+        ] as const) {
+          expect((await post(shared, claims(id, login), { secret })).status).toBe(202);
+        }
+      }
+      await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
+    });
   });
 
   test('that are not set mean 503', async () => {
