@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type SchemaOptions, Type } from '@sinclair/typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { callerOf, recordAuditEvent } from '../database/audit.ts';
 import type { Database } from '../database/client.ts';
 import {
   beforeAllPullRequests,
@@ -167,6 +168,8 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       const before = id && (await findPullRequestRow(database, organisationId, id));
       if (!id || !before) throw await absent(id);
       await refresh(organisationId, id);
+      const actor = callerOf(request.caller, request.id);
+      await recordAuditEvent(database.executor, organisationId, actor, 'pull_request.sync', formatId('pr', id));
       const row = await findPullRequestRow(database, organisationId, id);
       if (row === undefined) throw notFound('pull request');
       reply.type('application/json; charset=utf-8');
@@ -204,8 +207,15 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       const id = parseId('pr', request.params.pullRequest);
       if (id === undefined) throw await absent(id);
       const ticket = await drawTicket(database.executor);
-      const deleted = await database.transaction(executor => deletePullRequest(executor, organisationId, id, ticket));
-      if (!deleted) throw await absent(id);
+      const deleted = await database.transaction(async executor => {
+        const found = await deletePullRequest(executor, organisationId, id, ticket);
+        if (found === 'deleted') {
+          const actor = callerOf(request.caller, request.id);
+          await recordAuditEvent(executor, organisationId, actor, 'pull_request.delete', formatId('pr', id));
+        }
+        return found;
+      });
+      if (deleted === 'absent') throw await absent(id);
       return { id: formatId('pr', id), object: 'pull_request' as const, deleted: true };
     },
   );

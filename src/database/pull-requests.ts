@@ -124,14 +124,14 @@ export function findPullRequestReferences(
  * back. Runs in a transaction.
  *
  * @param ticket drawn for this deletion: a repeated transaction recognises its own tombstone by it
- * @returns false if the pull request does not exist
+ * @returns `deleted_before` if this transaction is repeated after a commit
  */
 export async function deletePullRequest(
   executor: Executor,
   organisationId: string,
   id: string,
   ticket: number,
-): Promise<boolean> {
+): Promise<'absent' | 'deleted' | 'deleted_before'> {
   // A save under way holds this lock shared and ends first: its result is deleted. The next save sees the tombstone.
   await lockOrganisation(executor, organisationId, 'exclusive');
   const [deleted] = await executor
@@ -143,12 +143,12 @@ export async function deletePullRequest(
       .select({ ticket: deletedPullRequests.ticket })
       .from(deletedPullRequests)
       .where(and(eq(deletedPullRequests.organisationId, organisationId), eq(deletedPullRequests.ticket, ticket)));
-    return own !== undefined;
+    return own === undefined ? 'absent' : 'deleted_before';
   }
   await executor
     .delete(scoreChanges)
     .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, id)));
   // It can't exist yet: the save that stored the pull request removed it.
   await executor.insert(deletedPullRequests).values({ organisationId, ...deleted, ticket });
-  return true;
+  return 'deleted';
 }

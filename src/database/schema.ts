@@ -423,6 +423,30 @@ export const syncRequests = pgTable(
   ],
 );
 
+/** Who changed what. Without a foreign key: the record that an organisation was removed outlives it. */
+export const auditEvents = pgTable(
+  'audit_events',
+  {
+    organisationId: uuid('organisation_id').notNull(),
+    id: bigserial('id', { mode: 'number' }).notNull(),
+    happenedAt: now('happened_at'),
+    /** Its login at the time. */
+    organisation: text('organisation').notNull(),
+    /** The e-mail address of the user whose token it was, or the operating system's user who ran the command. */
+    actor: text('actor').notNull(),
+    /** Such as `token.create`. */
+    action: text('action').notNull(),
+    /** What was changed: an id, a login or an e-mail address. */
+    subject: text('subject').notNull(),
+    /** `x-request-id`; null for a command. */
+    requestId: text('request_id'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.id] }),
+    index('audit_events_by_time').on(table.organisationId, table.happenedAt),
+  ],
+);
+
 /** GitHub's latest limits for a credential. All replicas keep to them. */
 export const githubLimits = pgTable('github_limits', {
   /** `token`, or `app:` and the organisation's id. */
