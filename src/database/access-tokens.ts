@@ -2,7 +2,7 @@ import { and, eq, gt, isNull, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { accessTokens, organisations, users } from './schema.ts';
-import { createSelection, placeholder, query } from './statement.ts';
+import { createSelection, placeholder, query, secondsFromNow } from './statement.ts';
 
 export type AccessToken = typeof accessTokens.$inferSelect;
 
@@ -54,19 +54,52 @@ export function listAccessTokens(executor: Executor) {
     .orderBy(accessTokens.createdAt, accessTokens.id);
 }
 
-/** @returns false if no token has the id. A second revocation keeps the first time. */
-export async function revokeAccessToken(executor: Executor, id: string): Promise<boolean> {
-  const revoked = await executor
+/** @returns undefined if no token has the id. A second revocation keeps the first time. */
+export async function revokeAccessToken(executor: Executor, id: string): Promise<AccessToken | undefined> {
+  const [revoked] = await executor
     .update(accessTokens)
     .set({ revokedAt: sql`coalesce(${accessTokens.revokedAt}, now())` })
     .where(eq(accessTokens.id, id))
-    .returning({ id: accessTokens.id });
-  return revoked.length > 0;
+    .returning();
+  return revoked;
 }
 
 /** The last use was written more than ten minutes ago, or never. */
 const useIsUnwritten = sql<boolean>`(${accessTokens.lastUsedAt} is null
   or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`;
+
+/**
+ * Replaces a valid token by a new one for the same user, with the same name, scopes and lifetime. Runs in a transaction.
+ *
+ * @param graceSeconds how long the old one stays valid, if it does not expire before
+ * @returns undefined if no valid token has the id
+ */
+export async function rotateAccessToken(
+  executor: Executor,
+  id: string,
+  tokenHash: string,
+  graceSeconds: number,
+): Promise<AccessToken | undefined> {
+  const [former] = await executor.select().from(accessTokens).where(eq(accessTokens.id, id)).for('update');
+  const now = Date.now();
+  if (former === undefined || former.revokedAt !== null || (former.expiresAt?.getTime() ?? now + 1) <= now) {
+    return undefined;
+  }
+  const { organisationId, userId, name, scopes, createdAt, expiresAt } = former;
+  await executor
+    .update(accessTokens)
+    .set({ expiresAt: sql`least(${accessTokens.expiresAt}, ${secondsFromNow(graceSeconds)})` })
+    .where(and(eq(accessTokens.organisationId, organisationId), eq(accessTokens.id, id)));
+  const lifetimeMs = expiresAt === null ? null : expiresAt.getTime() - createdAt.getTime();
+  return addAccessToken(executor, {
+    organisationId,
+    userId,
+    name,
+    tokenHash,
+    scopes,
+    expiresAt: lifetimeMs === null ? null : new Date(now + lifetimeMs),
+  });
+}
 
 const validTokens = createSelection(
   'valid_access_tokens',

@@ -1,0 +1,184 @@
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
+import type { Database, Executor } from './client.ts';
+import { lockOrganisation } from './organisations.ts';
+import { requestRescoring } from './rescoring.ts';
+import {
+  deletedPullRequests,
+  members,
+  organisations,
+  pullRequests,
+  scoreChanges,
+  syncRequests,
+  untrackedPullRequests,
+  users,
+  webhookDeliveries,
+} from './schema.ts';
+import { drawTicket } from './tickets.ts';
+
+/*
+ * Removes what operators ask for. Large tables are emptied in steps: one statement for all rows would exceed its
+ * timeout and hold up webhooks. Whoever is interrupted runs the command again.
+ */
+
+const stepSize = 2_000;
+
+/** @returns how many rows it deleted */
+async function deleteInSteps(
+  { executor }: Pick<Database, 'executor'>,
+  table: PgTable & { organisationId: PgColumn },
+  key: PgColumn,
+  organisationId: string,
+): Promise<number> {
+  const isOfOrganisation = eq(table.organisationId, organisationId);
+  for (let deleted = 0; ; ) {
+    const step = executor.select({ key }).from(table).where(isOfOrganisation).limit(stepSize);
+    const { rowCount } = await executor.delete(table).where(and(isOfOrganisation, sql`${key} = any(array${step})`));
+    deleted += rowCount ?? 0;
+    if ((rowCount ?? 0) === 0) return deleted;
+  }
+}
+
+export interface RemovedOrganisation {
+  pullRequests: number;
+  members: number;
+  users: number;
+}
+
+/**
+ * Removes an organisation and all that is stored for it, except its audit events.
+ *
+ * @param record runs in the last transaction, before the organisation is gone
+ */
+export async function removeOrganisation(
+  database: Database,
+  id: string,
+  record: (executor: Executor) => Promise<void>,
+): Promise<RemovedOrganisation> {
+  const { executor } = database;
+  const [memberCount, userCount] = await Promise.all([
+    executor.$count(members, eq(members.organisationId, id)),
+    executor.$count(users, eq(users.organisationId, id)),
+  ]);
+  // No replica starts anything new for it.
+  await executor
+    .update(organisations)
+    .set({ webhooksEnabled: false, syncLeasedUntil: sql`'infinity'` })
+    .where(eq(organisations.id, id));
+  await deleteInSteps(database, syncRequests, syncRequests.githubId, id);
+  await deleteInSteps(database, webhookDeliveries, webhookDeliveries.guid, id);
+  await deleteInSteps(database, scoreChanges, scoreChanges.id, id);
+  const pullRequestCount = await deleteInSteps(database, pullRequests, pullRequests.id, id);
+  await deleteInSteps(database, untrackedPullRequests, untrackedPullRequests.githubId, id);
+  await deleteInSteps(database, deletedPullRequests, deletedPullRequests.githubId, id);
+  await database.transaction(async transaction => {
+    await lockOrganisation(transaction, id, 'exclusive');
+    await record(transaction);
+    // The rest goes with it.
+    await transaction.delete(organisations).where(eq(organisations.id, id));
+  });
+  return { pullRequests: pullRequestCount, members: memberCount, users: userCount };
+}
+
+export interface ErasedMember {
+  /** False if GitHub listed them as a member last: then the next comparison adds them again. */
+  hadLeft: boolean;
+  pullRequests: number;
+  /** Pull requests of others that they were assigned to. */
+  assignments: number;
+}
+
+/**
+ * Erases what is stored of a person: profile, pull requests with their scores, and assignments. Tombstones, which name
+ * only GitHub's ids, keep their pull requests away until these change on GitHub.
+ *
+ * @param record runs in the last transaction
+ * @returns undefined if nobody has the login
+ */
+export async function eraseMember(
+  database: Database,
+  organisationId: string,
+  login: string,
+  record: (executor: Executor) => Promise<void>,
+): Promise<ErasedMember | undefined> {
+  // Several, if somebody took the login of a person who gave it up.
+  const people = await database.executor
+    .select()
+    .from(members)
+    .where(and(eq(members.organisationId, organisationId), eq(sql`lower(${members.login})`, login.toLowerCase())));
+  if (people.length === 0) return undefined;
+  const ids = people.map(({ id }) => id);
+  let pullRequestCount = 0;
+  for (let step = -1; step !== 0; pullRequestCount += step) {
+    const ticket = await drawTicket(database.executor);
+    step = await database.transaction(async executor => {
+      await lockOrganisation(executor, organisationId, 'exclusive');
+      return erasePullRequests(executor, organisationId, inArray(pullRequests.memberId, ids), ticket);
+    });
+  }
+  const assignments = await database.transaction(async executor => {
+    await lockOrganisation(executor, organisationId, 'exclusive');
+    const logins = [...new Set(people.map(person => person.login))];
+    let changed = 0;
+    for (const assigned of logins) {
+      const { rowCount } = await executor
+        .update(pullRequests)
+        .set({ assignees: sql`array_remove(${pullRequests.assignees}, ${assigned})` })
+        .where(
+          and(eq(pullRequests.organisationId, organisationId), sql`${pullRequests.assignees} @> array[${assigned}]`),
+        );
+      changed += rowCount ?? 0;
+    }
+    if (changed > 0) await requestRescoring(executor, organisationId);
+    const authorIds = people.map(({ githubId }) => githubId);
+    await executor
+      .delete(untrackedPullRequests)
+      .where(
+        and(
+          eq(untrackedPullRequests.organisationId, organisationId),
+          inArray(untrackedPullRequests.authorGithubId, authorIds),
+        ),
+      );
+    await executor.delete(members).where(and(eq(members.organisationId, organisationId), inArray(members.id, ids)));
+    await record(executor);
+    return changed;
+  });
+  return { hadLeft: people.every(({ leftAt }) => leftAt !== null), pullRequests: pullRequestCount, assignments };
+}
+
+/** @returns how many: at most a step */
+async function erasePullRequests(
+  executor: Executor,
+  organisationId: string,
+  condition: SQL,
+  ticket: number,
+): Promise<number> {
+  const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
+  const { id, githubId, sourceUpdatedAt } = pullRequests;
+  const step = executor.select({ id }).from(pullRequests).where(and(isOfOrganisation, condition)).limit(stepSize);
+  const erased = await executor
+    .delete(pullRequests)
+    .where(and(isOfOrganisation, sql`${id} = any(array${step})`))
+    .returning({ id, githubId, sourceUpdatedAt });
+  if (erased.length === 0) return 0;
+  const githubIds = erased.map(row => row.githubId);
+  await executor.delete(scoreChanges).where(
+    and(
+      eq(scoreChanges.organisationId, organisationId),
+      inArray(
+        scoreChanges.pullRequestId,
+        erased.map(row => row.id),
+      ),
+    ),
+  );
+  await executor
+    .delete(syncRequests)
+    .where(and(eq(syncRequests.organisationId, organisationId), inArray(syncRequests.githubId, githubIds)));
+  await executor
+    .insert(deletedPullRequests)
+    .values(
+      erased.map(row => ({ organisationId, githubId: row.githubId, sourceUpdatedAt: row.sourceUpdatedAt, ticket })),
+    )
+    .onConflictDoNothing();
+  return erased.length;
+}
