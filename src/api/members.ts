@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { findMemberRow, type MemberRow, memberExistsAnywhere, readMembers } from '../database/members.ts';
@@ -53,18 +54,31 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Members of the organisation, sorted by creation date, most recent first.',
         tags: ['Members'],
         response: {
-          200: Type.Object(
-            { data: Type.Array(Type.Ref(Member)) },
-            { additionalProperties: false, description: 'The members' },
+          200: Type.Unsafe<Readable>(
+            Type.Object(
+              { data: Type.Array(Type.Ref(Member)) },
+              { additionalProperties: false, description: 'The members' },
+            ),
           ),
           ...errorResponses(),
         },
       },
     },
-    async request => {
+    async (request, reply) => {
       const base = baseUrl(request);
-      const rows = await readMembers(database, request.caller.organisationId);
-      return { data: rows.map(row => represent(row, base)) };
+      const steps = readMembers(database, request.caller.organisationId);
+      // The first step is awaited here: until the reply has begun, a failure is an error like any other.
+      const { value: first } = await steps.next();
+      const textOf = (rows: readonly MemberRow[]) => rows.map(row => JSON.stringify(represent(row, base))).join(',');
+      reply.type('application/json; charset=utf-8');
+      return Readable.from(
+        (async function* () {
+          yield `{"data":[${textOf(first ?? [])}`;
+          for await (const rows of steps) if (rows.length > 0) yield `,${textOf(rows)}`;
+          yield ']}';
+        })(),
+        { objectMode: false },
+      );
     },
   );
 

@@ -2,7 +2,7 @@ import { and, desc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { members, organisations } from './schema.ts';
-import { createSelection, placeholder, query, type RowOf } from './statement.ts';
+import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type Member = typeof members.$inferSelect;
 
@@ -127,12 +127,24 @@ const fields = {
 const isOfOrganisation = eq(members.organisationId, placeholder('organisationId'));
 const hasId = eq(members.id, placeholder('id'));
 
+/** Members that one statement reads. */
+const stepSize = 500;
+
+/** In whole seconds, creation times would be those of many members: the place in the list has PostgreSQL's text. */
+const place = sql<string>`${members.createdAt}::text`;
+
 const presentMembers = createSelection(
   'present_members',
   query
-    .select(fields)
+    .select({ ...fields, place })
     .from(members)
-    .where(and(isOfOrganisation, isNull(members.leftAt)))
+    .where(
+      and(
+        isOfOrganisation,
+        isNull(members.leftAt),
+        sql`(${members.createdAt}, ${members.id}) < (${placeholder('place')}::timestamptz, ${placeholder('id')})`,
+      ),
+    )
     .orderBy(desc(members.createdAt), desc(members.id)),
 );
 
@@ -152,9 +164,16 @@ const memberAnywhere = createSelection(
     .innerJoin(members, and(eq(members.organisationId, organisations.id), hasId)),
 );
 
-/** Members who have not left, latest first. */
-export function readMembers(database: Database, organisationId: string): Promise<MemberRow[]> {
-  return database.read(presentMembers, { organisationId });
+/** Members who have not left, latest first, in steps that hold up no other request. */
+export async function* readMembers(database: Database, organisationId: string): AsyncGenerator<readonly MemberRow[]> {
+  let after = { place: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+  for (;;) {
+    const rows = await database.read(limited(presentMembers, stepSize), { organisationId, ...after });
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < stepSize) return;
+    after = { place: last.place, id: last.id };
+  }
 }
 
 export async function findMemberRow(database: Database, organisationId: string, id: string) {

@@ -7,7 +7,7 @@ import type { Database, Executor } from './client.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { organisations, rulesets, rules as rulesTable } from './schema.ts';
-import { createSelection, placeholder, query, type RowOf } from './statement.ts';
+import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
 const latestRules = createSelection(
   'latest_rules',
@@ -19,17 +19,49 @@ const latestRules = createSelection(
       isEnabled: rulesTable.isEnabled,
       logic: rulesTable.logic,
       createdAt: sql<number>`floor(extract(epoch from ${rulesTable.createdAt}))::bigint`,
+      createdPlace: sql<string>`${rulesTable.createdAt}::text`,
+      position: rulesTable.position,
     })
     .from(rulesTable)
-    .where(eq(rulesTable.organisationId, placeholder('organisationId')))
+    .where(
+      and(
+        eq(rulesTable.organisationId, placeholder('organisationId')),
+        sql`(${rulesTable.createdAt}, ${rulesTable.position}) < (${placeholder('createdPlace')}::timestamptz, ${placeholder('position')})`,
+      ),
+    )
     .orderBy(desc(rulesTable.createdAt), desc(rulesTable.position)),
 );
 
 export type RuleRow = RowOf<typeof latestRules>;
 
-/** Latest first. `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix seconds. */
-export function readRules(database: Database, organisationId: string): Promise<RuleRow[]> {
-  return database.read(latestRules, { organisationId });
+/** Rules that one statement reads: each may have 200 KB. */
+const stepSize = 10;
+
+const versionInForce = createSelection(
+  'ruleset_version',
+  query
+    .select({ version: organisations.rulesetVersion })
+    .from(organisations)
+    .where(eq(organisations.id, placeholder('organisationId'))),
+);
+
+/**
+ * The rules of one version, latest first: `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix seconds.
+ * They are read in steps that hold up no other request, and again if another version comes into force meanwhile.
+ */
+export async function readRules(database: Database, organisationId: string): Promise<RuleRow[]> {
+  for (;;) {
+    const [before] = await database.read(versionInForce, { organisationId });
+    const rules: RuleRow[] = [];
+    let step: RuleRow[];
+    do {
+      const { createdPlace, position } = rules.at(-1) ?? { createdPlace: 'infinity', position: '2147483647' };
+      step = await database.read(limited(latestRules, stepSize), { organisationId, createdPlace, position });
+      rules.push(...step);
+    } while (step.length === stepSize);
+    const [after] = await database.read(versionInForce, { organisationId });
+    if (before?.version === after?.version) return rules;
+  }
 }
 
 /** The rules in force, in the file's order. */

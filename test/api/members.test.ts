@@ -56,6 +56,22 @@ describe('members', () => {
     expect(body.data).toHaveLength(22);
   });
 
+  test.each([499, 500, 501, 1_201])('of an organisation with %i are each listed once', async count => {
+    const { service, client } = scene;
+    const { organisation, token } = await createTenant(service);
+    await service.database.executor.execute(sql`
+      insert into members (organisation_id, id, github_id, login, name, photo_url, created_at)
+      select ${organisation.id}::uuid, gen_random_uuid(), number, 'm' || number, 'Member ' || number, 'https://x.example',
+        to_timestamp(1700000000 + number % 3 * 0.000001)
+      from generate_series(1, ${count}::int) as number`);
+    const { status, body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
+    expect(status).toBe(200);
+    expect(new Set(body.data.map(({ name }) => name)).size).toBe(count);
+    expect(body.data).toHaveLength(count);
+    const places = body.data.map(({ name }) => Number(name.slice('Member '.length)) % 3);
+    expect(places).toEqual(places.toSorted((a, b) => b - a));
+  });
+
   test('have a creation time that is rounded down to the second', async () => {
     await scene.service.database.executor.execute('update members set created_at = to_timestamp(1700000000.9)');
     expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));

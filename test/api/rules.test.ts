@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { applyRuleset } from '../../src/database/rules.ts';
+import { applyRuleset, readRules } from '../../src/database/rules.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type Client, createClient } from '../support/client.ts';
 import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
@@ -83,6 +83,35 @@ describe('rules', () => {
     const after = await list();
     expect(after.map(({ name }) => name)).toEqual(['new', 'kept']);
     expect(after[1]).toEqual({ ...kept, description: 'Changed', created_at: (kept?.created_at ?? 0) - 3_600 });
+  });
+
+  test('are those of one version, even if another comes into force while they are read', async () => {
+    const { database } = service;
+    const version = (name: string, count: number) =>
+      Array.from({ length: count }, (_, index) => rule(`${name} ${index}`));
+    for (const [before, after] of [
+      [25, 5],
+      [12, 30],
+      [10, 10],
+    ] as const) {
+      await apply(version('before', before));
+      let reads = 0;
+      const interrupted: typeof database = {
+        ...database,
+        async read(selection, values) {
+          reads += 1;
+          // The version is read first, then ten rules.
+          if (reads === 3) await apply(version('after', after));
+          return database.read(selection, values);
+        },
+      };
+      const rules = await readRules(interrupted, tenant.organisation.id);
+      expect(rules.map(({ name }) => name)).toEqual(
+        version('after', after)
+          .map(({ name }) => name)
+          .toReversed(),
+      );
+    }
   });
 
   test('of another organisation are not listed', async () => {
