@@ -10,29 +10,31 @@ export const maxPayloadBytes = 25 * mebibyte;
 const maxOrdinaryBytes = mebibyte;
 
 /**
- * Bytes of all payloads in memory at once; parsing multiplies them. Large ones, which anybody may announce, have their
- * own share, so that they can't keep ordinary ones out.
+ * Bytes of all payloads in memory at once; parsing multiplies them. Large ones have their own share, so that they can't
+ * keep ordinary ones out. They count by what has arrived: anybody may announce 25 MiB and send a byte.
  */
 const maxBytes = { ordinary: 64 * mebibyte, large: 3 * maxPayloadBytes };
 
 const overloaded = () =>
   new ServiceError('overloaded', 'Too many payloads at once.', { action: 'Deliver it again shortly.', retryAfter: 5 });
 
+type Share = keyof typeof maxBytes;
+
 interface Admitted {
-  share: keyof typeof maxBytes;
-  /** As announced, before we know who sends it and whether it arrives. */
+  share: Share;
+  /** For an ordinary payload those that it announced, for a large one those that have arrived. */
   bytes: number;
 }
 
 /**
- * Bounds the memory that payloads take, whoever sends them and however slowly they arrive. If the ordinary share is
- * full, a new payload replaces the largest one still arriving that is not smaller: to keep payloads of GitHub's usual
- * size out, somebody would have to hold thousands of connections.
+ * Bounds the memory that payloads take, whoever sends them and however slowly they arrive. If a share is full, the
+ * largest payload in it that is still arriving makes room: to keep payloads of GitHub's usual size out, somebody would
+ * have to hold thousands of connections.
  */
 export function createAdmission() {
   const taken = { ordinary: 0, large: 0 };
   const admitted = new Map<FastifyRequest, Admitted>();
-  /** Ordinary payloads whose body is being read, the oldest first, each with a function that refuses it. */
+  /** Payloads whose body is being read, the oldest first, each with a function that refuses it. */
   const arriving = new Map<FastifyRequest, () => void>();
 
   function release(request: FastifyRequest): void {
@@ -42,39 +44,57 @@ export function createAdmission() {
     arriving.delete(request);
   }
 
-  function largestArriving() {
+  function largestArriving(share: Share) {
     let largest: { request: FastifyRequest; bytes: number; refuse(): void } | undefined;
     for (const [request, refuse] of arriving) {
-      const bytes = admitted.get(request)?.bytes ?? 0;
-      if (bytes > (largest?.bytes ?? 0)) largest = { request, bytes, refuse };
+      const admission = admitted.get(request);
+      if (admission?.share !== share || admission.bytes <= (largest?.bytes ?? 0)) continue;
+      largest = { request, bytes: admission.bytes, refuse };
     }
     return largest;
+  }
+
+  /** @returns false if there is no room, and only smaller payloads than this are still arriving */
+  function makeRoom(share: Share, bytes: number): boolean {
+    while (taken[share] + bytes > maxBytes[share]) {
+      const largest = largestArriving(share);
+      if (largest === undefined || largest.bytes < bytes) return false;
+      release(largest.request);
+      largest.refuse();
+    }
+    return true;
   }
 
   return {
     /** @throws ServiceError if the payload is too large or there is no room for it */
     admit(request: FastifyRequest): void {
       // A chunked body does not announce its length.
-      const bytes = Number(request.headers['content-length'] ?? maxPayloadBytes);
-      if (bytes > maxPayloadBytes) throw new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
-      const share = bytes > maxOrdinaryBytes ? 'large' : 'ordinary';
-      while (taken[share] + bytes > maxBytes[share]) {
-        const largest = share === 'ordinary' ? largestArriving() : undefined;
-        if (largest === undefined || largest.bytes < bytes) throw overloaded();
-        release(largest.request);
-        largest.refuse();
-      }
+      const announced = Number(request.headers['content-length'] ?? maxPayloadBytes);
+      if (announced > maxPayloadBytes) throw new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
+      const share = announced > maxOrdinaryBytes ? 'large' : 'ordinary';
+      const bytes = share === 'ordinary' ? announced : 0;
+      if (!makeRoom(share, bytes)) throw overloaded();
       taken[share] += bytes;
       admitted.set(request, { share, bytes });
     },
     /** Reading of the body begins. */
     begin(request: FastifyRequest, reply: FastifyReply): void {
-      if (admitted.get(request)?.share !== 'ordinary') return;
-      arriving.set(request, () => {
+      const admission = admitted.get(request);
+      if (admission === undefined) return;
+      const refuse = () => {
         // Otherwise the rest of the body would still be received, for nothing.
         reply.header('connection', 'close');
         // Fastify reads on until the stream fails. If it is not reading, its answer is already on the way.
         if (request.raw.listenerCount('error') > 0) request.raw.emit('error', overloaded());
+      };
+      arriving.set(request, refuse);
+      if (admission.share === 'ordinary') return;
+      request.raw.on('data', ({ length }: Buffer) => {
+        if (!admitted.has(request)) return;
+        admission.bytes += length;
+        taken.large += length;
+        // This one may be the largest.
+        makeRoom('large', 0);
       });
     },
     /** The whole body has arrived. */

@@ -93,22 +93,28 @@ describe('many payloads at once', () => {
   const deliver = () => post(service, { event: 'pull_request' }, { body: large });
   const ordinary = () => post(service, { event: 'pull_request' }, { body: payloadOf(100_000) });
 
-  test('get 503 and Retry-After beyond three large ones, however little of these has arrived; ordinary ones are taken', async () => {
-    const held: Socket[] = [];
-    for (const length of ['chunked', 25 * mebibyte, 25 * mebibyte] as const) {
-      expect((await deliver()).status).toBe(202);
-      held.push(await begin(length));
-    }
-    expect(await deliver()).toMatchObject({
-      status: 503,
-      message: 'Too many payloads at once. Deliver it again shortly.',
-      headers: { 'retry-after': '5' },
-    });
-    for (let index = 0; index < 5; index += 1) expect((await ordinary()).status).toBe(202);
+  test('that only announce large ones keep no other out', async () => {
+    for (const length of ['chunked', ...Array(9).fill(25 * mebibyte)] as const) await begin(length);
+    for (const send of [deliver, deliver, ordinary]) expect((await send()).status).toBe(202);
+  });
+
+  test('beyond 75 MiB of large ones that stall, a new one replaces the largest of these', async () => {
+    const stalled = async (bytes: number) => {
+      const socket = await begin(25 * mebibyte);
+      await new Promise(resolve => socket.write('x'.repeat(bytes), resolve));
+      return socket;
+    };
+    const largest = await stalled(24 * mebibyte);
+    const answer = text(largest);
+    const others = [await stalled(20 * mebibyte), await stalled(20 * mebibyte)];
+    expect((await deliver()).status).toBe(202);
+    expect(await answer).toMatch(
+      /^HTTP\/1.1 503 .*retry-after: 5.*"Too many payloads at once. Deliver it again shortly."/s,
+    );
+    expect(others.map(({ readyState, bytesRead }) => [readyState, bytesRead])).toEqual(Array(2).fill(['open', 0]));
 
     // A payload that breaks off, is refused or is answered makes room.
-    for (const socket of held.slice(2)) socket.destroy();
-    await expect.poll(async () => (await deliver()).status).toBe(202);
+    for (const socket of others) socket.destroy();
     for (let index = 0; index < 4; index += 1) {
       expect((await post(service, { event: 'x' }, { body: large, secret: 'wrong' })).status).toBe(401);
     }
