@@ -228,3 +228,10 @@ function isProxy(text: string): boolean {
   if (version === 0 || rest.length > 0) return false;
   return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (version === 4 ? 32 : 128));
 }
+
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '[::1]' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+
+/** Whether others on the network can read what is sent to the address. */
+export const isUnencrypted = (url: string | undefined): boolean =>
+  url?.startsWith('http:') === true && !isLoopback(new URL(url).hostname);

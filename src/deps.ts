@@ -1,7 +1,7 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import type { DatabaseError } from 'pg';
 import pino, { type DestinationStream, type Logger } from 'pino';
-import type { Config } from './config.ts';
+import { type Config, isUnencrypted } from './config.ts';
 import { connectDatabase, type Database } from './database/client.ts';
 import { joinEmbeddedDatabase } from './database/embedded.ts';
 import { driverError, isConnectionFailure } from './database/failures.ts';
@@ -77,6 +77,9 @@ function describeError(error: Error): object {
 
 /** Joins or starts the embedded server if no database is configured, and migrates the schema. */
 export async function createDeps(config: Config, log: Logger): Promise<Deps> {
+  if (isUnencrypted(config.github.apiUrl)) {
+    log.warn('GITHUB_API_URL is not https: others on the network can read the credentials for GitHub');
+  }
   const embedded =
     config.databaseUrl === undefined
       ? await joinEmbeddedDatabase({ home: config.home, log: message => log.info(message) })

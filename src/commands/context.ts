@@ -1,6 +1,9 @@
+import { userInfo } from 'node:os';
+import { createInterface } from 'node:readline/promises';
 import { type Command, CommanderError } from 'commander';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
+import type { Actor } from '../database/audit.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
@@ -84,6 +87,40 @@ export async function requireOrganisation(context: Context, deps: Deps, login: s
 export function requireGithub(deps: Deps): void {
   if (deps.github.configured) return;
   throw noCredentials();
+}
+
+/**
+ * The user who runs the program: the name, or the number if there is no name, as in some containers.
+ *
+ * @param read throws if there is no name
+ */
+export function systemUser(read: () => { username: string } = userInfo): string {
+  try {
+    return read().username;
+  } catch {
+    return `user ${process.getuid?.() ?? ''}`.trim();
+  }
+}
+
+/** For the audit log. */
+export const operator = (): Actor => ({ name: systemUser(), requestId: null });
+
+/**
+ * Asks on a terminal, unless `--yes` has answered.
+ *
+ * @param login what the operator must type to go on
+ * @throws UsageError without a terminal, CommandError if something else is typed
+ */
+export async function confirm(context: Context, question: string, login: string, yes = false): Promise<void> {
+  if (yes) return;
+  if (!process.stdin.isTTY) throw new UsageError(`${question} This can't be undone: add --yes to go on.`);
+  const terminal = createInterface({ input: process.stdin, output: context.stderr });
+  try {
+    const typed = await terminal.question(`${question} This can't be undone. Type ${login} to go on: `);
+    if (typed.trim().toLowerCase() !== login.toLowerCase()) throw new CommandError('Nothing was removed.');
+  } finally {
+    terminal.close();
+  }
 }
 
 /** `2026-01-31 12:00` in UTC, or `-` */

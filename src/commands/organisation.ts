@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { recordAuditEvent } from '../database/audit.ts';
 import {
   addOrganisation,
   findGithubOrganisation,
@@ -6,10 +7,23 @@ import {
   type Organisation,
   releaseLogin,
 } from '../database/organisations.ts';
+import { countPullRequests } from '../database/pull-requests.ts';
+import { removeOrganisation } from '../database/removal.ts';
 import { ServiceError } from '../errors.ts';
 import { formatId, newId } from '../ids.ts';
 import { askGithub, followIdentity } from '../sync/exchange.ts';
-import { answering, CommandError, type Context, seconds, UsageError, withDeps } from './context.ts';
+import {
+  answering,
+  CommandError,
+  type Context,
+  confirm,
+  operator,
+  requireOrganisation,
+  seconds,
+  UsageError,
+  withDeps,
+} from './context.ts';
+import { counted } from './numbers.ts';
 import { table } from './terminal.ts';
 
 const represent = (organisation: Organisation) => ({
@@ -70,6 +84,7 @@ export function organisationCommands(program: Command, context: Context): void {
             });
             // Rolls back the released login, too.
             if (organisation === undefined) throw new CommandError(`The organisation ${login} exists already.`);
+            await recordAuditEvent(executor, id, operator(), 'organisation.add', organisation.login);
             return organisation;
           });
           return {
@@ -100,6 +115,39 @@ export function organisationCommands(program: Command, context: Context): void {
               ]),
               `There are no organisations yet. Add one: ${context.program} organisation add LOGIN`,
             ),
+          };
+        }),
+      ),
+    );
+  group
+    .command('remove')
+    .description('stop tracking an organisation, and delete all that is stored for it but the audit log')
+    .argument('<login>')
+    .option('--yes', 'do not ask')
+    .addHelpText('after', `\nExample:\n  ${context.program} organisation remove acme --yes`)
+    .action(
+      answering<{ yes?: boolean }>(context, ({ yes }, text = '') =>
+        withDeps(context, async deps => {
+          const { id, login } = await requireOrganisation(context, deps, text);
+          const pullRequests = await countPullRequests(deps.database.executor, id);
+          await confirm(context, `Remove ${login} with ${counted(pullRequests, 'pull request')}?`, login, yes);
+          const removed = await removeOrganisation(deps.database, id, executor =>
+            recordAuditEvent(executor, id, operator(), 'organisation.remove', login),
+          );
+          const parts = [
+            counted(removed.pullRequests, 'pull request'),
+            counted(removed.members, 'member'),
+            counted(removed.users, 'user'),
+          ];
+          return {
+            json: {
+              organisation: login,
+              removed: true,
+              pull_requests: removed.pullRequests,
+              members: removed.members,
+              users: removed.users,
+            },
+            text: `Removed ${login}: ${parts.join(', ')}. Remove its webhook on GitHub, too.`,
           };
         }),
       ),

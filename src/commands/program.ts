@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import { ServiceError } from '../errors.ts';
+import { auditLogCommand } from './audit-log.ts';
 import { CommandError, type Context, UsageError } from './context.ts';
 import { doctorCommand } from './doctor/doctor.ts';
 import { explainCommand } from './explain.ts';
@@ -13,6 +14,7 @@ import { organisationCommands } from './organisation.ts';
 import { rescoreCommands } from './rescore.ts';
 import { ruleCommands } from './rules.ts';
 import { serveCommands } from './serve.ts';
+import { plain } from './terminal.ts';
 import { tokenCommands } from './token.ts';
 import { userCommands } from './user.ts';
 import { webhookCommands } from './webhooks.ts';
@@ -44,6 +46,7 @@ export function buildProgram(context: Context): Command {
   rescoreCommands(program, context);
   webhookCommands(program, context);
   explainCommand(program, context);
+  auditLogCommand(program, context);
   doctorCommand(program, context);
   for (const command of leaves(program)) command.option('--json', 'answer as one JSON document');
   return program;
@@ -77,7 +80,8 @@ export async function runProgram(context: Context, operands: readonly string[]):
     if (error instanceof CommanderError) return error.exitCode === 1 ? usageFailure : error.exitCode;
     const message = messageOf(error);
     if (message === undefined) context.log.fatal({ err: error }, 'unexpected error');
-    context.stderr.write(`pullscore: ${(message ?? 'unexpected error; see above').replace(/\s*\n\s*/g, ' ')}\n`);
+    const line = (message ?? 'unexpected error; see above').replace(/\s*\n\s*/g, ' ');
+    context.stderr.write(`pullscore: ${plain(line)}\n`);
     return error instanceof UsageError ? usageFailure : failure;
   }
 }

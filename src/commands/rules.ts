@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
-import { userInfo } from 'node:os';
 import type { Command } from 'commander';
+import { recordAuditEvent } from '../database/audit.ts';
 import { applyRuleset, listRules } from '../database/rules.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
 import { formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
@@ -10,32 +10,22 @@ import {
   answeringFor,
   CommandError,
   type Context,
+  operator,
   requireOrganisation,
+  systemUser,
   UsageError,
   withDeps,
 } from './context.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
+import { plain } from './terminal.ts';
 
 /** More than 200 rules of maximum size need. */
 const maxFileBytes = 2_000_000;
 
 /** Names standard input: a program in a container does not see the operator's files. */
 const standardInput = '-';
-
-/**
- * The user who runs the program: the name, or the number if there is no name, as in some containers.
- *
- * @param read throws if there is no name
- */
-export function systemUser(read: () => { username: string } = userInfo): string {
-  try {
-    return read().username;
-  } catch {
-    return `user ${process.getuid?.() ?? ''}`.trim();
-  }
-}
 
 const nameOf = (path: string): string => (path === standardInput ? 'standard input' : path);
 
@@ -99,7 +89,7 @@ export function ruleCommands(program: Command, context: Context): void {
         const file = await readRulesFile(path);
         const problems = findProblems(path, file);
         if (problems.length > 1) {
-          for (const problem of problems) context.stderr.write(`${problem}\n`);
+          for (const problem of problems) context.stderr.write(`${plain(problem)}\n`);
           throw new CommandError(`${nameOf(path)} has ${problems.length} problems: fix them and check it again.`);
         }
         if (problems[0] !== undefined) throw new CommandError(problems[0]);
@@ -135,9 +125,13 @@ export function ruleCommands(program: Command, context: Context): void {
           const organisation = await requireOrganisation(context, deps, login);
           const { id, login: name } = organisation;
           const rules = given ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
-          const { version, changed } = await deps.database.transaction(executor =>
-            applyRuleset(executor, id, rules, by.slice(0, 200)),
-          );
+          const { version, changed } = await deps.database.transaction(async executor => {
+            const applied = await applyRuleset(executor, id, rules, by.slice(0, 200));
+            if (applied.changed) {
+              await recordAuditEvent(executor, id, operator(), 'rules.apply', `version ${applied.version}`);
+            }
+            return applied;
+          });
           return {
             json: { organisation: name, version, changed, rules: rules.length },
             text: changed

@@ -1,9 +1,17 @@
 import type { Command } from 'commander';
 import { generateAccessToken, hashAccessToken, scopes as knownScopes } from '../access-token.ts';
-import { addAccessToken, listAccessTokens, revokeAccessToken } from '../database/access-tokens.ts';
+import {
+  type AccessToken,
+  addAccessToken,
+  listAccessTokens,
+  revokeAccessToken,
+  rotateAccessToken,
+} from '../database/access-tokens.ts';
+import { type AuditAction, recordAuditEvent } from '../database/audit.ts';
+import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
 import { startOfDay } from '../scoring/text.ts';
-import { answering, CommandError, type Context, seconds, showTime, UsageError, withDeps } from './context.ts';
+import { answering, CommandError, type Context, operator, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { table } from './terminal.ts';
 import { requireUser } from './user.ts';
 
@@ -12,12 +20,17 @@ const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
 /** The end of the year 9999 in Unix seconds: PostgreSQL does not parse longer years. */
 const maxExpiry = 253_402_300_799;
 
+/** @param text such as `12h`; anything else is NaN */
+function hoursOf(text: string): number {
+  const [, amount, unit = ''] = /^([1-9]\d{0,4})([hdwy])$/.exec(text) ?? [];
+  return Number(amount) * (unitHours[unit] ?? Number.NaN);
+}
+
 /** @param text `12h`, `90d`, `4w`, `1y`, or a day such as 2027-01-31 */
 function parseExpiry(text: string): Date {
-  const [, amount, unit = ''] = /^([1-9]\d{0,4})([hdwy])$/.exec(text) ?? [];
-  const hours = unitHours[unit];
+  const hours = hoursOf(text);
   const now = Date.now() / 1000;
-  const moment = amount !== undefined && hours !== undefined ? now + Number(amount) * hours * 3_600 : startOfDay(text);
+  const moment = Number.isNaN(hours) ? startOfDay(text) : now + hours * 3_600;
   if (moment === undefined) {
     throw new UsageError(`"${text}" is not a valid expiry: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
   }
@@ -60,16 +73,19 @@ export function tokenCommands(program: Command, context: Context): void {
           return withDeps(context, async deps => {
             const user = await requireUser(context, deps, options.user, options.organisation);
             const token = generateAccessToken();
-            const stored = await addAccessToken(deps.database.executor, {
-              organisationId: user.organisationId,
-              userId: user.id,
-              name: options.name,
-              tokenHash: hashAccessToken(token),
-              scopes,
-              expiresAt,
+            const stored = await deps.database.transaction(async executor => {
+              const added = await addAccessToken(executor, {
+                organisationId: user.organisationId,
+                userId: user.id,
+                name: options.name,
+                tokenHash: hashAccessToken(token),
+                scopes,
+                expiresAt,
+              });
+              await recordToken(executor, 'token.create', added);
+              return added;
             });
-            const id = formatId('tok', stored.id);
-            return { json: { id, token, scopes, expires_at: seconds(expiresAt) }, text: token };
+            return created(stored, token);
           });
         },
       ),
@@ -129,11 +145,48 @@ export function tokenCommands(program: Command, context: Context): void {
       answering(context, (_options, text = '') =>
         withDeps(context, async ({ database }) => {
           const id = parseId('tok', text);
-          if (id === undefined || !(await revokeAccessToken(database.executor, id))) {
-            throw new CommandError(`There is no token ${text}. List them: ${context.program} token list`);
-          }
+          const revoked = await database.transaction(async executor => {
+            const token = id && (await revokeAccessToken(executor, id));
+            if (token) await recordToken(executor, 'token.revoke', token);
+            return token;
+          });
+          if (!revoked) throw new CommandError(`There is no token ${text}. List them: ${context.program} token list`);
           return { json: { id: text, revoked: true }, text: `Revoked ${text}.` };
         }),
       ),
     );
+
+  group
+    .command('rotate')
+    .description('replace a token by a new one, with the same name, scopes and lifetime')
+    .argument('<id>', 'see `token list`')
+    .option('--grace <time>', 'how long the old token stays valid: 0, 12h, 1d or 1w', '1d')
+    .addHelpText('after', `\nExample:\n  ${context.program} token rotate tok_01jz8k3v5xe2ksn5q0w4g7h9ab --grace 12h`)
+    .action(
+      answering<{ grace: string }>(context, ({ grace }, text = '') => {
+        const graceSeconds = grace === '0' ? 0 : hoursOf(grace) * 3_600;
+        if (Number.isNaN(graceSeconds)) throw new UsageError(`"${grace}" is not a valid time: give 0, 12h, 1d or 1w.`);
+        return withDeps(context, async ({ database }) => {
+          const id = parseId('tok', text);
+          const token = generateAccessToken();
+          const rotated = await database.transaction(async executor => {
+            const added = id && (await rotateAccessToken(executor, id, hashAccessToken(token), graceSeconds));
+            if (added) await recordToken(executor, 'token.rotate', added, `${text} replaced by `);
+            return added;
+          });
+          if (!rotated) {
+            throw new CommandError(`There is no valid token ${text}. List them: ${context.program} token list`);
+          }
+          return created(rotated, token);
+        });
+      }),
+    );
 }
+
+const created = ({ id, scopes, expiresAt }: AccessToken, token: string) => ({
+  json: { id: formatId('tok', id), token, scopes, expires_at: seconds(expiresAt) },
+  text: token,
+});
+
+const recordToken = (executor: Executor, action: AuditAction, { organisationId, id }: AccessToken, prefix = '') =>
+  recordAuditEvent(executor, organisationId, operator(), action, `${prefix}${formatId('tok', id)}`);

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { recordAuditEvent } from '../database/audit.ts';
 import { addUser, findUsers, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
@@ -6,6 +7,7 @@ import {
   answering,
   CommandError,
   type Context,
+  operator,
   requireOrganisation,
   seconds,
   UsageError,
@@ -75,7 +77,11 @@ export function userCommands(program: Command, context: Context): void {
           return withDeps(context, async deps => {
             const organisation = await requireOrganisation(context, deps, login);
             const values = { organisationId: organisation.id, name, email, photoUrl };
-            const user = await addUser(deps.database.executor, values);
+            const user = await deps.database.transaction(async executor => {
+              const added = await addUser(executor, values);
+              if (added) await recordAuditEvent(executor, organisation.id, operator(), 'user.add', email);
+              return added;
+            });
             if (user === undefined) throw new CommandError(`${organisation.login} already has a user ${email}.`);
             return {
               json: represent(user, organisation.login),
@@ -116,7 +122,10 @@ export function userCommands(program: Command, context: Context): void {
       answering<{ organisation?: string }>(context, ({ organisation }, email = '') =>
         withDeps(context, async deps => {
           const user = await requireUser(context, deps, email, organisation);
-          await removeUser(deps.database.executor, user);
+          await deps.database.transaction(async executor => {
+            await removeUser(executor, user);
+            await recordAuditEvent(executor, user.organisationId, operator(), 'user.remove', user.email);
+          });
           return {
             json: { id: formatId('usr', user.id), removed: true },
             text: `Removed ${user.name}. Their tokens are no longer valid.`,

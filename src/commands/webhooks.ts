@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { recordAuditEvent } from '../database/audit.ts';
 import {
   countSyncRequests,
   type FailingRequest,
@@ -8,7 +9,7 @@ import {
 } from '../database/backlog.ts';
 import { setWebhooksEnabled } from '../database/organisations.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
-import { answeringFor, type Context, seconds, showTime } from './context.ts';
+import { answeringFor, type Context, operator, seconds, showTime } from './context.ts';
 import { counted } from './numbers.ts';
 import { brief, table } from './terminal.ts';
 
@@ -26,7 +27,10 @@ export function webhookCommands(program: Command, context: Context): void {
       .addHelpText('after', `\nExample:\n  ${context.program} webhooks ${name} --organisation acme`)
       .action(
         answeringFor(context, async ({ database }, { id, login }) => {
-          await setWebhooksEnabled(database.executor, id, enabled);
+          await database.transaction(async executor => {
+            await setWebhooksEnabled(executor, id, enabled);
+            await recordAuditEvent(executor, id, operator(), `webhooks.${name}`, login);
+          });
           return {
             json: { organisation: login, webhooks_enabled: enabled },
             text: enabled

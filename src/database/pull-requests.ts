@@ -103,6 +103,9 @@ export async function pullRequestExistsAnywhere(database: Database, id: string):
   return (await database.read(pullRequestAnywhere, { id })).length > 0;
 }
 
+export const countPullRequests = (executor: Executor, organisationId: string): Promise<number> =>
+  executor.$count(pullRequests, eq(pullRequests.organisationId, organisationId));
+
 /** A pull request's ids, here and on GitHub. */
 export type PullRequestReference = Pick<StoredPullRequest, 'id' | 'githubId' | 'nodeId'>;
 

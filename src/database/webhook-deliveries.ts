@@ -199,14 +199,14 @@ export function countGoneDeliveries(executor: Executor, organisationId: string):
 /** Per statement: after a long pause there may be more than its timeout allows. */
 const maxDeleted = 5_000;
 
-/** Applied deliveries are kept for 30 days, longer than GitHub can redeliver them. */
+/** Applied deliveries are kept for eight days: GitHub redelivers those of the last three. */
 export async function deleteOldDeliveries(executor: Executor): Promise<void> {
   for (let deleted: number | null = maxDeleted; deleted === maxDeleted; ) {
     ({ rowCount: deleted } = await executor.execute(sql`
       with old as materialized (
         select oldest.* from organisations cross join lateral (
           select organisation_id, guid from webhook_deliveries
-          where organisation_id = organisations.id and state <> 'pending' and received_at < now() - interval '30 days'
+          where organisation_id = organisations.id and state <> 'pending' and received_at < now() - interval '8 days'
           order by received_at limit ${maxDeleted} for update skip locked
         ) as oldest limit ${maxDeleted}
       )

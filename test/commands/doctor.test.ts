@@ -176,6 +176,7 @@ describe('the configuration', () => {
     ],
     [{ PUBLIC_URL: '', HOST: '0.0.0.0' }, 'warning environment: PUBLIC_URL is not set, and HOST is 0.0.0.0'],
     [{ PUBLIC_URL: 'http://scores.example' }, 'warning environment: PUBLIC_URL is not https'],
+    [{ GITHUB_API_URL: 'http://github.example/api/v3' }, 'warning environment: GITHUB_API_URL is not https'],
     [{ RECONCILE_INTERVAL: '0' }, 'warning environment: RECONCILE_INTERVAL is 0'],
   ])('has a warning for %o', async (change, expected) => {
     github.grants.scopes = [];

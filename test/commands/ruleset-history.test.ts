@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { systemUser } from '../../src/commands/rules.ts';
+import { systemUser } from '../../src/commands/context.ts';
 import { createDatabase } from '../support/service.ts';
 import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
 

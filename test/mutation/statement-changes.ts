@@ -92,7 +92,7 @@ export const changes: readonly Change[] = [
       ['lower(organisations.login) = lower(given.login)', 'organisations.login = given.login'],
       ['.onConflictDoNothing()\n    .returning({ guid', '.returning({ guid'],
       ["state <> 'pending' and received_at", 'received_at'],
-      ["interval '30 days'", "interval '3 days'"],
+      ["interval '8 days'", "interval '3 days'"],
     ],
   ),
 

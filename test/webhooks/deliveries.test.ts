@@ -417,14 +417,14 @@ describe('a repository', () => {
   });
 });
 
-test('deliveries are deleted in batches after a month, however many there are; those not yet applied are kept', async () => {
+test('deliveries are deleted in batches after eight days, however many there are; those not yet applied are kept', async () => {
   const { executor } = scene.service.database;
   const [organisation] = await executor.select().from(organisations).limit(1);
   await executor.execute(sql`
     insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket, received_at)
     select ${organisation?.id}::uuid, 'guid-' || number_of, 'pull_request', 'edited',
       case when number_of <= 3 then 'pending' when number_of <= 9 then 'gone' else 'applied' end, 0,
-      now() - case when number_of <= 12003 then interval '31 days' else interval '29 days' end
+      now() - case when number_of <= 12003 then interval '9 days' else interval '7 days' end
     from generate_series(1, 12008) as number_of`);
   await executor.execute(sql`
     create function refuse() returns trigger language plpgsql as $$

@@ -1,6 +1,5 @@
 /** Checks of the configuration and of the database. Each is a function from facts to findings. */
-import { isIP } from 'node:net';
-import type { Config } from '../../config.ts';
+import { type Config, isLoopback, isUnencrypted } from '../../config.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import type { Organisation } from '../../database/organisations.ts';
@@ -50,7 +49,6 @@ export function checkEnvironment(config: Config): Verdicts {
   };
   const set = Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const isUnnamed = publicUrl === undefined && !isLoopback(host);
-  const isPlain = publicUrl?.startsWith('http:') === true && !isLoopback(new URL(publicUrl).hostname);
   return [
     ok(set.length === 0 ? 'Nothing is set: the defaults apply.' : `Valid, with ${list(set)} set.`),
     webhookSecrets.length === 0 &&
@@ -63,10 +61,15 @@ export function checkEnvironment(config: Config): Verdicts {
         `PUBLIC_URL is not set, and HOST is ${host}: links contain the address of each request.`,
         'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
       ),
-    isPlain &&
+    isUnencrypted(publicUrl) &&
       warning(
         'PUBLIC_URL is not https: others can read access tokens.',
         'Put a TLS proxy in front: docs/deployment.md.',
+      ),
+    isUnencrypted(github.apiUrl) &&
+      warning(
+        'GITHUB_API_URL is not https: others can read the credentials for GitHub.',
+        'Use the https:// address of the GitHub server.',
       ),
     reconcileInterval === 0 &&
       warning(
@@ -75,9 +78,6 @@ export function checkEnvironment(config: Config): Verdicts {
       ),
   ];
 }
-
-const isLoopback = (host: string): boolean =>
-  host === 'localhost' || host === '[::1]' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
 /** How many connections one replica can open. */
 const maxReplicaConnections = 12;

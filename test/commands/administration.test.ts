@@ -1,0 +1,217 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { pullRequests } from '../../src/database/schema.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { createTenant } from '../support/service.ts';
+import { complaintOf, type Environment, runHere, runJson } from './support.ts';
+
+let scene: Scene;
+let environment: Environment;
+beforeAll(async () => {
+  scene = await startScene();
+  environment = {
+    DATABASE_URL: scene.service.database.url,
+    GITHUB_API_URL: scene.github.apiUrl,
+    GITHUB_TOKEN: scene.github.token,
+  };
+});
+afterAll(() => scene.close());
+
+/** Rows that belong to the organisation, by table. */
+async function countRows(organisationId: string): Promise<Record<string, number>> {
+  const { executor } = scene.service.database;
+  const { rows: tables } = await executor.execute<{ name: string }>(sql`
+    select table_name as name from information_schema.columns
+    where column_name = 'organisation_id' and table_schema = 'public' order by 1`);
+  const counts: Record<string, number> = {};
+  for (const { name } of tables) {
+    const { rows } = await executor.execute<{ count: number }>(
+      sql`select count(*)::int from ${sql.identifier(name)} where organisation_id = ${organisationId}`,
+    );
+    if (rows[0]?.count) counts[name] = rows[0].count;
+  }
+  return counts;
+}
+
+/** An organisation on GitHub and here, with two people's pull requests, imported and scored. */
+async function newHome(login: string) {
+  const github = scene.github.organisation(login);
+  const tenant = await createTenant(scene.service, { login, githubId: github.id, nodeId: github.nodeId });
+  const [ada, bert] = [github.member('ada'), github.member('bert')];
+  const web = github.repository('web');
+  for (const author of [ada, ada, bert]) web.addPullRequest({ author, assignees: [ada, bert] });
+  web.addPullRequest({ author: scene.github.account('stranger') });
+  await runJson(environment, 'import', '--organisation', login);
+  return { ...tenant, github, ada, bert };
+}
+
+describe('organisation remove', () => {
+  test('deletes all that is stored for it, and nothing of others', async () => {
+    const [{ organisation, token, user }, other] = [await newHome('leaving'), await newHome('staying')];
+    const before = await countRows(other.organisation.id);
+    expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3, members: 2, score_changes: 3 });
+    expect(await runJson(environment, 'organisation', 'remove', 'LEAVING', '--yes')).toEqual({
+      organisation: 'leaving',
+      removed: true,
+      pull_requests: 3,
+      members: 2,
+      users: 1,
+    });
+    expect(await countRows(organisation.id)).toEqual({ audit_events: 1 });
+    expect(await countRows(other.organisation.id)).toEqual(before);
+    expect((await scene.client.get('/2025-04/account', token)).status).toBe(401);
+    expect(user.email).toContain('leaving');
+    expect(await runHere(environment, 'organisation', 'remove', 'leaving', '--yes')).toMatchObject({ code: 1 });
+    expect(await runJson(environment, 'audit-log', '--organisation', 'leaving')).toMatchObject([
+      { action: 'organisation.remove', subject: 'leaving', actor: userInfo().username, request_id: null },
+    ]);
+  });
+
+  test('without --yes and without a terminal removes nothing', async () => {
+    const { organisation } = await newHome('kept');
+    const ended = await runHere(environment, 'organisation', 'remove', 'kept');
+    expect([ended.code, complaintOf(ended)]).toEqual([
+      2,
+      "pullscore: Remove kept with 3 pull requests? This can't be undone: add --yes to go on.",
+    ]);
+    expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3 });
+  });
+});
+
+describe('member erase', () => {
+  test('deletes the person, who comes back only with a change on GitHub', async () => {
+    const { organisation, github, ada } = await newHome('erasing');
+    const { executor } = scene.service.database;
+    expect(await runJson(environment, 'member', 'erase', 'ADA', '--organisation', 'erasing', '--yes')).toEqual({
+      organisation: 'erasing',
+      login: 'ADA',
+      pull_requests: 2,
+      assignments: 1,
+      had_left: false,
+    });
+    expect(await countRows(organisation.id)).toMatchObject({
+      members: 1,
+      pull_requests: 1,
+      score_changes: 1,
+      deleted_pull_requests: 2,
+      audit_events: 1,
+    });
+    const { rows } = await executor.execute<{ row: string }>(
+      sql`select row_to_json(${pullRequests})::text as row from ${pullRequests} where organisation_id = ${organisation.id}`,
+    );
+    expect(rows.map(({ row }) => row).join()).not.toContain('"ada"');
+    github.leave(ada);
+    await runJson(environment, 'import', '--organisation', 'erasing');
+    expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
+  });
+
+  test('says if nobody has the login', async () => {
+    const ended = await runHere(environment, 'member', 'erase', 'nobody', '--organisation', 'acme', '--yes');
+    expect([ended.code, complaintOf(ended)]).toEqual([
+      1,
+      'pullscore: acme knows nobody with the login nobody: check its spelling.',
+    ]);
+  });
+});
+
+describe('token rotate', () => {
+  const statusWith = async (token: string) => (await scene.client.get('/2025-04/account', token)).status;
+  const rotate = async (id: string, ...options: string[]) =>
+    runJson<{ id: string; token: string; scopes: string[]; expires_at: number | null }>(
+      environment,
+      ...['token', 'rotate', id, ...options],
+    );
+  const newToken = (...options: string[]) =>
+    runJson<{ id: string; token: string; expires_at: number | null }>(
+      environment,
+      ...['token', 'create', '--user', scene.user.email, '--scopes', 'read,sync', ...options],
+    );
+
+  test('gives a new token with the same scopes, and ends the old one after a day', async () => {
+    const old = await newToken();
+    const rotated = await rotate(old.id);
+    expect(rotated).toMatchObject({ scopes: ['read', 'sync'], expires_at: null });
+    expect(await Promise.all([old.token, rotated.token].map(statusWith))).toEqual([200, 200]);
+    const list = await runJson<{ id: string; expires_at: number }[]>(environment, 'token', 'list');
+    const { expires_at: end = 0 } = list.find(({ id }) => id === old.id) ?? {};
+    expect(Math.abs(end - (Date.now() / 1000 + 86_400))).toBeLessThan(60);
+  });
+
+  test('with --grace 0 ends the old one at once, and keeps the lifetime', async () => {
+    const old = await newToken('--expires', '90d');
+    const rotated = await rotate(old.id, '--grace', '0');
+    expect(await Promise.all([old.token, rotated.token].map(statusWith))).toEqual([401, 200]);
+    expect(Math.abs((rotated.expires_at ?? 0) - (old.expires_at ?? 0))).toBeLessThan(60);
+  });
+
+  test('does not prolong an old token that expires sooner', async () => {
+    const old = await newToken('--expires', '1h');
+    await rotate(old.id, '--grace', '1w');
+    const list = await runJson<{ id: string; expires_at: number }[]>(environment, 'token', 'list');
+    expect(list.find(({ id }) => id === old.id)?.expires_at).toBe(old.expires_at);
+  });
+
+  test.each(['revoked', 'unknown'])('refuses a token that is %s', async kind => {
+    const { id } = await newToken();
+    if (kind === 'revoked') await runJson(environment, 'token', 'revoke', id);
+    const given = kind === 'revoked' ? id : `${id.slice(0, -1)}0`;
+    expect((await runHere(environment, 'token', 'rotate', given)).code).toBe(1);
+  });
+
+  test.each(['1', '1x', 'never', '-1d', ''])('refuses the grace %j', async grace => {
+    expect((await runHere(environment, 'token', 'rotate', 'tok_1', '--grace', grace)).code).toBe(2);
+  });
+});
+
+test('the audit log shows who did what, by organisation and since a day', async () => {
+  const email = 'ada@audited.example';
+  const home = ['--organisation', 'audited'];
+  scene.github.organisation('audited');
+  await runJson(environment, 'organisation', 'add', 'audited');
+  await runJson(environment, 'user', 'add', ...home, '--name', 'Ada', '--email', email);
+  const { id } = await runJson(environment, 'token', 'create', '--user', email);
+  await runJson(environment, 'rules', 'apply', 'rules.example.yaml', ...home);
+  await runJson(environment, 'rules', 'apply', 'rules.example.yaml', ...home);
+  await runJson(environment, 'webhooks', 'disable', ...home);
+  await runJson(environment, 'webhooks', 'enable', ...home);
+  const { id: next } = await runJson(environment, 'token', 'rotate', String(id));
+  await runJson(environment, 'token', 'revoke', String(next));
+  await runJson(environment, 'user', 'remove', email);
+  const log = await runJson<{ action: string; subject: string; actor: string }[]>(environment, 'audit-log', ...home);
+  expect(log.map(({ action, subject }) => [action, subject])).toEqual([
+    ['organisation.add', 'audited'],
+    ['user.add', email],
+    ['token.create', id],
+    ['rules.apply', 'version 1'],
+    ['webhooks.disable', 'audited'],
+    ['webhooks.enable', 'audited'],
+    ['token.rotate', `${id} replaced by ${next}`],
+    ['token.revoke', next],
+    ['user.remove', email],
+  ]);
+  expect(new Set(log.map(({ actor }) => actor))).toEqual(new Set([userInfo().username]));
+  expect(await runJson(environment, 'audit-log', ...home, '--since', '2999-01-01')).toEqual([]);
+  const { stdout } = await runHere(environment, 'audit-log', '--since', '2020-01-01');
+  expect(stdout).toMatch(/^TIME \(UTC\) +ORGANISATION +WHO +ACTION +WHAT +REQUEST\n/);
+  expect((await runHere(environment, 'audit-log', '--since', 'yesterday')).code).toBe(2);
+});
+
+test('what a rules file says reaches the terminal without control characters and without lines of its own', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'rules.yaml');
+  const logic = '[{expression: "draft \\e[31m \\n::error::x", effect: {action: "A\\n::warning::y", value: "1 2"}}]';
+  writeFileSync(file, `rules:\n- {name: "R\\e]0;title\\a", logic: ${logic}}\n`);
+  for (const command of [['check'], ['apply', '--organisation', 'acme'], ['plan', '--organisation', 'acme']]) {
+    const { code, stdout, stderr } = await runHere(environment, 'rules', ...command, file);
+    expect(code).toBe(1);
+    expect(stdout).toBe('');
+    for (const line of stderr.trimEnd().split('\n')) {
+      expect(line).toMatch(/^(pullscore: |\/)/);
+      expect(line).toMatch(/^\P{Cc}*$/u);
+    }
+  }
+});
