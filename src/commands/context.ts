@@ -123,6 +123,12 @@ export async function confirm(context: Context, question: string, login: string,
   }
 }
 
+/** @throws UsageError if the text is not an http or https address */
+export function requirePhotoUrl(text: string | undefined): string | undefined {
+  if (text === undefined || text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))) return text;
+  throw new UsageError(`"${text}" is not a valid address of a photo: give one that begins with https://.`);
+}
+
 /** `2026-01-31 12:00` in UTC, or `-` */
 export const showTime = (moment: Date | null): string =>
   moment === null ? '-' : moment.toISOString().slice(0, 16).replace('T', ' ');

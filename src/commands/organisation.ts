@@ -19,6 +19,7 @@ import {
   confirm,
   operator,
   requireOrganisation,
+  requirePhotoUrl,
   seconds,
   UsageError,
   withDeps,
@@ -53,6 +54,7 @@ export function organisationCommands(program: Command, context: Context): void {
             `"${login}" can't be a login on GitHub: use at most 39 letters, digits and single hyphens.`,
           );
         }
+        requirePhotoUrl(options.photoUrl);
         return withDeps(context, async deps => {
           const { database, github } = deps;
           const id = newId();

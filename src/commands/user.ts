@@ -9,6 +9,7 @@ import {
   type Context,
   operator,
   requireOrganisation,
+  requirePhotoUrl,
   seconds,
   UsageError,
   withDeps,
@@ -74,6 +75,7 @@ export function userCommands(program: Command, context: Context): void {
           if (name.trim() === '' || name.length > 200) {
             throw new UsageError('The name must have 1 to 200 characters.');
           }
+          requirePhotoUrl(photoUrl);
           return withDeps(context, async deps => {
             const organisation = await requireOrganisation(context, deps, login);
             const values = { organisationId: organisation.id, name, email, photoUrl };

@@ -31,7 +31,7 @@ export function listUsers(executor: Executor): Promise<(User & { organisation: s
       organisation: organisations.login,
     })
     .from(users)
-    .innerJoin(organisations, eq(organisations.id, users.organisationId))
+    .innerJoin(organisations, isInOrganisation)
     .orderBy(organisations.login, sortedName, users.id);
 }
 
@@ -45,22 +45,24 @@ export async function removeUser(executor: Executor, user: User): Promise<void> 
   await executor.delete(users).where(and(eq(users.organisationId, user.organisationId), eq(users.id, user.id)));
 }
 
-/** `createdAt` in Unix seconds. */
+/** `createdAt` in Unix seconds. A user without a photo has the organisation's. */
 const fields = {
   id: users.id,
   name: users.name,
   email: users.email,
-  photoUrl: users.photoUrl,
+  photoUrl: sql<string>`case when ${users.photoUrl} = '' then ${organisations.photoUrl} else ${users.photoUrl} end`,
   createdAt: sql<number>`floor(extract(epoch from ${users.createdAt}))::bigint`,
 };
 
 const isOfOrganisation = eq(users.organisationId, placeholder('organisationId'));
+const isInOrganisation = eq(organisations.id, users.organisationId);
 
 const userOfId = createSelection(
   'user_of_id',
   query
     .select(fields)
     .from(users)
+    .innerJoin(organisations, isInOrganisation)
     .where(and(isOfOrganisation, eq(users.id, placeholder('id')))),
 );
 
@@ -77,6 +79,7 @@ function createPage(direction: 'next' | 'previous') {
     query
       .select(fields)
       .from(users)
+      .innerJoin(organisations, isInOrganisation)
       .where(and(isOfOrganisation, sql`(${sortedName}, ${users.id}) ${isPast} ${position}`))
       .orderBy(order(sortedName), order(users.id)),
   );

@@ -24,17 +24,27 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-async function add(organisationId: string, name: string): Promise<User> {
+async function add(organisationId: string, name: string, photoUrl = 'https://p.example/'): Promise<User> {
   const email = `${encodeURIComponent(name)}-${Math.random()}@acme.example`;
   const user = await addUser(service.database.executor, {
     organisationId,
     name,
     email,
-    photoUrl: 'https://p.example/',
+    photoUrl,
   });
   if (user === undefined) throw new Error(`${email} is taken`);
   return user;
 }
+
+test('without a photo a user has the one of the organisation', async () => {
+  const { organisation } = tenant;
+  const user = await add(organisation.id, 'Nobody', '');
+  const { body } = await client.get<PageBody<UserBody>>('/2025-04/users?per_page=100', tenant.token);
+  expect(body.data.find(({ email }) => email === user.email)?.profile_photo_url).toBe(organisation.photoUrl);
+  const account = await client.get<{ data: AccountBody }>('/2025-04/account', await createToken(service, user));
+  expect(account.body.data.profile_photo_url).toBe(organisation.photoUrl);
+  await removeUser(service.database.executor, user);
+});
 
 describe('the account', () => {
   test('is the user who holds the token', async () => {

@@ -199,6 +199,16 @@ test('the audit log shows who did what, by organisation and since a day', async 
   expect((await runHere(environment, 'audit-log', '--since', 'yesterday')).code).toBe(2);
 });
 
+test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https://'])(
+  'the photo %s is refused',
+  async url => {
+    const user = ['user', 'add', '--organisation', 'acme', '--name', 'A', '--email', 'a@b.example'];
+    for (const command of [user, ['organisation', 'add', 'other']]) {
+      expect((await runHere(environment, ...command, '--photo-url', url)).code).toBe(2);
+    }
+  },
+);
+
 test('what a rules file says reaches the terminal without control characters and without lines of its own', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
