@@ -23,19 +23,18 @@ const descriptions: Partial<Record<ErrorCode, string>> = {
   github_timeout: 'GitHub did not answer in time',
 };
 
-/** The `response` entries for these errors and for those that every route can have. */
-export function errorResponses(...codes: ErrorCode[]) {
+/**
+ * The `response` entries for these errors and for those that every route can have.
+ *
+ * @param codes each alone, or with its reasons in this route
+ */
+export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode, reasons: string])[]) {
   const described = (description: string) => ({ ...Type.Ref(ErrorBody), description });
-  const all: ErrorCode[] = [
-    'unauthenticated',
-    'forbidden',
-    ...codes,
-    'rate_limited',
-    'internal',
-    'database_unavailable',
-  ];
+  const all = (
+    ['unauthenticated', 'forbidden', ...codes, 'rate_limited', 'internal', 'database_unavailable'] as const
+  ).map(given => (typeof given === 'string' ? ([given, descriptions[given] ?? given] as const) : given));
   return {
-    ...Object.fromEntries(all.map(code => [errorStatuses[code], described(descriptions[code] ?? code)])),
+    ...Object.fromEntries(all.map(([code, reasons]) => [errorStatuses[code], described(reasons)])),
     default: described('Any other error, such as a malformed path, header or body'),
   };
 }

@@ -92,7 +92,7 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
         params: MemberParams,
         response: {
           200: Type.Object({ data: Type.Ref(Member) }, { additionalProperties: false, description: 'The member' }),
-          ...errorResponses('not_found'),
+          ...errorResponses(['not_found', 'There is no member with this id']),
         },
       },
     },
@@ -112,7 +112,10 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
         tags: ['Members'],
         params: MemberParams,
         querystring: PageQuery,
-        response: { 200: pageOf(PullRequest), ...errorResponses('bad_request', 'not_found') },
+        response: {
+          200: pageOf(PullRequest),
+          ...errorResponses('bad_request', ['not_found', 'There is no member with this id']),
+        },
       },
     },
     async (request, reply) => {

@@ -5,6 +5,24 @@ import type { FastifyInstance } from 'fastify';
 
 const { homepage, license } = createRequire(import.meta.url)('../../package.json');
 
+const introduction = `Scores of an organisation's pull requests, by the organisation's own rules.
+
+**Tokens.** Send \`Authorization: Bearer ps_…\`. An operator creates the token with \`pullscore token create\`. Its scopes are
+\`read\` for every GET, \`sync\` for PUT and \`delete\` for DELETE. It shows one organisation: another one's objects are 403.
+
+**Pages.** Lists with \`meta\` and \`links\` have 15 items by default; \`per_page\` asks for 1 to 100. Follow \`links.next\` until it
+is null. A cursor belongs to its list and does not expire. Pages stay consistent while items are added or deleted.
+
+**Errors.** Each has a \`message\` that says what is wrong and what to do. 401: no valid token. 403: the scope is missing, or the
+object belongs to another organisation. 404: there is no such object. 429 and some 503 have \`Retry-After\`, in seconds. Quote
+\`x-request-id\` when you report a problem.
+
+**Limits.** \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` show how many requests the token may make in
+the current minute.
+
+**Caching.** Replies are for their caller only and change with every webhook: they have \`Cache-Control: no-store\`. You always
+read your own syncs and deletions.`;
+
 /** Generates the OpenAPI document from the routes' schemas; register it before them. */
 export async function describeApi(app: FastifyInstance): Promise<void> {
   const { publicUrl } = app.deps.config;
@@ -13,7 +31,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       openapi: '3.1.0',
       info: {
         title: 'pullscore',
-        description: "Scores of an organisation's pull requests, by the organisation's own rules.",
+        description: introduction,
         version: '0.0.1',
         license: { name: license, identifier: license },
         ...(homepage === undefined ? {} : { contact: { url: homepage } }),

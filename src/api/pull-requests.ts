@@ -158,7 +158,15 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
               { additionalProperties: false, description: 'The refreshed pull request' },
             ),
           ),
-          ...errorResponses('not_found', 'github_failed', 'github_timeout'),
+          ...errorResponses(
+            [
+              'not_found',
+              'There is no pull request with this id, GitHub no longer shows it to our credentials, its repository left the ' +
+                'organisation, or it was deleted during the sync; what is stored stays as it was',
+            ],
+            'github_failed',
+            'github_timeout',
+          ),
         },
       },
     },
@@ -198,7 +206,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
             },
             { additionalProperties: false, description: 'What was deleted' },
           ),
-          ...errorResponses('not_found'),
+          ...errorResponses(['not_found', 'There is no pull request with this id, or it was deleted before']),
         },
       },
     },
