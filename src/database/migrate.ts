@@ -1,10 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import { ServiceError } from '../errors.ts';
 import type { Database } from './client.ts';
+import { driverError } from './failures.ts';
 import type { Selection } from './statement.ts';
 
 /** Two levels up, from the sources and from the build. */
@@ -12,6 +14,14 @@ const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.u
 
 /** Any number will do, as long as every release uses the same. */
 const advisoryLock = 1_886_743_660;
+
+/** How long a migration waits for a lock, and how often and how soon it tries again. */
+const lockTimeoutMs = 2_000;
+const retryDelayMs = 3_000;
+const maxAttempts = 20;
+
+/** PostgreSQL's error code. */
+const lockNotAvailable = '55P03';
 
 /** A server that is starting may take a moment; a missing one must be reported soon. */
 const connectTimeoutMs = 3_000;
@@ -29,8 +39,22 @@ export async function migrateDatabase(url: string): Promise<number> {
     requireUsable(await readServerFacts(client));
     await client.query('select pg_advisory_lock($1)', [advisoryLock]);
     const before = await appliedMigrations(client);
-    await migrate(drizzle({ client }), { migrationsFolder });
-    return (await appliedMigrations(client)) - before;
+    if ((await newestMigration(client)) > Math.max(...releasedMigrations())) {
+      throw new ServiceError('database_unavailable', "The database's schema is of a later release than this program.", {
+        action: 'Start that release, or restore the backup from before the upgrade.',
+      });
+    }
+    // A change of a table waits for its readers and writers, and all later ones wait for the change.
+    await client.query(`set lock_timeout = ${lockTimeoutMs}`);
+    for (let tried = 1; ; tried += 1) {
+      try {
+        await migrate(drizzle({ client }), { migrationsFolder });
+        return (await appliedMigrations(client)) - before;
+      } catch (error) {
+        if (driverError(error)?.code !== lockNotAvailable || tried === maxAttempts) throw error;
+        await delay(retryDelayMs);
+      }
+    }
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof pg.DatabaseError ? error.cause : error;
     if (!(cause instanceof pg.DatabaseError)) throw error;
@@ -130,11 +154,17 @@ function releasedMigrations(): number[] {
 /** How many of this release's migrations have not been applied. */
 export async function countPendingMigrations(client: pg.Client): Promise<number> {
   const released = releasedMigrations();
-  if ((await appliedMigrations(client)) === 0) return released.length;
+  const newest = await newestMigration(client);
+  return released.filter(when => when > newest).length;
+}
+
+/** The timestamp of the newest migration that was applied; 0 if none was. */
+async function newestMigration(client: pg.Client): Promise<number> {
+  if ((await appliedMigrations(client)) === 0) return 0;
   const { rows } = await client.query<{ newest: string | null }>(
     'select max(created_at) as newest from drizzle.__drizzle_migrations',
   );
-  return released.filter(when => when > Number(rows[0]?.newest ?? 0)).length;
+  return Number(rows[0]?.newest ?? 0);
 }
 
 // Drizzle keeps this table, so our schema does not have it.
@@ -144,17 +174,17 @@ const migrationsPresent: Selection<{ present: string }> = {
   parameters: [],
   columns: ['present'],
 };
-const newestMigration: Selection<{ newest: string | null }> = {
+const newestApplied: Selection<{ newest: string | null }> = {
   name: 'newest_migration',
   text: 'select max(created_at) from drizzle.__drizzle_migrations',
   parameters: [],
   columns: ['newest'],
 };
 
-/** Whether all of this release's migrations have been applied. Those of a newer release do no harm. */
+/** Whether all of this release's migrations have been applied. A replica that runs goes on after those of a later one. */
 export async function isMigrated(database: Database): Promise<boolean> {
   const [schema] = await database.read(migrationsPresent, {});
   if (schema?.present !== 't') return false;
-  const [applied] = await database.read(newestMigration, {});
+  const [applied] = await database.read(newestApplied, {});
   return Number(applied?.newest ?? 0) >= Math.max(...releasedMigrations());
 }

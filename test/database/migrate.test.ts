@@ -42,7 +42,7 @@ test('if three replicas start on an empty database, one migrates it and all find
   expect(await isMigrated(connect(url))).toBe(true);
 });
 
-test('a replica of an older release leaves a newer schema alone and works with it', async () => {
+test('a replica goes on after the migrations of a later release, but does not start on them', async () => {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
   await administer(
@@ -50,8 +50,26 @@ test('a replica of an older release leaves a newer schema alone and works with i
     `insert into drizzle.__drizzle_migrations (hash, created_at)
       select 'of a later release', max(created_at) + 1000 from drizzle.__drizzle_migrations`,
   );
-  expect(await migrateDatabase(url)).toBe(0);
   expect(await isMigrated(connect(url))).toBe(true);
+  await expect(migrateDatabase(url)).rejects.toMatchObject({
+    text: "The database's schema is of a later release than this program. Start that release, or restore the backup from before the upgrade.",
+  });
+});
+
+test('a migration lets go of a table in use after a moment, and tries again', async () => {
+  const url = await createEarlierDatabase(5);
+  const reader = new pg.Client({ connectionString: url });
+  await reader.connect();
+  onTestFinished(() => reader.end());
+  await reader.query('begin; lock table sync_requests in access share mode');
+  const migrating = migrateDatabase(url);
+  const isWaiting = `select exists (
+    select 1 from pg_locks where relation = 'sync_requests'::regclass and not granted) as waits`;
+  const waits = async () => (await query<{ waits: boolean }>(url, isWaiting))[0]?.waits;
+  await expect.poll(waits, { timeout: 20_000 }).toBe(true);
+  await expect.poll(waits, { timeout: 20_000 }).toBe(false);
+  await reader.query('commit');
+  expect(await migrating).toBeGreaterThan(0);
 });
 
 test('a schema without the latest migration is not ready', async () => {
