@@ -129,7 +129,7 @@ describe('with a valid token', () => {
     const token = await createToken(service, tenant.user);
     for (const each of [client, other]) expect((await each.get('/2025-04/account', token)).status).toBe(200);
     const newest = (await listAccessTokens(service.database.executor)).at(-1);
-    expect(await revokeAccessToken(service.database.executor, newest?.id ?? '')).toBe(true);
+    expect(await revokeAccessToken(service.database.executor, newest?.id ?? '')).toMatchObject({ id: newest?.id });
     for (const each of [other, client]) expect((await each.get('/2025-04/account', token)).status).toBe(401);
   });
 

@@ -389,7 +389,7 @@ test('webhooks can be disabled, enabled and inspected', async () => {
     parked: 0,
   });
   await runJson(environment, 'webhooks', 'enable', ...acme);
-  const status = await run({ ...environment, GITHUB_WEBHOOK_SECRET: 'x' }, 'webhooks', 'status', ...acme);
+  const status = await run({ ...environment, GITHUB_WEBHOOK_SECRET: 'x'.repeat(16) }, 'webhooks', 'status', ...acme);
   expect(status.stdout).toContain('Webhooks are enabled for Acme.');
   expect(status.stdout).toContain('No delivery has arrived yet.');
 });

@@ -271,8 +271,8 @@ describe('GitHub', () => {
         /The connection to http:\S+ failed: ECONNREFUSED\. → Check GITHUB_API_URL, and that the network/,
       ],
       [
-        'http://nowhere.invalid',
-        /The connection to http:\S+ failed: (ENOTFOUND|EAI_AGAIN)\. → Check the name in GITHUB_API_URL/,
+        'https://nowhere.invalid',
+        /The connection to https:\S+ failed: (ENOTFOUND|EAI_AGAIN)\. → Check the name in GITHUB_API_URL/,
       ],
     ];
     for (const [url, expected] of cases) {
