@@ -4,7 +4,14 @@ import type { GraphqlFailure } from '../../src/github/errors.ts';
 import { GithubError } from '../../src/github/errors.ts';
 import { readMembers } from '../../src/github/organisation.ts';
 import { nodeIdOf, readListed } from '../../src/github/pull-request.ts';
-import { answerAt, read, readEntry, unexpectedReplyError } from '../../src/github/replies.ts';
+import {
+  answerAt,
+  isOfEdge,
+  read,
+  readEntry,
+  readListedRepositories,
+  unexpectedReplyError,
+} from '../../src/github/replies.ts';
 
 const node = {
   id: 'PR_7',
@@ -182,4 +189,75 @@ test('an unexpected reply is a failure of GitHub; other errors are thrown again'
     });
   expect(reading(unexpected)).toThrow(GithubError);
   expect(reading(defect)).toThrow(defect);
+});
+
+describe('a page of repositories', () => {
+  const edge = (number: number) => ({
+    cursor: `cursor ${number}`,
+    node: {
+      id: `R_${number}`,
+      databaseId: number,
+      name: `web-${number}`,
+      owner: { login: 'acme' },
+      isArchived: false,
+      pullRequests: { totalCount: 1, nodes: [{ updatedAt: '2026-01-31T12:00:00Z' }] },
+    },
+  });
+  const at = (index: number, type = '', ...rest: (string | number)[]): GraphqlFailure => ({
+    type,
+    message: 'It says.',
+    path: ['node', 'repositories', 'edges', index, ...rest],
+  });
+  const readPage = (edges: readonly unknown[], ...failures: GraphqlFailure[]) => {
+    const { items, failed } = readListedRepositories(edges, failures, { ...words, subject: 'the repositories' });
+    return [items.map(({ name }) => name), failed.map(error => error.text)];
+  };
+  const said = 'GitHub did not return the repositories: "It says." Try again later.';
+
+  test('has those that came whole, in order', () => {
+    expect(readPage([edge(1), edge(2)])).toEqual([['web-1', 'web-2'], []]);
+    expect(readListedRepositories([edge(1)], [], words).items).toEqual([
+      {
+        githubId: 1,
+        nodeId: 'R_1',
+        owner: 'acme',
+        name: 'web-1',
+        archived: false,
+        pullRequests: 1,
+        pullRequestsUpdatedAt: 1_769_860_800,
+        cursor: 'cursor 1',
+      },
+    ]);
+  });
+
+  test('leaves out those that GitHub does not show', () => {
+    expect(readPage([null, { cursor: 'c', node: null }, edge(3)], at(0, 'NOT_FOUND'))).toEqual([['web-3'], []]);
+    expect(readPage([edge(1)], at(0, 'NOT_FOUND', 'node'))).toEqual([['web-1'], []]);
+  });
+
+  test('says why others are missing, each once', () => {
+    expect(readPage([null, edge(2), edge(3)], at(0), at(2), at(2, 'FORBIDDEN', 'node'))).toEqual([
+      ['web-2'],
+      [said, expect.stringContaining('It says.')],
+    ]);
+    expect(readPage([edge(1), { cursor: 5 }])).toEqual([
+      ['web-1'],
+      [expect.stringMatching(/^GitHub's reply about the repositories makes no sense: /)],
+    ]);
+  });
+
+  test('is to blame itself for a failure elsewhere', () => {
+    expect(isOfEdge(at(0))).toBe(true);
+    expect(isOfEdge(at(0, '', 'node', 'name'))).toBe(true);
+    for (const path of [
+      [],
+      ['node', 'repositories', 'edges'],
+      ['node', 'repositories', 'edges', 'totalCount'],
+      ['node', 'repositories', 'nodes', 0],
+      ['node', 'members', 'edges', 0],
+      ['repositories', 'edges', 0, 0],
+    ]) {
+      expect(isOfEdge({ type: '', message: '', path })).toBe(false);
+    }
+  });
 });
