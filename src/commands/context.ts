@@ -124,8 +124,8 @@ export async function confirm(context: Context, question: string, login: string,
 }
 
 /** @throws UsageError if the text is not an http or https address */
-export function requirePhotoUrl(text: string | undefined): string | undefined {
-  if (text === undefined || text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))) return text;
+export function requirePhotoUrl(text = ''): void {
+  if (text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))) return;
   throw new UsageError(`"${text}" is not a valid address of a photo: give one that begins with https://.`);
 }
 

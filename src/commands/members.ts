@@ -20,6 +20,7 @@ export function memberCommands(program: Command, context: Context): void {
         return { json: { members, left }, text: describeMembers(organisation.login, members, left) };
       }),
     );
+
   program
     .command('member')
     .description('one member of the organisation')

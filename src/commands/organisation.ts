@@ -121,6 +121,7 @@ export function organisationCommands(program: Command, context: Context): void {
         }),
       ),
     );
+
   group
     .command('remove')
     .description('stop tracking an organisation, and delete all that is stored for it but the audit log')
