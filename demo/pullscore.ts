@@ -16,7 +16,7 @@ const program = join(checkout, 'dist', 'main.js');
 
 /**
  * Ends a process when the demo ends: the kernel then closes their channel, even if the demo is killed. The service also
- * removes its data, with retries, because another command may keep the database writing for a moment.
+ * removes its data, with retries for ten seconds, because another command may still write to it.
  */
 const tether = (removes: string | undefined) => `
   import { realpathSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ const tether = (removes: string | undefined) => `
   process.once('disconnect', () => {
     process.once('exit', () => {
       for (const folder of home === null ? [] : [realpathSync(home + '/postgresql'), home]) {
-        rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+        rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
       }
     });
     process.kill(process.pid, 'SIGTERM');

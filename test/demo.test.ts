@@ -163,7 +163,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     const traces = tracesOf(demo);
     demo.child.kill('SIGKILL');
     await expectNothingRunning(traces);
-    await vi.waitFor(() => expect(isRemoved(traces)).toBe(true), { timeout: 20_000 });
+    await vi.waitFor(() => expect(isRemoved(traces)).toBe(true), { timeout: timeoutMs / 2 });
   });
 
   it('shows its usage after a wrong option', async () => {
