@@ -16,19 +16,20 @@ const program = join(checkout, 'dist', 'main.js');
 
 /**
  * Ends a process when the demo ends: the kernel then closes their channel, even if the demo is killed. The service also
- * removes its data, with retries for ten seconds, because another command may still write to it.
+ * removes the home, with retries for ten seconds, because another command may still write to it. A command that was about
+ * to start may make the home again: then it removes that.
  */
-const tether = (removes: string | undefined) => `
-  import { realpathSync, rmSync } from 'node:fs';
-  const home = ${JSON.stringify(removes ?? null)};
-  process.once('disconnect', () => {
-    process.once('exit', () => {
-      for (const folder of home === null ? [] : [realpathSync(home + '/postgresql'), home]) {
-        rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
-      }
-    });
+const tether = (home: string, isService: boolean) => `
+  import { existsSync, realpathSync, rmSync } from 'node:fs';
+  const home = ${JSON.stringify(home)};
+  const database = home + '/postgresql';
+  const remove = folder => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  const end = () => {
+    if (${isService}) process.once('exit', () => [realpathSync(database), home].forEach(remove));
+    else if (!existsSync(database)) remove(home);
     process.kill(process.pid, 'SIGTERM');
-  });
+  };
+  process.once('disconnect', end);
   process.channel?.unref();`;
 
 /** The service and its database stop sooner. */
@@ -52,8 +53,9 @@ export function requireBuild(): void {
 }
 
 /** Starts it in its own session: Ctrl-C reaches only the demo, which then stops everything in order. */
-function start(environment: Environment, operands: readonly string[], stderr: 'pipe' | number, removes?: string) {
-  const tethered = ['--import', `data:text/javascript,${encodeURIComponent(tether(removes))}`];
+function start(environment: Environment, operands: readonly string[], stderr: 'pipe' | number) {
+  const { PULLSCORE_HOME: home = '' } = environment;
+  const tethered = ['--import', `data:text/javascript,${encodeURIComponent(tether(home, operands[0] === 'serve'))}`];
   return spawn(process.execPath, [...tethered, program, ...operands], {
     cwd: checkout,
     env: environment,
@@ -117,7 +119,7 @@ export async function startService(
 ): Promise<Service> {
   const log = join(environment.PULLSCORE_HOME, 'service.log');
   const file = openSync(log, 'a');
-  const child = start(environment, ['serve', '--json'], file, environment.PULLSCORE_HOME);
+  const child = start(environment, ['serve', '--json'], file);
   closeSync(file);
   const ended = once(child, 'exit');
   let stopping = false;

@@ -9,8 +9,8 @@ import { rescoreBatch } from './rescore.ts';
 /** How often a loop looks for work that became due, or whose notification was lost. */
 const defaultPollMs = 1_000;
 
-/** How long until a lost connection for notifications is opened again. */
-const reconnectMs = 1_000;
+/** How long until a loop that failed tries again, and until a lost connection for notifications is opened again. */
+const retryMs = 1_000;
 
 /** Organisations for which this process syncs at once. */
 const maxTurns = 4;
@@ -34,7 +34,11 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
     const compare = (signal: AbortSignal) => reconcileOrganisation(deps, { signal });
     loops.set('reconcile', start('reconcile', compare, 2));
   }
-  const listener = listen(deps, work => loops.get(work)?.wake());
+  const wakeAll = () => {
+    for (const loop of loops.values()) loop.wake();
+  };
+  // Without a connection, notifications were missed.
+  const listener = listen(deps, work => loops.get(work)?.wake(), wakeAll);
   const pruning = setInterval(
     () =>
       deleteOldDeliveries(deps.database.executor).catch((error: unknown) =>
@@ -65,9 +69,9 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
   let failures = 0;
   const lanes = Array.from({ length: width }, () => ({ isWoken: false, wake: () => {} }));
 
-  const sleep = (lane: (typeof lanes)[number]) =>
+  const sleep = (lane: (typeof lanes)[number], milliseconds: number) =>
     new Promise<void>(resolve => {
-      const timer = setTimeout(resolve, pollMs);
+      const timer = setTimeout(resolve, milliseconds);
       lane.wake = () => {
         clearTimeout(timer);
         resolve();
@@ -78,9 +82,9 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
   const run = async (lane: (typeof lanes)[number]) => {
     while (!signal.aborted) {
       lane.isWoken = false;
-      let more = false;
+      let pauseMs = pollMs;
       try {
-        more = await work(signal);
+        if (await work(signal)) pauseMs = 0;
         failures = 0;
       } catch (error) {
         // An outage would fill the log: its first failure is logged, then about one a minute.
@@ -88,8 +92,9 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
           log.error({ err: error, loop: name, failures: failures + 1 }, 'a loop failed and tries again');
         }
         failures += 1;
+        pauseMs = Math.min(pollMs, retryMs);
       }
-      if (!more) await sleep(lane);
+      if (pauseMs > 0) await sleep(lane, pauseMs);
     }
   };
   const running = lanes.map(run);
@@ -111,7 +116,7 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
 }
 
 /** Wakes loops as soon as there is work; without a connection the loops find it by polling. */
-function listen({ database, log }: Deps, wake: (payload: string) => void) {
+function listen({ database, log }: Deps, wake: (payload: string) => void, listening: () => void) {
   let client: pg.Client | undefined;
   let isStopped = false;
   let retry: NodeJS.Timeout | undefined;
@@ -130,7 +135,7 @@ function listen({ database, log }: Deps, wake: (payload: string) => void) {
       if (isLost || isStopped) return;
       isLost = true;
       fresh.end().catch(() => undefined);
-      retry = setTimeout(connect, reconnectMs);
+      retry = setTimeout(connect, retryMs);
     };
     fresh.on('error', reconnect);
     fresh.on('end', reconnect);
@@ -138,6 +143,7 @@ function listen({ database, log }: Deps, wake: (payload: string) => void) {
     try {
       await fresh.connect();
       await fresh.query('listen pullscore');
+      listening();
     } catch (error) {
       log.debug({ err: error }, 'not listening for notifications');
       reconnect();
