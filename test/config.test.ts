@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { ConfigError, loadConfig } from '../src/config.ts';
+import { ConfigError, isLoopback, isUnencrypted, loadConfig } from '../src/config.ts';
 
 function problemsOf(env: Record<string, string>): string {
   try {
@@ -258,4 +258,26 @@ test('no message ever shows a secret', () => {
   ]) {
     expect(problemsOf(env)).not.toContain(secret);
   }
+});
+
+test.each([
+  [undefined, false],
+  ['https://github.example', false],
+  ['http://127.0.0.1:3000', false],
+  ['http://127.8.9.1', false],
+  ['http://localhost/api/v3', false],
+  ['http://[::1]:3000', false],
+  ['http://github.example', true],
+  ['http://127.0.0.1.example', true],
+  ['http://localhost.example', true],
+  ['http://128.0.0.1', true],
+  ['http://[::2]', true],
+])('others on the network can read what is sent to %s: %s', (url, expected) => {
+  expect(isUnencrypted(url)).toBe(expected);
+  if (url !== undefined && !expected) expect(isLoopback(new URL(url).hostname)).toBe(url.startsWith('http:'));
+});
+
+test('HOST may be a loopback address in any form', () => {
+  expect(['::1', '127.0.0.1', 'localhost'].map(isLoopback)).toEqual([true, true, true]);
+  expect(['::', '0.0.0.0', '127.example', 'pullscore'].map(isLoopback)).toEqual([false, false, false, false]);
 });
