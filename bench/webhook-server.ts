@@ -17,7 +17,7 @@ const database: Database = {
   url: '',
   executor: drizzle({ client: new pg.Client() }),
   read: unused,
-  write: async <Row extends object>(_statement: unknown, [guids]: readonly unknown[]) =>
+  write: async <Row extends object>(_statement: unknown, { guids }: Readonly<Record<string, unknown>>) =>
     (guids as string[]).map(() => row as Row),
   transaction: unused,
   close: async () => undefined,

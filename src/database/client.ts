@@ -159,7 +159,9 @@ function createReader(options: pg.ClientConfig, log: Logger) {
     const rows = await queryText(await connection, { name, text, values });
     return rows.map(row => {
       const named: Record<string, string | null | undefined> = {};
-      for (const [index, column] of columns.entries()) named[column] = row[index];
+      columns.forEach((column, index) => {
+        named[column] = row[index];
+      });
       return named as Row;
     });
   };
