@@ -27,13 +27,13 @@ const stepSize = 2_000;
 async function deleteInSteps(
   { executor }: Pick<Database, 'executor'>,
   table: PgTable & { organisationId: PgColumn },
-  key: PgColumn,
   organisationId: string,
 ): Promise<number> {
   const isOfOrganisation = eq(table.organisationId, organisationId);
   for (let deleted = 0; ; ) {
-    const step = executor.select({ key }).from(table).where(isOfOrganisation).limit(stepSize);
-    const { rowCount } = await executor.delete(table).where(and(isOfOrganisation, sql`${key} = any(array${step})`));
+    // By the rows' places: a step then costs the same however many rows there are.
+    const step = executor.select({ ctid: sql`ctid` }).from(table).where(isOfOrganisation).limit(stepSize);
+    const { rowCount } = await executor.delete(table).where(and(isOfOrganisation, sql`ctid = any(array${step})`));
     deleted += rowCount ?? 0;
     if ((rowCount ?? 0) === 0) return deleted;
   }
@@ -65,12 +65,12 @@ export async function removeOrganisation(
     .update(organisations)
     .set({ webhooksEnabled: false, syncLeasedUntil: sql`'infinity'` })
     .where(eq(organisations.id, id));
-  await deleteInSteps(database, syncRequests, syncRequests.githubId, id);
-  await deleteInSteps(database, webhookDeliveries, webhookDeliveries.guid, id);
-  await deleteInSteps(database, scoreChanges, scoreChanges.id, id);
-  const pullRequestCount = await deleteInSteps(database, pullRequests, pullRequests.id, id);
-  await deleteInSteps(database, untrackedPullRequests, untrackedPullRequests.githubId, id);
-  await deleteInSteps(database, deletedPullRequests, deletedPullRequests.githubId, id);
+  await deleteInSteps(database, syncRequests, id);
+  await deleteInSteps(database, webhookDeliveries, id);
+  await deleteInSteps(database, scoreChanges, id);
+  const pullRequestCount = await deleteInSteps(database, pullRequests, id);
+  await deleteInSteps(database, untrackedPullRequests, id);
+  await deleteInSteps(database, deletedPullRequests, id);
   await database.transaction(async transaction => {
     await lockOrganisation(transaction, id, 'exclusive');
     await record(transaction);

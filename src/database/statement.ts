@@ -5,7 +5,7 @@ import { PgDialect, QueryBuilder } from 'drizzle-orm/pg-core';
 export interface Statement {
   readonly name: string;
   readonly text: string;
-  /** What stands for `$1`, `$2` and so on. */
+  /** The names of `$1`, `$2` and so on. */
   readonly parameters: readonly string[];
 }
 
@@ -24,10 +24,10 @@ const dialect = new PgDialect();
 /** Builds the query of a statement. */
 export const query = new QueryBuilder();
 
-/** Stands in it for a value that each call gives by this name. */
+/** A value that each call gives by this name. */
 export const { placeholder } = sql;
 
-/** Constants stand in the text. */
+/** Constants become part of the text. */
 export function createStatement(name: string, source: SQLWrapper): Statement {
   const { sql: text, params } = dialect.sqlToQuery(source.getSQL().inlineParams());
   return { name, text, parameters: params.map(parameter => (parameter as Placeholder).name) };
@@ -42,7 +42,7 @@ export function createSelection<Row>(
 }
 
 /**
- * The limit stands in the text, not in a parameter: only then does PostgreSQL see that an index scan is always cheap,
+ * The limit is part of the text, not a parameter: only then does PostgreSQL see that an index scan is always cheap,
  * and plans the statement once per connection instead of once per request.
  */
 export const limited = <Row>({ name, text, ...rest }: Selection<Row>, limit: number): Selection<Row> => ({
