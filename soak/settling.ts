@@ -134,14 +134,14 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
           with old as (update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id})
           update organisations set members_due_at = now() where id = ${id}`),
       );
-      for (let left = await unswept(id), before = left + 1; left < before; ) {
+      for (const begin = performance.now(); (await unswept(id)) > 0; ) {
+        if (performance.now() - begin > settleTimeoutMs) {
+          differences.push(`${organisation.github.login}: the sweep does not continue`);
+          return;
+        }
         await makeDue(organisation);
         await settling.reconcile(organisation, 0);
-        before = left;
-        left = await unswept(id);
-        if (left === 0) return;
       }
-      differences.push(`${organisation.github.login}: the sweep does not continue`);
     },
 
     async pass(organisations, seconds) {

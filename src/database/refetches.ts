@@ -8,21 +8,19 @@ export const maxRefetchesPerHour = 4_000;
 
 /**
  * The sweep, for facts that change on GitHub without a webhook: requests refetches of stored pull requests, as many as
- * its pace allows since the last sweep, at most an hour's.
+ * its pace allows since the last sweep, at most an hour's. The caller holds the organisation's comparison.
  *
  * @param perHour the pace for this organisation
  */
 export async function sweepPullRequests(executor: Executor, organisationId: string, perHour: number): Promise<void> {
   const { rows } = await executor.execute<{ seconds: number }>(sql`
-    with before as (
-      select swept_at from organisations
-      where id = ${organisationId} and swept_at < now() - interval '1 minute' for no key update
-    )
-    update organisations set swept_at = now() from before where id = ${organisationId}
-    returning extract(epoch from now() - before.swept_at)::float8 as seconds`);
+    select extract(epoch from now() - swept_at)::float8 as seconds from organisations
+    where id = ${organisationId} and swept_at < now() - interval '1 minute'`);
   const [swept] = rows;
   if (swept === undefined) return;
   await requestRefetches(executor, organisationId, Math.floor((perHour * Math.min(swept.seconds, 3_600)) / 3_600));
+  // Last: if the process dies before this, the next sweep does the same again.
+  await executor.execute(sql`update organisations set swept_at = now() where id = ${organisationId}`);
 }
 
 /**

@@ -374,6 +374,30 @@ describe('the sweep at the end of a comparison', () => {
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: old.id, isBackground: true }]);
   });
 
+  test('does again what a failure interrupted', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    world.github.clock.advance(3_600);
+    await compare(world, home);
+    const { executor } = world.service.database;
+    await executor.execute(sql`
+      update pull_requests set fetched_at = now() - interval '2 days' where github_id = ${pullRequest.id}`);
+    await executor.execute(sql`
+      create function fail() returns trigger language plpgsql as $$ begin raise exception 'injected'; end $$`);
+    await executor.execute(
+      sql`create trigger fail before insert on sync_requests for each row execute function fail()`,
+    );
+    await dueForSweep(home, 1);
+    try {
+      await expect(compare(world, home)).rejects.toThrow();
+    } finally {
+      await executor.execute(sql`drop function fail cascade`);
+    }
+    await compare(world, home);
+    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: pullRequest.id }]);
+  });
+
   test('requests no more than its pace allows since the last one; organisations of one token share the pace', async () => {
     const home = await newHome(world);
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
