@@ -134,14 +134,16 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
           with old as (update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id})
           update organisations set members_due_at = now() where id = ${id}`),
       );
-      for (const begin = performance.now(); (await unswept(id)) > 0; ) {
+      const begin = performance.now();
+      await unswept(id);
+      do {
         if (performance.now() - begin > settleTimeoutMs) {
           differences.push(`${organisation.github.login}: the sweep does not continue`);
           return;
         }
         await makeDue(organisation);
         await settling.reconcile(organisation, 0);
-      }
+      } while ((await unswept(id)) > 0);
     },
 
     async pass(organisations, seconds) {
