@@ -18,6 +18,7 @@ import {
 import { memberRoutes } from './api/members.ts';
 import { describeApi } from './api/openapi.ts';
 import { addOperationRoutes } from './api/operations.ts';
+import { createPageCache, type SendPage } from './api/page-cache.ts';
 import { PageLinks, PageMeta } from './api/pagination.ts';
 import { pullRequestRoutes, pullRequestSchemas } from './api/pull-requests.ts';
 import { ruleRoutes } from './api/rules.ts';
@@ -30,6 +31,7 @@ import { webhookRoutes } from './webhooks/github.ts';
 declare module 'fastify' {
   interface FastifyInstance {
     readonly deps: Deps;
+    readonly sendPage: SendPage;
   }
 }
 
@@ -71,6 +73,7 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   app.decorate('deps', deps);
+  app.decorate('sendPage', createPageCache());
   // A context that adds schemas does not inherit the compiler, so each route gets it.
   app.addHook('onRoute', route => {
     route.validatorCompiler = compileValidator;
@@ -112,14 +115,14 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
   await app.register(
     async api => {
       api.addHook('onSend', async (_request, reply) => {
-        reply.header('cache-control', 'no-store');
+        if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
       });
       if (config.corsOrigins.length > 0) {
         await api.register(cors, {
           origin: [...config.corsOrigins],
           methods: ['GET', 'PUT', 'DELETE'],
-          allowedHeaders: ['authorization'],
-          exposedHeaders: ['retry-after', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-request-id'],
+          allowedHeaders: ['authorization', 'if-none-match'],
+          exposedHeaders: ['etag', 'retry-after', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-request-id'],
           maxAge: 3_600,
         });
       }

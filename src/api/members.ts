@@ -6,6 +6,7 @@ import { formatId, parseId } from '../ids.ts';
 import { baseUrl } from './addresses.ts';
 import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
+import { notModified } from './page-cache.ts';
 import { PageQuery, pageOf } from './pagination.ts';
 import { PullRequest, paginatePullRequests } from './pull-requests.ts';
 
@@ -114,14 +115,16 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
         querystring: PageQuery,
         response: {
           200: pageOf(PullRequest),
+          ...notModified,
           ...errorResponses('bad_request', ['not_found', 'There is no member with this id']),
         },
       },
     },
-    async (request, reply) => {
-      const { organisationId } = request.caller;
-      const { id: memberId } = await getMember(organisationId, request.params.member);
-      return paginatePullRequests(database, request, reply, { organisationId, memberId });
-    },
+    (request, reply) =>
+      app.sendPage(request, reply, async () => {
+        const { organisationId } = request.caller;
+        const { id: memberId } = await getMember(organisationId, request.params.member);
+        return paginatePullRequests(database, request, { organisationId, memberId });
+      }),
   );
 };

@@ -20,8 +20,8 @@ object belongs to another organisation. 404: there is no such object. 429 and so
 **Limits.** \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` show how many requests the token may make in
 the current minute.
 
-**Caching.** Replies are for their caller only and change with every webhook: they have \`Cache-Control: no-store\`. You always
-read your own syncs and deletions.`;
+**Caching.** Pages of pull requests have an \`ETag\`: send it as \`If-None-Match\`, and the reply is 304, without a body, if
+nothing has changed. All other replies have \`Cache-Control: no-store\`. You always read your own syncs and deletions.`;
 
 /** Generates the OpenAPI document from the routes' schemas; register it before them. */
 export async function describeApi(app: FastifyInstance): Promise<void> {

@@ -1,8 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type SchemaOptions, Type } from '@sinclair/typebox';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { callerOf, recordAuditEvent } from '../database/audit.ts';
 import type { Database } from '../database/client.ts';
+import { renewContentVersion } from '../database/content-versions.ts';
 import {
   beforeAllPullRequests,
   deletePullRequest,
@@ -17,6 +18,7 @@ import { createRefresh } from '../sync/refresh.ts';
 import { baseUrl } from './addresses.ts';
 import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
+import { notModified } from './page-cache.ts';
 import { jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
 
 /** A union of literals would be `anyOf`, of which client generators make a type for each value. */
@@ -97,11 +99,9 @@ const cursorColumns = Type.Object({
 export function paginatePullRequests(
   database: Database,
   request: FastifyRequest<{ Querystring: PageQuery }>,
-  reply: FastifyReply,
   of: { organisationId: string; memberId?: string },
 ): Promise<Buffer> {
   const base = baseUrl(request);
-  reply.type('application/json; charset=utf-8');
   return paginate(request, {
     path: `/2025-04/${of.memberId === undefined ? '' : `members/${formatId('mem', of.memberId)}/`}pull-requests`,
     columns: cursorColumns,
@@ -132,11 +132,13 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Pull requests that the account has access to, sorted by creation date, most recent first.',
         tags: ['Pull requests'],
         querystring: PageQuery,
-        response: { 200: pageOf(PullRequest), ...errorResponses('bad_request') },
+        response: { 200: pageOf(PullRequest), ...notModified, ...errorResponses('bad_request') },
       },
     },
     (request, reply) =>
-      paginatePullRequests(database, request, reply, { organisationId: request.caller.organisationId }),
+      app.sendPage(request, reply, () =>
+        paginatePullRequests(database, request, { organisationId: request.caller.organisationId }),
+      ),
   );
 
   app.put(
@@ -221,6 +223,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
           const actor = callerOf(request.caller, request.id);
           await recordAuditEvent(executor, organisationId, actor, 'pull_request.delete', formatId('pr', id));
         }
+        if (found === 'deleted') await renewContentVersion(executor, organisationId);
         return found;
       });
       if (deleted === 'absent') throw await absent(id);

@@ -1,7 +1,7 @@
 import { and, eq, gt, isNull, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
-import { accessTokens, organisations, users } from './schema.ts';
+import { accessTokens, contentVersions, organisations, users } from './schema.ts';
 import { createSelection, placeholder, query, secondsFromNow } from './statement.ts';
 
 export type AccessToken = typeof accessTokens.$inferSelect;
@@ -12,6 +12,8 @@ export interface Caller {
   readonly organisationId: string;
   readonly userId: string;
   readonly scopes: readonly string[];
+  /** Of the organisation's lists of pull requests; null if none was ever stored. */
+  readonly contentVersion: string | null;
   /** Its last use must be written. */
   readonly useIsUnwritten: boolean;
 }
@@ -110,9 +112,11 @@ const validTokens = createSelection(
       organisationId: accessTokens.organisationId,
       userId: accessTokens.userId,
       scopes: sql<string>`array_to_string(${accessTokens.scopes}, ' ')`,
+      contentVersion: contentVersions.version,
       useIsUnwritten,
     })
     .from(accessTokens)
+    .leftJoin(contentVersions, eq(contentVersions.organisationId, accessTokens.organisationId))
     .where(
       and(
         sql`${accessTokens.tokenHash} = any(${placeholder('hashes')})`,
@@ -126,9 +130,9 @@ const validTokens = createSelection(
 export async function findCallers(database: Database, hashes: readonly string[]): Promise<Map<string, Caller>> {
   const rows = await database.read(validTokens, { hashes });
   return new Map(
-    rows.map(({ tokenHash, tokenId, organisationId, userId, scopes, useIsUnwritten }) => [
+    rows.map(({ tokenHash, scopes, useIsUnwritten, ...caller }) => [
       tokenHash,
-      { tokenId, organisationId, userId, scopes: scopes.split(' '), useIsUnwritten: useIsUnwritten === 't' },
+      { ...caller, scopes: scopes.split(' '), useIsUnwritten: useIsUnwritten === 't' },
     ]),
   );
 }

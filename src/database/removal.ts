@@ -1,9 +1,11 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
+import { renewContentVersion } from './content-versions.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import {
+  accessTokens,
   deletedPullRequests,
   members,
   organisations,
@@ -60,7 +62,8 @@ export async function removeOrganisation(
     executor.$count(members, eq(members.organisationId, id)),
     executor.$count(users, eq(users.organisationId, id)),
   ]);
-  // No replica starts anything new for it.
+  // Nobody sees it half removed, and no replica starts anything new for it.
+  await executor.delete(accessTokens).where(eq(accessTokens.organisationId, id));
   await executor
     .update(organisations)
     .set({ webhooksEnabled: false, syncLeasedUntil: sql`'infinity'` })
@@ -113,7 +116,9 @@ export async function eraseMember(
     const ticket = await drawTicket(database.executor);
     step = await database.transaction(async executor => {
       await lockOrganisation(executor, organisationId, 'exclusive');
-      return erasePullRequests(executor, organisationId, inArray(pullRequests.memberId, ids), ticket);
+      const erased = await erasePullRequests(executor, organisationId, inArray(pullRequests.memberId, ids), ticket);
+      await renewContentVersion(executor, organisationId);
+      return erased;
     });
   }
   const assignments = await database.transaction(async executor => {
@@ -141,6 +146,7 @@ export async function eraseMember(
       );
     await executor.delete(members).where(and(eq(members.organisationId, organisationId), inArray(members.id, ids)));
     await record(executor);
+    await renewContentVersion(executor, organisationId);
     return changed;
   });
   return { hadLeft: people.every(({ leftAt }) => leftAt !== null), pullRequests: pullRequestCount, assignments };

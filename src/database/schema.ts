@@ -361,6 +361,15 @@ export const scoreChanges = pgTable(
   ],
 );
 
+/**
+ * Changes with everything that lists of pull requests show. In a table of its own, so that those who change it wait for
+ * nobody who holds the organisation's row.
+ */
+export const contentVersions = pgTable('content_versions', {
+  organisationId: organisationId().primaryKey(),
+  version: uuid('version').notNull(),
+});
+
 export const webhookDeliveries = pgTable(
   'webhook_deliveries',
   {

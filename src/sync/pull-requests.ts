@@ -1,3 +1,4 @@
+import { renewContentVersion } from '../database/content-versions.ts';
 import {
   findTombstones,
   lockPullRequests,
@@ -171,6 +172,7 @@ async function save(
         ),
       );
       await requestUntrackedOfMembers(executor, organisation.id, joined);
+      if (saved.size > 0) await renewContentVersion(executor, organisation.id);
       return true;
     });
   if (!(await attempt('shared'))) await attempt('exclusive');

@@ -1,4 +1,5 @@
 import type { Executor } from '../database/client.ts';
+import { renewContentVersion } from '../database/content-versions.ts';
 import { createFactsReader } from '../database/facts.ts';
 import { lockOrganisation } from '../database/organisations.ts';
 import {
@@ -51,5 +52,6 @@ async function rescoreRanges(log: Deps['log'], executor: Executor, organisationI
     await saveScores(executor, organisationId, version, changed);
     if (range.urlsStale) await followRepositoryNames(executor, organisationId, range);
   }
+  if (scored > 0) await renewContentVersion(executor, organisationId);
   return scored;
 }

@@ -350,7 +350,7 @@ describe('a browser', () => {
     const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
     const asked = await preflight(app, origin);
     expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin]);
-    expect(asked.headers['access-control-allow-headers']).toBe('authorization');
+    expect(asked.headers['access-control-allow-headers']).toBe('authorization, if-none-match');
     const reply = await app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
     expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([401, origin]);
     expect(reply.headers['access-control-expose-headers']).toContain('x-ratelimit-remaining');

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import { Type } from '@sinclair/typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
+import { baseUrl } from './addresses.ts';
+
+/** For all organisations together. */
+const maxCacheBytes = 64 * 1024 * 1024;
+
+/** A few pages of long texts must not displace all others. */
+const maxPageBytes = 1024 * 1024;
+
+/** For the schema of a route that sends pages. */
+export const notModified = {
+  304: Type.Null({ description: 'The page is still the one with the `ETag` that `If-None-Match` names' }),
+};
+
+/** Replies with a page of pull requests: from memory if it was built since they last changed. */
+export type SendPage = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  build: () => Promise<Buffer>,
+) => Promise<Buffer | undefined>;
+
+/**
+ * Pages by entity tag. The content version is read together with the token, in the reply's own statement, so a page is
+ * never older than the request, whichever replica built it. It may be newer than its version: then the version is no
+ * longer the present one, and nobody asks for it again.
+ */
+export function createPageCache(): SendPage {
+  const pages = new LRUCache<string, Buffer>({
+    maxSize: maxCacheBytes,
+    maxEntrySize: maxPageBytes,
+    // With the entry itself, which counts if pages are small.
+    sizeCalculation: page => page.length + 500,
+  });
+
+  return async (request, reply, build) => {
+    const { contentVersion } = request.caller;
+    reply.type('application/json; charset=utf-8');
+    if (contentVersion === null) return build();
+    const tag = entityTag(contentVersion, baseUrl(request) + request.url);
+    // Nobody can guess a tag: who has it got this page, so the request is valid.
+    const isKnown = hasTag(request.headers['if-none-match'], tag);
+    let page = isKnown ? undefined : pages.get(tag);
+    if (!isKnown && page === undefined) {
+      page = await build();
+      pages.set(tag, page);
+    }
+    reply.headers({ etag: tag, 'cache-control': 'private, no-cache' });
+    if (isKnown) reply.code(304);
+    return page;
+  };
+}
+
+/** The version is the organisation's own, so no other organisation has the same tags. */
+function entityTag(contentVersion: string, url: string): string {
+  return `"${createHash('sha256').update(`${contentVersion} ${url}`).digest('base64url')}"`;
+}
+
+/** @param header `If-None-Match`: tags, which proxies may have marked as weak */
+function hasTag(header: string | undefined, tag: string): boolean {
+  return header?.split(',').some(given => given.trim().replace(/^W\//, '') === tag) ?? false;
+}

@@ -1,0 +1,158 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { renewContentVersion } from '../../src/database/content-versions.ts';
+import { eraseMember } from '../../src/database/removal.ts';
+import { pullRequests } from '../../src/database/schema.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import type { PageBody, PullRequestBody } from '../support/client.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { createTenant, startReplica } from '../support/service.ts';
+
+let scene: Scene;
+/** The author of `source`. */
+let author: string;
+let source: PullRequest;
+beforeAll(async () => {
+  scene = await startScene();
+  scene.github.clock.set(1_790_000_000);
+});
+afterAll(() => scene.close());
+
+let authors = 0;
+beforeEach(async () => {
+  scene.github.clock.advance(60);
+  authors += 1;
+  author = `author-${authors}`;
+  source = scene.web.addPullRequest({ author: scene.acme.member(author), title: 'Before' });
+  await scene.import();
+});
+
+const all = '/2025-04/pull-requests?per_page=100';
+
+async function read(url = all, tag?: string, token = scene.token) {
+  const headers = { authorization: `Bearer ${token}`, ...(tag !== undefined && { 'if-none-match': tag }) };
+  const { statusCode, headers: given, body } = await scene.service.app.inject({ url, headers });
+  return { status: statusCode, tag: String(given.etag), cacheControl: given['cache-control'], body };
+}
+
+async function find(): Promise<PullRequestBody> {
+  const { body } = await scene.client.get<PageBody<PullRequestBody>>(all, scene.token);
+  const found = body.data.find(({ external_id }) => external_id === String(source.id));
+  if (found === undefined) throw new Error('the pull request is not listed');
+  return found;
+}
+
+const listOf = async () => `${new URL((await find()).links.member).pathname}/pull-requests`;
+
+const setTitle = (title: string) =>
+  scene.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
+
+describe('a page of pull requests', () => {
+  test('has a tag, and is 304 without a body for whoever has it, until something changes', async () => {
+    const first = await read();
+    expect([first.status, first.cacheControl]).toEqual([200, 'private, no-cache']);
+    for (const given of [first.tag, `W/${first.tag}`, `"other", ${first.tag}`]) {
+      expect(await read(all, given)).toEqual({ ...first, status: 304, body: '' });
+    }
+    for (const given of ['"other"', first.tag.replaceAll('"', ''), '*']) {
+      expect(await read(all, given)).toEqual(first);
+    }
+  });
+
+  test('is built once, and again after a change', async () => {
+    const before = await read();
+    await setTitle('Nobody said so');
+    expect(await read()).toEqual(before);
+    await renewContentVersion(scene.service.database.executor, scene.organisation.id);
+    const after = await read(all, before.tag);
+    expect(after.status).toBe(200);
+    expect(after.body).toContain('Nobody said so');
+  });
+
+  test('has a tag of its own for each address and host', async () => {
+    const { app } = scene.service;
+    const headers = { authorization: `Bearer ${scene.token}` };
+    const tags = await Promise.all(
+      [
+        { url: all, headers },
+        { url: `${all}&cursor=`, headers },
+        { url: '/2025-04/pull-requests?per_page=99', headers },
+        { url: await listOf(), headers },
+        { url: all, headers: { ...headers, host: 'scores.example' } },
+      ].map(async request => (await app.inject(request)).headers.etag),
+    );
+    // A cursor that is not valid is an error, and has none.
+    expect(tags[1]).toBeUndefined();
+    expect(new Set(tags).size).toBe(5);
+  });
+
+  test('is not the one of another organisation', async () => {
+    const other = await createTenant(scene.service, { login: `other-${authors}` });
+    await renewContentVersion(scene.service.database.executor, other.organisation.id);
+    const own = await read();
+    const theirs = await read(all, own.tag, other.token);
+    expect([theirs.status, JSON.parse(theirs.body).data]).toEqual([200, []]);
+    expect(theirs.tag).not.toBe(own.tag);
+  });
+
+  test('is an error for whoever sends any tag with a request that is not valid', async () => {
+    const { tag } = await read();
+    for (const [url, status] of [
+      ['/2025-04/pull-requests?cursor=x', 400],
+      ['/2025-04/pull-requests?per_page=0', 400],
+      ['/2025-04/members/mem_x/pull-requests', 404],
+    ] as const) {
+      const reply = await read(url, tag);
+      expect([reply.status, reply.tag, reply.cacheControl]).toEqual([status, 'undefined', 'no-store']);
+    }
+  });
+
+  test('of an organisation without pull requests has no tag', async () => {
+    const empty = await createTenant(scene.service, { login: `empty-${authors}` });
+    expect(await read(all, undefined, empty.token)).toMatchObject({ tag: 'undefined', cacheControl: 'no-store' });
+  });
+
+  const changes: Record<string, () => Promise<unknown>> = {
+    'a sync': async () => {
+      source.edit({ title: 'After' });
+      const { id } = await find();
+      expect((await scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token)).status).toBe(200);
+    },
+    'a deletion': async () => scene.client.delete(`/2025-04/pull-requests/${(await find()).id}`, scene.token),
+    'an import': async () => {
+      scene.web.addPullRequest({ author: source.author });
+      await scene.import();
+    },
+    'new rules': async () => {
+      const effect = { action: 'ADD' as const, value: `${authors}` };
+      await scene.applyRules([
+        { name: 'Flat', description: '', is_enabled: true, logic: [{ expression: 'true', effect }] },
+      ]);
+      while ((await rescoreBatch(scene.service)) > 0);
+    },
+    'a renamed repository': async () => {
+      scene.web.rename(`web-${authors}`);
+      await scene.import();
+      while ((await rescoreBatch(scene.service)) > 0);
+    },
+    'an erased member': () => eraseMember(scene.service.database, scene.organisation.id, author, async () => undefined),
+  };
+  test.each(Object.entries(changes))('is built again on every replica after %s', async (_name, change) => {
+    const url = await listOf();
+    const replica = await startReplica(scene.service.database.url);
+    try {
+      const headers = { authorization: `Bearer ${scene.token}` };
+      const onReplica = async () => (await replica.app.inject({ url, headers })).body;
+      const before = await read(url);
+      expect(await onReplica()).toBe(before.body);
+      await change();
+      const after = await read(url, before.tag);
+      expect(after.body).not.toBe(before.body);
+      expect(after.body).not.toBe('');
+      expect(await onReplica()).toBe(after.body);
+    } finally {
+      await replica.close();
+    }
+  });
+});
