@@ -1,12 +1,20 @@
-/** Writes openapi/openapi.json from the routes. With --check it only compares them, and fails if they differ. */
+/**
+ * Writes openapi/openapi.json from the routes, and openapi/client.d.ts from that. With --check it only compares them, and
+ * fails if they differ.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { buildApp } from '../src/app.ts';
 import { loadConfig } from '../src/config.ts';
 import { connectDatabase } from '../src/database/client.ts';
 import { createGithub } from '../src/github/client.ts';
 
-const path = new URL('../openapi/openapi.json', import.meta.url);
+const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const documentPath = pathOf('../openapi/openapi.json');
+const typesPath = pathOf('../openapi/client.d.ts');
 const config = loadConfig({});
 const log = pino({ level: 'silent' });
 // Never connected: the document needs only the routes.
@@ -26,9 +34,13 @@ const document = `${JSON.stringify(app.swagger(), null, 2)}\n`;
 await app.close();
 await database.close();
 
+// The generator is not installed for a check, so the types say what they were made from.
+const origin = `// From openapi.json with the SHA-256 ${createHash('sha256').update(document).digest('hex')}.\n`;
 if (!process.argv.includes('--check')) {
-  writeFileSync(path, document);
-} else if (readFileSync(path, 'utf8') !== document) {
-  process.stderr.write('openapi/openapi.json differs from the routes. Run npm run openapi and commit the result.\n');
+  writeFileSync(documentPath, document);
+  const generator = pathOf('client-types/node_modules/.bin/openapi-typescript');
+  writeFileSync(typesPath, origin + execFileSync(generator, [documentPath], { stdio: 'pipe' }));
+} else if (readFileSync(documentPath, 'utf8') !== document || !readFileSync(typesPath, 'utf8').startsWith(origin)) {
+  process.stderr.write('The files in openapi/ differ from the routes. Run npm run openapi and commit the result.\n');
   process.exitCode = 1;
 }
