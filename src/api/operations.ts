@@ -1,4 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { Server } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { isMigrated } from '../database/migrate.ts';
 import { ServiceError } from '../errors.ts';
@@ -29,6 +32,9 @@ export function addOperationRoutes(app: FastifyInstance): void {
   app.addHook('onSend', async (_request, reply) => {
     if (draining) reply.header('connection', 'close');
   });
+  app.addHook('preClose', async () => {
+    if (draining && app.server.listening) await finishConnections(app.server);
+  });
 
   // An overloaded process must stay observable, and not be restarted.
   const config = { pressureHandler: () => undefined };
@@ -51,6 +57,21 @@ export function addOperationRoutes(app: FastifyInstance): void {
     reply.type(metrics.contentType);
     return metrics.text();
   });
+}
+
+/** Longer waits would be for connections that are really idle. */
+const maxFinishingMs = 2_000;
+
+/**
+ * Stops listening, and waits until what was sent has arrived. Node's own `close` takes a connection for idle as soon as
+ * its reply is handed over, and would cut off the rest.
+ */
+async function finishConnections(server: Server): Promise<void> {
+  Server.prototype.close.call(server);
+  const countConnections = promisify(server.getConnections.bind(server));
+  for (const begin = performance.now(); performance.now() - begin < maxFinishingMs; await delay(20)) {
+    if ((await countConnections()) === 0) return;
+  }
 }
 
 /** In constant time. */

@@ -1,14 +1,19 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { insertPullRequests } from '../support/factories.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';
 import { startProxy } from '../support/proxy.ts';
+import { listen } from '../support/raw-http.ts';
 import { closing, createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
 import { post } from '../webhooks/support.ts';
 
@@ -72,6 +77,26 @@ describe('/readyz', () => {
     const reply = await stopping.app.inject({ url: '/2025-04/account', headers });
     expect([reply.statusCode, reply.headers.connection]).toEqual([200, 'close']);
     expect((await stopping.app.inject('/healthz')).statusCode).toBe(200);
+  });
+
+  test('sends the rest of a reply that is under way', async () => {
+    const stopping = closing(await startReplica(service.database.url));
+    const slow = await createTenant(service);
+    await insertPullRequests(service, slow, Array(100).fill(1_790_000_000));
+    await service.database.executor.execute(sql`
+      update pull_requests set body = repeat('a', 60000) where organisation_id = ${slow.organisation.id}`);
+    const port = await listen(stopping.app);
+    const socket = connect(port, '127.0.0.1');
+    socket.write(
+      `GET /2025-04/pull-requests?per_page=100 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`,
+    );
+    const [begin] = (await once(socket, 'data')) as [Buffer];
+    socket.pause();
+    stopping.app.drain();
+    const closed = stopping.app.close();
+    await expect.poll(() => stopping.app.server.listening).toBe(false);
+    expect(begin.byteLength + (await buffer(socket)).byteLength).toBeGreaterThan(6_000_000);
+    await closed;
   });
 });
 
@@ -348,7 +373,7 @@ describe('/openapi.json', () => {
 
   test('gives each operation its error replies, all with the Error body', () => {
     for (const { key, operation } of operations()) {
-      const { 200: _, ...errors } = operation.responses;
+      const { 200: _ok, 304: _unchanged, ...errors } = operation.responses;
       expect(Object.keys(errors), key).toEqual(expect.arrayContaining(['401', '403', '429', '500', '503', 'default']));
       if (key.includes('{')) expect(Object.keys(errors), key).toContain('404');
       for (const [status, { content }] of Object.entries(errors)) {

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { renewContentVersion } from '../../src/database/content-versions.ts';
 import { newId } from '../../src/ids.ts';
 import type { Service, Tenant } from './service.ts';
 
@@ -37,5 +38,6 @@ export async function insertPullRequests(
     from member, repository, start,
       unnest(${sql.param(ids)}::uuid[], ${sql.param([...createdAt])}::double precision[])
         with ordinality as row (id, created_at, number)`);
+  await renewContentVersion(database.executor, organisation.id);
   return ids;
 }
