@@ -78,7 +78,7 @@ export async function pageRepositories(
  * Why one repository can't be read, if the trouble is its own: GitHub still answers about the organisation. Any other
  * error is thrown again.
  *
- * @throws GithubError `github_rate_limited` also if GitHub limits this request
+ * @throws GithubError also if GitHub fails on this request
  */
 export async function reasonOfRepository(
   deps: Pick<Deps, 'config' | 'database' | 'github' | 'log'>,
@@ -94,8 +94,6 @@ export async function reasonOfRepository(
   if (error.code === 'github_rate_limited') throw error;
   const { reply: profile } = await askGithub(deps, organisation, () => deps.github.findOrganisation(organisation), {
     urgency: 'background',
-  }).catch((failure: unknown) => {
-    throw failure instanceof ServiceError && failure.code === 'github_rate_limited' ? failure : error;
   });
   if (profile === undefined) throw error;
   return error.text;

@@ -587,6 +587,23 @@ describe('a repository that GitHub does not serve', () => {
     expect(await storedCount(home)).toBe(180);
   });
 
+  test('is found out even if GitHub fails on the next request', async () => {
+    const home = await newHome(world);
+    for (const name of ['one', 'two']) fill(home, name, 5);
+    const two = home.acme.repository('two');
+    const body = { data: { node: null }, errors: [{ type: 'NOT_FOUND', path: ['node'], message: 'No.' }] };
+    world.github.fault(
+      { kind: 'reply', status: 200, body },
+      { times: Number.POSITIVE_INFINITY, when: ({ variables }) => variables.repository === two.nodeId },
+    );
+    world.github.fault(
+      { kind: 'reply', status: 500, body: '' },
+      { when: ({ operation }) => operation === 'Organisation' },
+    );
+    expect(await run(home)).toMatchObject({ repositories: 1, failedRepositories: [{ repository: two.fullName }] });
+    world.github.clearFaults();
+  });
+
   test('in a page of repositories does not hold up others', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two']) fill(home, name, 3);
