@@ -58,13 +58,24 @@ export function listAccessTokens(executor: Executor) {
 
 /** @returns undefined if no token has the id. A second revocation keeps the first time. */
 export async function revokeAccessToken(executor: Executor, id: string): Promise<AccessToken | undefined> {
+  const token = await findAccessToken(executor, id);
+  if (token === undefined || token.revokedAt !== null) return token;
   const [revoked] = await executor
     .update(accessTokens)
-    .set({ revokedAt: sql`coalesce(${accessTokens.revokedAt}, now())` })
-    .where(eq(accessTokens.id, id))
+    .set({ revokedAt: sql`now()` })
+    .where(and(isToken(token), isNull(accessTokens.revokedAt)))
     .returning();
-  return revoked;
+  return revoked ?? findAccessToken(executor, id);
 }
+
+/** In any organisation: an operator names it by its id alone. */
+async function findAccessToken(executor: Executor, id: string): Promise<AccessToken | undefined> {
+  const [token] = await executor.select().from(accessTokens).where(eq(accessTokens.id, id));
+  return token;
+}
+
+const isToken = ({ organisationId, id }: Pick<AccessToken, 'organisationId' | 'id'>) =>
+  and(eq(accessTokens.organisationId, organisationId), eq(accessTokens.id, id));
 
 /** The last use was written more than ten minutes ago, or never. */
 const useIsUnwritten = sql<boolean>`(${accessTokens.lastUsedAt} is null
@@ -82,7 +93,9 @@ export async function rotateAccessToken(
   tokenHash: string,
   graceSeconds: number,
 ): Promise<AccessToken | undefined> {
-  const [former] = await executor.select().from(accessTokens).where(eq(accessTokens.id, id)).for('update');
+  const found = await findAccessToken(executor, id);
+  if (found === undefined) return undefined;
+  const [former] = await executor.select().from(accessTokens).where(isToken(found)).for('update');
   const now = Date.now();
   if (former === undefined || former.revokedAt !== null || (former.expiresAt?.getTime() ?? now + 1) <= now) {
     return undefined;
@@ -91,7 +104,7 @@ export async function rotateAccessToken(
   await executor
     .update(accessTokens)
     .set({ expiresAt: sql`least(${accessTokens.expiresAt}, ${secondsFromNow(graceSeconds)})` })
-    .where(and(eq(accessTokens.organisationId, organisationId), eq(accessTokens.id, id)));
+    .where(isToken(former));
   const lifetimeMs = expiresAt === null ? null : expiresAt.getTime() - createdAt.getTime();
   return addAccessToken(executor, {
     organisationId,

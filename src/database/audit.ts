@@ -44,15 +44,16 @@ export async function recordAuditEvent(
   action: AuditAction,
   subject: string,
 ): Promise<void> {
-  await executor.insert(auditEvents).values({
-    organisationId,
-    organisation: sql`(select ${organisations.login} from ${organisations} where ${organisations.id} = ${organisationId})`,
-    // The user may have been removed a moment ago, and the token with them.
-    actor: sql`coalesce(${name}, 'a removed user')`,
-    action,
-    subject,
-    requestId,
-  });
+  const [names] = await executor
+    .select({
+      organisation: organisations.login,
+      // The user may have been removed a moment ago, and the token with them.
+      actor: sql<string>`coalesce(${name}, 'a removed user')`,
+    })
+    .from(organisations)
+    .where(eq(organisations.id, organisationId));
+  if (names === undefined) throw new Error(`organisation ${organisationId} is gone`);
+  await executor.insert(auditEvents).values({ organisationId, ...names, action, subject, requestId });
 }
 
 export type AuditEvent = typeof auditEvents.$inferSelect;

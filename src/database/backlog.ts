@@ -1,7 +1,9 @@
 import { and, count, eq, gt, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
+import { notify } from './notifications.ts';
 import { isInRepository } from './pull-requests.ts';
 import { githubLimits, organisations, pullRequests, repositories, rescoreRanges, syncRequests } from './schema.ts';
+import { drawTicket } from './tickets.ts';
 
 /* What operators see of the work that waits, and the retry that they can ask for. */
 
@@ -125,18 +127,17 @@ export async function retrySyncRequests(
   executor: Executor,
   organisationId: string,
 ): Promise<{ retried: number; parked: number }> {
-  const { rows } = await executor.execute<{ retried: number; parked: number }>(sql`
+  // With a new ticket, a fetch that is already under way neither ends nor defers them.
+  const ticket = await drawTicket(executor);
+  const { rows } = await executor.execute<{ parked: boolean }>(sql`
     with failed as (
       select github_id, due_at is null as parked from sync_requests
       where organisation_id = ${organisationId} and last_error is not null order by github_id for update
-    ), retried as (
-      -- With a new ticket, a fetch that is already under way neither ends nor defers it.
-      update sync_requests set due_at = now(), attempts = 0, last_error = null, is_isolated = false,
-        ticket = nextval('tickets')
-      from failed where organisation_id = ${organisationId} and sync_requests.github_id = failed.github_id
-      returning failed.parked
     )
-    select count(*)::int as retried, (count(*) filter (where parked))::int as parked, pg_notify('pullscore', 'sync')
-    from retried`);
-  return { retried: rows[0]?.retried ?? 0, parked: rows[0]?.parked ?? 0 };
+    update sync_requests set due_at = now(), attempts = 0, last_error = null, is_isolated = false,
+      ticket = greatest(ticket, ${ticket}::bigint)
+    from failed where organisation_id = ${organisationId} and sync_requests.github_id = failed.github_id
+    returning failed.parked`);
+  await notify(executor, 'sync');
+  return { retried: rows.length, parked: rows.filter(({ parked }) => parked).length };
 }

@@ -56,6 +56,8 @@ export async function findPoints(
   );
 }
 
+const firstWaitSeconds = 60;
+
 /**
  * Keeps all replicas from calling GitHub for a while. If GitHub named no time: a minute, doubling up to an hour while
  * it keeps refusing.
@@ -63,25 +65,28 @@ export async function findPoints(
  * @param seconds undefined if GitHub named no time
  */
 export async function blockGithub(executor: Executor, credential: string, seconds: number | undefined): Promise<void> {
-  const wait =
-    seconds === undefined
-      ? sql`least(3600, 60 * 2 ^ least(${githubLimits.refusals}, 6))::int`
-      : sql`${seconds}::double precision`;
+  const { blockedUntil, credential: target, refusals } = githubLimits;
+  const values = { credential, blockedUntil: secondsFromNow(seconds ?? firstWaitSeconds) };
+  if (seconds !== undefined) {
+    const set = { blockedUntil: sql`greatest(${blockedUntil}, excluded.blocked_until)` };
+    await executor.insert(githubLimits).values(values).onConflictDoUpdate({ target, set });
+    return;
+  }
+  // A distributed PostgreSQL allows only what always has the same result here: not now(), nor an interval added to a
+  // time with a zone. So the present comes from the row that was to be inserted, in UTC.
+  const now = sql`excluded.blocked_until at time zone 'UTC' - make_interval(secs => ${firstWaitSeconds})`;
+  const wait = sql`least(3600, ${firstWaitSeconds} * 2 ^ least(${refusals}, 6))`;
   await executor
     .insert(githubLimits)
-    .values({
-      credential,
-      blockedUntil: secondsFromNow(seconds ?? 60),
-      refusals: seconds === undefined ? 1 : 0,
-    })
+    .values({ ...values, refusals: 1 })
     .onConflictDoUpdate({
-      target: githubLimits.credential,
+      target,
       set: {
-        blockedUntil: sql`greatest(${githubLimits.blockedUntil}, now() + make_interval(secs => ${wait}))`,
-        ...(seconds === undefined && { refusals: sql`${githubLimits.refusals} + 1` }),
+        blockedUntil: sql`(${now} + make_interval(secs => ${wait})) at time zone 'UTC'`,
+        refusals: sql`${refusals} + 1`,
       },
       // A refusal of many requests at once counts once.
-      setWhere: seconds === undefined ? sql`${githubLimits.blockedUntil} <= now()` : sql`true`,
+      setWhere: sql`${blockedUntil} at time zone 'UTC' <= ${now}`,
     });
 }
 

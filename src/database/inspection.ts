@@ -36,7 +36,7 @@ interface Measurements {
 const measure = `select current_user as user,
   pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "isReadOnly",
   has_database_privilege(current_database(), 'create') and has_schema_privilege('public', 'create') and not exists (
-    select from pg_class where oid = to_regclass('public.organisations') and not pg_has_role(relowner, 'usage')
+    select 1 from pg_class where oid = to_regclass('public.organisations') and not pg_has_role(relowner, 'usage')
   ) as "mayMigrate",
   (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "usedConnections",
   current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as "maxConnections",
@@ -103,7 +103,7 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
       select count(*)::int from webhook_deliveries
       where organisation_id = ${organisationId} and state = 'pending' and received_at < now() - interval '10 minutes'
         and not exists (
-          select from sync_requests where organisation_id = ${organisationId}
+          select 1 from sync_requests where organisation_id = ${organisationId}
             and github_id = pull_request_github_id and last_error is null and behind_since is not null
         )
     ) as "lateDeliveries",
@@ -136,12 +136,13 @@ export function findUnconfirmedRepositories(
   organisationId: string,
   limit: number,
 ): Promise<UnconfirmedRepository[]> {
-  const stored = executor.select({ id: pullRequests.id }).from(pullRequests).where(isInRepository);
+  const isStored = and(eq(pullRequests.organisationId, organisationId), isInRepository);
+  const stored = executor.select({ id: pullRequests.id }).from(pullRequests).where(isStored);
   return executor
     .select({
       githubId: repositories.githubId,
       name: repositories.name,
-      pullRequests: executor.$count(pullRequests, isInRepository),
+      pullRequests: executor.$count(pullRequests, isStored),
     })
     .from(repositories)
     .where(and(eq(repositories.organisationId, organisationId), exists(stored)))

@@ -101,19 +101,18 @@ export async function markOthersLeft(
   ticket: number,
   githubIds: readonly number[],
 ): Promise<number> {
-  const others = await executor
+  const isOther = and(
+    eq(members.organisationId, organisationId),
+    lte(members.fetchTicket, ticket),
+    sql`${members.githubId} <> all(${sql.param([...githubIds])}::bigint[])`,
+  );
+  const { rowCount } = await executor
     .update(members)
-    // Also those who had left before: the ticket keeps an older fetch from making them members again.
-    .set({ leftAt: sql`coalesce(${members.leftAt}, now())`, fetchTicket: ticket })
-    .where(
-      and(
-        eq(members.organisationId, organisationId),
-        lte(members.fetchTicket, ticket),
-        sql`${members.githubId} <> all(${sql.param([...githubIds])}::bigint[])`,
-      ),
-    )
-    .returning({ now: sql<boolean>`${members.leftAt} = now()` });
-  return others.filter(({ now }) => now).length;
+    .set({ leftAt: sql`now()` })
+    .where(and(isOther, isNull(members.leftAt)));
+  // Also those who had left before: the ticket keeps an older fetch from making them members again.
+  await executor.update(members).set({ fetchTicket: ticket }).where(isOther);
+  return rowCount ?? 0;
 }
 
 /** `createdAt` in Unix seconds. */

@@ -93,7 +93,7 @@ export async function readServerFacts(client: pg.Client): Promise<ServerFacts> {
   const { rows } = await client.query<ServerFacts>(
     `select current_setting('server_version_num')::int as version, current_database() as database,
       current_setting('server_encoding') as encoding,
-      exists (select from pg_collation where collname = 'und-x-icu') as icu`,
+      exists (select 1 from pg_collation where collname = 'und-x-icu') as icu`,
   );
   const [facts] = rows;
   if (facts === undefined) throw new Error('the server did not describe itself');

@@ -1,6 +1,7 @@
-import { and, eq, inArray, lte, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { leaseSeconds } from './lease.ts';
+import { notify } from './notifications.ts';
 import { organisations, repositories } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
@@ -11,7 +12,8 @@ export interface Comparison {
   leasedUntil: string;
 }
 
-const leasedUntil = sql<string>`${organisations.reconcileDueAt}::text`;
+// Without a cast, which depends on the session's settings and so must not be in `returning`: Drizzle reads it as text.
+const leasedUntil = sql<string>`${organisations.reconcileDueAt}`;
 
 /**
  * Leases the organisation that has been due for longest to the caller. A comparison that starts after
@@ -19,23 +21,27 @@ const leasedUntil = sql<string>`${organisations.reconcileDueAt}::text`;
  */
 export async function claimReconciliation(executor: Executor): Promise<Comparison | undefined> {
   const { id, webhooksEnabled, reconcileDueAt, reconcileAgainAt, reconcileCursor } = organisations;
-  const next = executor
-    .select({ id })
-    .from(organisations)
-    .where(and(webhooksEnabled, lte(reconcileDueAt, sql`now()`)))
-    .orderBy(reconcileDueAt)
-    .limit(1)
-    .for('no key update', { skipLocked: true });
-  const [comparison] = await executor
-    .update(organisations)
-    .set({
-      reconcileDueAt: secondsFromNow(leaseSeconds),
-      reconcileAgainAt: sql`case when ${reconcileCursor} is null and ${reconcileAgainAt} <= now()
-        then null else ${reconcileAgainAt} end`,
-    })
-    .where(eq(id, next))
-    .returning({ organisationId: id, leasedUntil });
-  return comparison;
+  const isDue = and(webhooksEnabled, lte(reconcileDueAt, sql`now()`));
+  const againAt = sql<string | null>`${reconcileAgainAt}`;
+  for (;;) {
+    const [next] = await executor
+      .select({ id, againAt, isRepetition: sql<boolean>`${reconcileCursor} is null and ${reconcileAgainAt} <= now()` })
+      .from(organisations)
+      .where(isDue)
+      .orderBy(reconcileDueAt)
+      .limit(1);
+    if (next === undefined) return undefined;
+    const [comparison] = await executor
+      .update(organisations)
+      .set({
+        reconcileDueAt: secondsFromNow(leaseSeconds),
+        ...(next.isRepetition ? { reconcileAgainAt: null } : {}),
+      })
+      .where(and(eq(id, next.id), isDue, sql`${reconcileAgainAt} is not distinct from ${next.againAt}::timestamptz`))
+      .returning({ organisationId: id, leasedUntil });
+    // Otherwise another replica was faster, or a comparison was requested just now.
+    if (comparison !== undefined) return comparison;
+  }
 }
 
 /**
@@ -58,7 +64,7 @@ export async function requestComparison(
       reconcileAgainAt: sql`greatest(${organisations.reconcileAgainAt}, now() + interval '1 minute', ${earliest})`,
     })
     .where(eq(organisations.id, organisationId));
-  await executor.execute(sql`select pg_notify('pullscore', 'reconcile')`);
+  await notify(executor, 'reconcile');
 }
 
 /**
@@ -122,15 +128,16 @@ export async function areMembersDue(executor: Executor, organisationId: string):
  */
 export async function saveMembersListed(executor: Executor, organisationId: string, members: number): Promise<void> {
   const seconds = Math.floor(members / 100) * secondsPerHundredMembers;
-  const due = secondsFromNow(seconds);
+  const { id, membersDueAt, reconcileAgainAt } = organisations;
+  const isOrganisation = eq(id, organisationId);
   await executor
     .update(organisations)
-    .set({
-      membersDueAt: due,
-      reconcileAgainAt: sql`case when ${organisations.reconcileAgainAt} is not null
-        then greatest(${organisations.reconcileAgainAt}, ${due}) end`,
-    })
-    .where(eq(organisations.id, organisationId));
+    .set({ membersDueAt: secondsFromNow(seconds) })
+    .where(isOrganisation);
+  await executor
+    .update(organisations)
+    .set({ reconcileAgainAt: sql`greatest(${reconcileAgainAt}, ${membersDueAt})` })
+    .where(and(isOrganisation, isNotNull(reconcileAgainAt)));
 }
 
 /** How far the comparison of a repository is. Times are GitHub's, in Unix seconds. */

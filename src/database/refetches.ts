@@ -1,6 +1,8 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, eq, lt, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
+import { notify } from './notifications.ts';
+import { organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
 /** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
@@ -13,14 +15,18 @@ export const maxRefetchesPerHour = 4_000;
  * @param perHour the pace for this organisation
  */
 export async function sweepPullRequests(executor: Executor, organisationId: string, perHour: number): Promise<void> {
-  const { rows } = await executor.execute<{ seconds: number }>(sql`
-    select extract(epoch from now() - swept_at)::float8 as seconds from organisations
-    where id = ${organisationId} and swept_at < now() - interval '1 minute'`);
-  const [swept] = rows;
-  if (swept === undefined) return;
-  await requestRefetches(executor, organisationId, Math.floor((perHour * Math.min(swept.seconds, 3_600)) / 3_600));
+  const { id, sweptAt } = organisations;
+  const [last] = await executor
+    .select({ seconds: sql<number>`extract(epoch from now() - ${sweptAt})::float8` })
+    .from(organisations)
+    .where(and(eq(id, organisationId), lt(sweptAt, sql`now() - interval '1 minute'`)));
+  if (last === undefined) return;
+  await requestRefetches(executor, organisationId, Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600));
   // Last: if the process dies before this, the next sweep does the same again.
-  await executor.execute(sql`update organisations set swept_at = now() where id = ${organisationId}`);
+  await executor
+    .update(organisations)
+    .set({ sweptAt: sql`now()` })
+    .where(eq(id, organisationId));
 }
 
 /**
@@ -39,8 +45,10 @@ export async function requestRefetches(executor: Executor, organisationId: strin
       where organisation_id = ${organisationId} and pull_requests.id = oldest.id
       returning github_id, node_id
     ), requested as (${requestInBackground(organisationId, sql`asked`)})
-    select count(*)::int as count, pg_notify('pullscore', 'sync') from requested having count(*) > 0`);
-  return rows[0]?.count ?? 0;
+    select count(*)::int as count from requested`);
+  const count = rows[0]?.count ?? 0;
+  if (count > 0) await notify(executor, 'sync');
+  return count;
 }
 
 /**
@@ -55,14 +63,15 @@ export async function requestCarriers(
 ): Promise<void> {
   const carries =
     'label' in of ? sql`labels @> array[${storable(of.label)}]` : sql`milestone = ${storable(of.milestone)}`;
-  await executor.execute(sql`
-    with carriers as (
+  const { rows } = await executor.execute(sql`
+    with carriers as materialized (
       select pull_requests.github_id, pull_requests.node_id from pull_requests
       join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
       where pull_requests.organisation_id = ${organisationId}
         and repositories.github_id = ${of.repositoryGithubId} and ${carries}
     ), requested as (${requestInBackground(organisationId, sql`carriers`, carrierDelaySeconds)})
-    select pg_notify('pullscore', 'sync') from requested limit 1`);
+    select github_id from requested limit 1`);
+  if (rows.length > 0) await notify(executor, 'sync');
 }
 
 /**

@@ -1,9 +1,10 @@
-import { and, eq, exists, gte, lt, sql } from 'drizzle-orm';
+import { and, eq, gte, lt, sql } from 'drizzle-orm';
 import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
+import { notify } from './notifications.ts';
 import { lockOrganisation } from './organisations.ts';
-import { organisations, pullRequests, rescoreRanges } from './schema.ts';
+import { pullRequests, rescoreRanges } from './schema.ts';
 
 /*
  * Ranges of ids in `rescore_ranges` must be scored again. A worker deletes a range in the transaction that does its
@@ -55,22 +56,13 @@ export async function requestRescoring(
         urlsStale: sql`${rescoreRanges.urlsStale} or excluded.urls_in_doubt`,
       },
     });
-  await executor.execute(sql`select pg_notify('pullscore', 'rescore')`);
+  await notify(executor, 'rescore');
 }
 
 /** An organisation with stale scores, chosen at random. */
 export async function findOutdatedOrganisation(executor: Executor): Promise<string | undefined> {
-  const ranges = executor
-    .select({ fromId: rescoreRanges.fromId })
-    .from(rescoreRanges)
-    .where(eq(rescoreRanges.organisationId, organisations.id));
-  const [organisation] = await executor
-    .select({ id: organisations.id })
-    .from(organisations)
-    .where(exists(ranges))
-    .orderBy(sql`random()`)
-    .limit(1);
-  return organisation?.id;
+  const outdated = await executor.selectDistinct({ id: rescoreRanges.organisationId }).from(rescoreRanges);
+  return outdated[Math.floor(Math.random() * outdated.length)]?.id;
 }
 
 export interface RescoreRange {
@@ -248,8 +240,8 @@ export async function countOutdated(
     select (
       select coalesce(sum((
         select count(*) from pull_requests
-        where organisation_id = ranges.organisation_id and id >= from_id and (until_id is null or id < until_id)
-      )), 0)::int from rescore_ranges as ranges where organisation_id = ${organisationId}
+        where organisation_id = ${organisationId} and id >= from_id and (until_id is null or id < until_id)
+      )), 0)::int from rescore_ranges where organisation_id = ${organisationId}
     ) as outdated,
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as total`);
   return rows[0] ?? { outdated: 0, total: 0 };

@@ -1,4 +1,4 @@
-import { and, desc, eq, exists, lte, notExists, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, lte, notExists, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { leaseSeconds } from './lease.ts';
@@ -12,33 +12,36 @@ export interface SyncTurn {
   leasedUntil: string;
 }
 
-const leasedUntil = sql<string>`${organisations.syncLeasedUntil}::text`;
+// Without a cast, which depends on the session's settings and so must not be in `returning`: Drizzle reads it as text.
+const leasedUntil = sql<string>`${organisations.syncLeasedUntil}`;
 
 /**
  * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
  * backlog does not hold up the others.
  */
 export async function claimSyncTurn(executor: Executor): Promise<SyncTurn | undefined> {
-  const isDue = and(eq(syncRequests.organisationId, organisations.id), lte(syncRequests.dueAt, sql`now()`));
-  const next = executor
-    .select({ id: organisations.id })
-    .from(organisations)
-    .where(
-      and(
-        lte(organisations.syncLeasedUntil, sql`now()`),
-        exists(executor.select({ dueAt: syncRequests.dueAt }).from(syncRequests).where(isDue)),
-      ),
-    )
-    .orderBy(organisations.syncServedAt)
-    .limit(1)
-    // Not `for update`: that would conflict with every insert that refers to the organisation.
-    .for('no key update', { skipLocked: true });
-  const [turn] = await executor
-    .update(organisations)
-    .set({ syncServedAt: sql`clock_timestamp()`, syncLeasedUntil: secondsFromNow(leaseSeconds) })
-    .where(eq(organisations.id, next))
-    .returning({ organisationId: organisations.id, leasedUntil });
-  return turn;
+  const { id, syncLeasedUntil, syncServedAt } = organisations;
+  const isFree = lte(syncLeasedUntil, sql`now()`);
+  const waiting = executor
+    .select({ organisationId: syncRequests.organisationId })
+    .from(syncRequests)
+    .where(lte(syncRequests.dueAt, sql`now()`));
+  for (;;) {
+    const [next] = await executor
+      .select({ id })
+      .from(organisations)
+      .where(and(isFree, inArray(id, waiting)))
+      .orderBy(syncServedAt)
+      .limit(1);
+    if (next === undefined) return undefined;
+    const [turn] = await executor
+      .update(organisations)
+      .set({ syncServedAt: sql`now()`, syncLeasedUntil: secondsFromNow(leaseSeconds) })
+      .where(and(eq(id, next.id), isFree))
+      .returning({ organisationId: id, leasedUntil });
+    // Otherwise another replica was faster, and the next organisation is another one.
+    if (turn !== undefined) return turn;
+  }
 }
 
 /** @param seconds 0 ends the turn. Nothing changes if another replica has taken over. */
@@ -197,16 +200,19 @@ export async function awaitGithub(executor: Executor, organisationId: string, wa
   if (waits.length === 0) return;
   const requests = waits.map(({ request }) => request);
   await executor.execute(sql`
+    with waiting as materialized (
+      select github_id, now() as begun_at, now() + make_interval(secs => seconds) as due_at, to_timestamp(behind) as behind
+      from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
+        ${sql.param(waits.map(({ seconds }) => seconds))}::float8[],
+        ${sql.param(waits.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as given (github_id, seconds, behind)
+    )
     update sync_requests set
-      due_at = now() + make_interval(secs => waiting.seconds),
+      due_at = waiting.due_at,
       behind_since = case when behind_since is not null
-        and behind_source_updated_at is not distinct from to_timestamp(waiting.behind) then behind_since else now() end,
-      behind_source_updated_at = to_timestamp(waiting.behind),
+        and behind_source_updated_at is not distinct from waiting.behind then behind_since else waiting.begun_at end,
+      behind_source_updated_at = waiting.behind,
       attempts = 0, last_error = null, is_isolated = false
-    from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
-      ${sql.param(waits.map(({ seconds }) => seconds))}::float8[],
-      ${sql.param(waits.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as waiting (github_id, seconds, behind)
-    join ${held(organisationId, requests)} as held using (github_id)
+    from waiting join ${held(organisationId, requests)} as held using (github_id)
     where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id`);
 }
 
@@ -233,15 +239,17 @@ export async function deferSyncRequests(
 ): Promise<void> {
   const requests = deferrals.map(({ request }) => request);
   await executor.execute(sql`
-    update sync_requests set
-      due_at = now() + make_interval(secs => deferred.seconds),
+    with deferred as materialized (
+      select github_id, now() + make_interval(secs => seconds) as due_at, attempts, isolated
+      from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
+        ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
+        ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[],
+        ${sql.param(deferrals.map(({ isIsolated }) => isIsolated))}::boolean[])
+        as given (github_id, seconds, attempts, isolated)
+    )
+    update sync_requests set due_at = deferred.due_at,
       last_error = ${reason === null ? null : storable(reason)}, attempts = deferred.attempts, is_isolated = deferred.isolated
-    from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
-      ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
-      ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[],
-      ${sql.param(deferrals.map(({ isIsolated }) => isIsolated))}::boolean[])
-      as deferred (github_id, seconds, attempts, isolated)
-    join ${held(organisationId, requests)} as held using (github_id)
+    from deferred join ${held(organisationId, requests)} as held using (github_id)
     where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
 }
 
@@ -276,7 +284,7 @@ export async function findSettledPullRequests(
   limit: number,
 ): Promise<string[]> {
   const { organisationId: organisation, nodeId, githubId, id } = pullRequests;
-  const isRequested = and(eq(syncRequests.organisationId, organisation), eq(syncRequests.githubId, githubId));
+  const isRequested = and(eq(syncRequests.organisationId, organisationId), eq(syncRequests.githubId, githubId));
   const rows = await executor
     .select({ nodeId })
     .from(pullRequests)

@@ -1,5 +1,6 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
+import { notify } from './notifications.ts';
 import { untrackedPullRequests } from './schema.ts';
 
 /*
@@ -64,7 +65,7 @@ export async function requestUntrackedOfMembers(
     if (authorGithubIds.length === 0) return;
     ofAuthors = sql`and author_github_id = any(${sql.param([...authorGithubIds])}::bigint[])`;
   }
-  await executor.execute(sql`
+  const { rowCount } = await executor.execute(sql`
     with held as (
       select untracked_pull_requests.github_id from untracked_pull_requests
       join members on members.organisation_id = ${organisationId} and members.github_id = author_github_id
@@ -79,6 +80,6 @@ export async function requestUntrackedOfMembers(
     insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
     select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), true
     from (select * from moved order by github_id) as ordered
-    on conflict (organisation_id, github_id) do nothing
-    returning pg_notify('pullscore', 'sync')`);
+    on conflict (organisation_id, github_id) do nothing`);
+  if (rowCount) await notify(executor, 'sync');
 }

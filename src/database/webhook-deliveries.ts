@@ -3,7 +3,7 @@ import { unionAll } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import type { Organisation } from './organisations.ts';
 import { isInRepository } from './pull-requests.ts';
-import { pullRequests, repositories, syncRequests, webhookDeliveries } from './schema.ts';
+import { organisations, pullRequests, repositories, syncRequests, webhookDeliveries } from './schema.ts';
 import { createStatement, placeholder } from './statement.ts';
 
 /** A verified delivery about a change of a pull request. */
@@ -38,7 +38,10 @@ const takeDeliveries = createStatement(
       order by github_id limit 1
     ) as organisation on true
   ), drawn as materialized (
-    select nextval('tickets') as ticket
+    -- Here, because only what reads no table runs on the coordinator of a distributed database, to which replicas listen.
+    -- The notification is sent when the statement is durable.
+    select nextval('tickets') as ticket, pg_notify('pullscore', 'sync')::text
+    where exists (select 1 from addressed where webhooks_enabled)
   ), delivery as (
     insert into webhook_deliveries
       (organisation_id, guid, event, action, state, pull_request_github_id, ticket)
@@ -51,24 +54,26 @@ const takeDeliveries = createStatement(
   ), taken as materialized (
     select addressed.*, ticket from addressed join delivery using (organisation_id, guid), drawn
   ), request as (
-    insert into sync_requests (organisation_id, github_id, node_id, ticket, min_source_updated_at)
+    insert into sync_requests
+      (organisation_id, github_id, node_id, ticket, min_source_updated_at, requested_at, due_at)
     select distinct on (organisation_id, github_id) organisation_id, github_id, node_id, ticket,
-      to_timestamp(max(updated_at) over (partition by organisation_id, github_id))
+      to_timestamp(max(updated_at) over (partition by organisation_id, github_id)), now(), now()
     from taken order by organisation_id, github_id, place desc
     on conflict (organisation_id, github_id) do update
       set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
         min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
-        requested_at = now(), is_background = false,
-        -- News of one that fails brings the next try forward, but to no more than one a minute.
-        due_at = case when sync_requests.last_error is null then now()
-          else least(sync_requests.due_at, now() + interval '1 minute') end,
+        requested_at = excluded.requested_at, is_background = false,
+        -- News of one that fails brings the next try forward, but to no more than one a minute. In UTC, because a
+        -- distributed database allows no sum here that depends on the session's time zone.
+        due_at = case when sync_requests.last_error is null then excluded.due_at else least(sync_requests.due_at,
+          (excluded.due_at at time zone 'UTC' + interval '1 minute') at time zone 'UTC') end,
         -- A higher floor: how long GitHub has been behind the former one says nothing.
         behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null
           else sync_requests.behind_since end
-    returning pg_notify('pullscore', 'sync')
+    returning github_id
   )
   select organisation_id is not null as known, webhooks_enabled as enabled,
-    exists (select from taken where taken.place = addressed.place) as taken
+    exists (select 1 from taken where taken.place = addressed.place) as taken
   from addressed order by place`,
 );
 
@@ -201,16 +206,14 @@ const maxDeleted = 5_000;
 
 /** Applied deliveries are kept for eight days: GitHub redelivers those of the last three. */
 export async function deleteOldDeliveries(executor: Executor): Promise<void> {
-  for (let deleted: number | null = maxDeleted; deleted === maxDeleted; ) {
-    ({ rowCount: deleted } = await executor.execute(sql`
-      with old as materialized (
-        select oldest.* from organisations cross join lateral (
-          select organisation_id, guid from webhook_deliveries
-          where organisation_id = organisations.id and state <> 'pending' and received_at < now() - interval '8 days'
+  for (const { id } of await executor.select({ id: organisations.id }).from(organisations)) {
+    for (let deleted: number | null = maxDeleted; deleted === maxDeleted; ) {
+      ({ rowCount: deleted } = await executor.execute(sql`
+        delete from webhook_deliveries where organisation_id = ${id} and guid = any(array(
+          select guid from webhook_deliveries
+          where organisation_id = ${id} and state <> 'pending' and received_at < now() - interval '8 days'
           order by received_at limit ${maxDeleted} for update skip locked
-        ) as oldest limit ${maxDeleted}
-      )
-      delete from webhook_deliveries using old
-      where webhook_deliveries.organisation_id = old.organisation_id and webhook_deliveries.guid = old.guid`));
+        ))`));
+    }
   }
 }

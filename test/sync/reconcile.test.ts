@@ -337,10 +337,8 @@ describe('a comparison with GitHub', () => {
     const home = await newHome(world);
     await makeDue(world.service, home);
     const { database } = world.service;
-    await database.transaction(async executor => {
-      expect((await claimReconciliation(executor))?.organisationId).toBe(home.organisation.id);
-      expect(await claimReconciliation(database.executor)).toBeUndefined();
-    });
+    const claims = await Promise.all([1, 2, 3].map(() => claimReconciliation(database.executor)));
+    expect(claims.flatMap(claim => claim?.organisationId ?? [])).toEqual([home.organisation.id]);
   });
 
   test('is made by one replica at a time', async () => {
