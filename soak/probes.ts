@@ -66,11 +66,11 @@ export function createProbes(parts: {
   /** Has the effect of webhooks acknowledged a moment ago, at a fraction of their cost. */
   async function request({ id }: ModelOrganisation, sources: readonly PullRequest[]): Promise<void> {
     await executor.execute(sql`
-      insert into sync_requests (organisation_id, github_id, node_id, ticket)
-      select ${id}::uuid, github_id, node_id, nextval('tickets')
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at)
+      select ${id}::uuid, github_id, node_id, nextval('tickets'), now() - interval '1 second'
       from unnest(${sql.param(sources.map(source => source.id))}::bigint[],
         ${sql.param(sources.map(({ nodeId }) => nodeId))}::text[]) as given (github_id, node_id)
-      on conflict (organisation_id, github_id) do update set due_at = now() - interval '1 second', ticket = excluded.ticket`);
+      on conflict (organisation_id, github_id) do update set due_at = excluded.due_at, ticket = excluded.ticket`);
     await executor.execute(sql`select pg_notify('pullscore', 'sync')`);
   }
 

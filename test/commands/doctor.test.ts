@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
+import { drawTicket } from '../../src/database/tickets.ts';
 import { takeAppliedDelivery } from '../../src/database/webhook-deliveries.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/loops.ts';
@@ -418,7 +419,8 @@ describe('GitHub', () => {
     for (const repository of [api, docs]) repository.addPullRequest();
     await importPullRequests(service, tenant.organisation);
     // As if comparisons had since seen only this one.
-    await executor.execute(sql`update repositories set fetch_ticket = nextval('tickets') where name = 'acme/web'`);
+    const ticket = await drawTicket(executor);
+    await executor.execute(sql`update repositories set fetch_ticket = ${ticket} where name = 'acme/web'`);
     onTestFinished(async () => {
       await executor.execute(sql`delete from pull_requests where organisation_id = ${id} and repository_id in
         (select id from repositories where name <> 'acme/web')`);

@@ -41,8 +41,8 @@ export const changes: readonly Change[] = [
     ['min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at)', 'true'],
     ['min_source_updated_at <= to_timestamp(updated_at)', 'min_source_updated_at < to_timestamp(updated_at)'],
     ['and ticket < ${fetchTicket}\n', '\n'],
-    ['and behind_source_updated_at is not distinct from to_timestamp(waiting.behind) then', 'then'],
-    ['due_at = now() + make_interval(secs => waiting.seconds)', 'due_at = now()'],
+    ['and behind_source_updated_at is not distinct from waiting.behind then', 'then'],
+    ['due_at = waiting.due_at', 'due_at = waiting.begun_at'],
     [
       'where organisation_id = ${organisationId} and behind_since is not null',
       'where false and behind_since is not null',
@@ -98,11 +98,8 @@ export const changes: readonly Change[] = [
 
   ...of('Membership', 'database/members.ts', sync('members', 'order'), [
     ['          leftAt: null,\n', ''],
-    [
-      'set({ leftAt: sql`coalesce(${members.leftAt}, now())`, fetchTicket: ticket })',
-      'set({ leftAt: sql`coalesce(${members.leftAt}, now())` })',
-    ],
-    ['        lte(members.fetchTicket, ticket),\n', ''],
+    ['await executor.update(members).set({ fetchTicket: ticket }).where(isOther);', ''],
+    ['    lte(members.fetchTicket, ticket),\n', ''],
     ['<> all(', '<> any('],
   ]),
   ...of('Membership', 'database/untracked-pull-requests.ts', sync('members'), [
@@ -115,8 +112,8 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
-    ['.orderBy(organisations.syncServedAt)', '.orderBy(organisations.id)'],
-    ['        lte(organisations.syncLeasedUntil, sql`now()`),\n', ''],
+    ['.orderBy(syncServedAt)', '.orderBy(id)'],
+    ['const isFree = lte(syncLeasedUntil, sql`now()`);', 'const isFree = sql`true`;'],
     ['organisations.id, turn.organisationId), isHeld)', 'organisations.id, turn.organisationId))'],
     [
       'order by is_isolated, is_background, due_at limit ${limit}\n    ), riding',
@@ -160,11 +157,11 @@ export const changes: readonly Change[] = [
     ],
   ]),
   ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
-    ["is_isolated = false,\n        ticket = nextval('tickets')", 'is_isolated = false'],
+    ['is_isolated = false,\n      ticket = greatest(ticket, ${ticket}::bigint)', 'is_isolated = false'],
   ]),
   ...of('Leases', 'database/reconciliation.ts', sync('reconcile', 'replicas'), [
     ['reconcileDueAt: secondsFromNow(leaseSeconds)', 'reconcileDueAt: secondsFromNow(15)'],
-    ["\n    .for('no key update', { skipLocked: true });", ';'],
+    ['eq(id, next.id), isDue', 'eq(id, next.id)'],
   ]),
   ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker'), [['.then(renew)', '']]),
 

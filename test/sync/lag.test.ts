@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { requestRefetches } from '../../src/database/refetches.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import { isReached, waitForGithub } from '../../src/sync/lag.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
@@ -154,7 +155,8 @@ describe('a webhook sets a floor:', () => {
   test('a fetch that began before a delivery does not settle it, however new the answer is', async () => {
     const source = web.openPullRequest();
     await deliver(source.opened);
-    await world.service.database.executor.update(syncRequests).set({ ticket: sql`nextval('tickets') + 1000` });
+    const { executor } = world.service.database;
+    await executor.update(syncRequests).set({ ticket: (await drawTicket(executor)) + 1000 });
     await sync(world.service, home, source);
     expect(await waiting()).toHaveLength(1);
   });

@@ -1,0 +1,68 @@
+/** What Citus refuses, as far as our statements come near it. */
+
+/** Its result changes within a transaction, or depends on the session's settings. */
+const unstable = /\b(?:now|clock_timestamp|random|nextval|pg_notify)\(|::text\b|\bextract\(epoch/;
+const volatile = /\b(?:clock_timestamp|random|nextval|pg_notify)\(/;
+
+interface Refusal {
+  /** The clause starts after this, and ends with the brackets around it or before `end`. */
+  start: RegExp;
+  end?: RegExp;
+  refused: RegExp;
+  reason: string;
+}
+
+const refusals: readonly Refusal[] = [
+  { start: /\(select(?= from\b)/g, refused: /^/, reason: 'an empty select list' },
+  {
+    start: /\(select\b/g,
+    // Unless it reads that table itself.
+    refused: /^(?!.*\b(?:from|join) organisations\b).*\borganisation_id = organisations\.id\b/,
+    reason: 'a subquery that refers to a reference table outside',
+  },
+  { start: /\breturning\b/g, refused: unstable, reason: 'RETURNING with a function that is not immutable' },
+  {
+    start: /\bdo update set\b/g,
+    end: /\breturning\b/,
+    refused: /\b(?:now|clock_timestamp|random|nextval)\(|(?<!'utc'|\)) [+-] (?:make_)?interval\b/,
+    reason: 'ON CONFLICT with a function that is not immutable',
+  },
+  {
+    start: /\bupdate \w+ set\b/g,
+    end: /\b(?:where|returning)\b/,
+    refused: new RegExp(
+      `${volatile.source}|\\bcase\\b(?:(?!\\bend\\b).)*\\bnow\\(|\\bcoalesce\\((?:[^()]|\\([^()]*\\))*\\bnow\\(|secs => \\w+\\.`,
+    ),
+    reason: 'SET with a volatile function, or a stable one of a column or in CASE or COALESCE',
+  },
+  { start: /\bvalues \(/g, end: /\bon conflict\b/, refused: /\(select\b/, reason: 'a subquery within VALUES' },
+  {
+    start: /\bselect\b/g,
+    refused: /^(?! from\b|.*\b(?:organisation_id = |from organisations\b)).* for (?:no key )?update\b/,
+    reason: 'a lock on rows without the organisation',
+  },
+  { start: /\bselect\b/g, refused: /^[^(]*pg_notify\([^)]*\)[^(]* from\b/, reason: 'a notification from any node' },
+];
+
+/** @returns why Citus refuses the statement; undefined if no reason is known */
+export function refusalOf(statement: string): string | undefined {
+  const text = statement.replace(/--.*/g, '').replace(/"/g, '').replace(/\s+/g, ' ').replace(/\( /g, '(').toLowerCase();
+  for (const { start, end, refused, reason } of refusals) {
+    for (const { 0: opening, index } of text.matchAll(start)) {
+      const clause = clauseOf(text.slice(index + opening.length));
+      if (refused.test(end === undefined ? clause : (clause.split(end)[0] ?? ''))) return reason;
+    }
+  }
+  return undefined;
+}
+
+/** Up to the closing bracket that was not opened in the text. */
+function clauseOf(text: string): string {
+  let depth = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    if (text[index] === '(') depth += 1;
+    if (text[index] === ')') depth -= 1;
+    if (depth < 0) return text.slice(0, index);
+  }
+  return text;
+}
