@@ -19,14 +19,7 @@ export async function measureReads(): Promise<Row[]> {
       processes.push(running);
       return running.port;
     };
-    // As npm start and the image have it.
-    const own = await start(['--max-semi-space-size=64', 'dist/main.js', 'serve'], {
-      DATABASE_URL: server.url,
-      PORT: '0',
-      WORKER: 'false',
-      RATE_LIMIT: '0',
-      LOG_LEVEL: 'warn',
-    });
+    const own = await start(...serveOptions(server.url));
     const bare = await start(['--import', 'tsx', 'bench/servers.ts', 'bare', server.url, organisationId]);
     const fixed = await start(['--import', 'tsx', 'bench/servers.ts', 'static', server.url, organisationId]);
     const address = (port: string, query = '') => `http://127.0.0.1:${port}/2025-04/pull-requests${query}`;
@@ -98,8 +91,19 @@ export async function measureReads(): Promise<Row[]> {
   }
 }
 
-async function load(options: autocannon.Options, duration: number): Promise<autocannon.Result> {
-  const result = await autocannon({ ...options, duration, connections: 32 });
+/** As npm start and the image have it, without background work. */
+export const serveOptions = (databaseUrl: string): Parameters<typeof startProcess> => [
+  ['--max-semi-space-size=64', 'dist/main.js', 'serve'],
+  { DATABASE_URL: databaseUrl, PORT: '0', WORKER: 'false', RATE_LIMIT: '0', LOG_LEVEL: 'warn' },
+];
+
+/** @throws Error if a request fails */
+export async function load(
+  options: autocannon.Options,
+  duration: number,
+  connections = 32,
+): Promise<autocannon.Result> {
+  const result = await autocannon({ ...options, duration, connections });
   const failed = result.non2xx - (result.statusCodeStats?.['304']?.count ?? 0) + result.errors;
   if (failed > 0) throw new Error(`${options.url} failed ${failed} times`);
   return result;

@@ -10,12 +10,14 @@ import { measureGithubAsItIs } from './github-as-it-is.ts';
 import { measureIngest } from './ingest.ts';
 import { measurePlan } from './plan.ts';
 import { measureReads } from './reads.ts';
+import { measureReplicas } from './replicas.ts';
 import { printRows, type Row } from './report.ts';
 import { measureRescoring } from './rescore.ts';
 
 const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
   reads: measureReads,
+  replicas: measureReplicas,
   ingest: measureIngest,
   github: async () => [...(await measureGithubRequests()), ...(await measureGithubAsItIs())],
   rescore: measureRescoring,
