@@ -38,8 +38,8 @@ const takeDeliveries = createStatement(
       order by github_id limit 1
     ) as organisation on true
   ), drawn as materialized (
-    -- Here, because only what reads no table runs on the coordinator of a distributed database, to which replicas listen.
-    -- The notification is sent when the statement is durable.
+    -- A distributed database draws and notifies where the replicas listen, since this reads no table. The notification
+    -- is sent when the statement is durable.
     select nextval('tickets') as ticket, pg_notify('pullscore', 'sync')::text
     where exists (select 1 from addressed where webhooks_enabled)
   ), delivery as (
