@@ -716,6 +716,16 @@ describe('a turn', () => {
     expect(row?.seconds).toBeLessThan(10);
   });
 
+  test('goes to each organisation once if replicas ask at the same moment', async () => {
+    const homes = [await newHome(world), await newHome(world), await newHome(world)];
+    for (const home of homes) await request(home, ...open(home, 1));
+    const { executor } = world.service.database;
+    // Connections are open from here on: none of the claims waits for its own.
+    await Promise.all(homes.map(() => executor.execute(sql`select pg_sleep(0.1)`)));
+    const turns = await Promise.all(homes.map(() => claimSyncTurn(executor)));
+    expect(turns.map(turn => turn?.organisationId).sort()).toEqual(homes.map(home => home.organisation.id).sort());
+  });
+
   test('that another replica has taken over is neither renewed nor ended', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
