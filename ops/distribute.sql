@@ -54,6 +54,7 @@ select create_reference_table('github_limits');
 --   deleted_pull_requests      (organisation_id, github_id)
 --   rules                      (organisation_id, id), (organisation_id, name)
 --   rulesets                   (organisation_id, version)
+--   content_versions           (organisation_id)
 --   rescore_ranges             (organisation_id, from_id)
 --   score_changes              (organisation_id, pull_request_id, id)
 --   webhook_deliveries         (organisation_id, guid)
@@ -68,6 +69,7 @@ select create_distributed_table('untracked_pull_requests', 'organisation_id', co
 select create_distributed_table('deleted_pull_requests', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('rules', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('rulesets', 'organisation_id', colocate_with => 'pull_requests');
+select create_distributed_table('content_versions', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('rescore_ranges', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('score_changes', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('webhook_deliveries', 'organisation_id', colocate_with => 'pull_requests');
