@@ -23,10 +23,7 @@ export async function sweepPullRequests(executor: Executor, organisationId: stri
   if (last === undefined) return;
   await requestRefetches(executor, organisationId, Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600));
   // Last: if the process dies before this, the next sweep does the same again.
-  await executor
-    .update(organisations)
-    .set({ sweptAt: sql`now()` })
-    .where(eq(id, organisationId));
+  await executor.update(organisations).set({ sweptAt: sql`now()` }).where(eq(id, organisationId));
 }
 
 /**
