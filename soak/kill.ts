@@ -1,22 +1,10 @@
-import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { pino } from 'pino';
-import { connectDatabase } from '../src/database/client.ts';
-import { migrateDatabase } from '../src/database/migrate.ts';
-import { addOrganisation } from '../src/database/organisations.ts';
-import { applyRuleset } from '../src/database/rules.ts';
-import { startGithub } from '../test/support/github/server.ts';
-import { createHome, removeHome } from '../test/support/home.ts';
 import { createRandom } from '../test/support/random.ts';
-import { findLosses, scoringRules, timeUntilLevel, watchLease } from './killed-database.ts';
-import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
-import { login, startTraffic, type Traffic } from './traffic.ts';
-
-const secret = 'a secret of the soak';
-/** How long the stand-in takes to answer, about like GitHub. */
-const githubDelayMs = 150;
+import { print, startInstallation, webhookSecret } from './installation.ts';
+import { findLosses, timeUntilLevel, watchLease } from './killed-database.ts';
+import type { KilledReplica, KilledServer } from './killed-processes.ts';
+import { startTraffic, type Traffic } from './traffic.ts';
 
 /** Max time from PostgreSQL's return to the first acknowledged webhook. */
 const returnTargetSeconds = 2;
@@ -35,7 +23,7 @@ interface Scene {
 
 /**
  * Kills two replicas of the service and PostgreSQL at random with SIGKILL while webhooks arrive: nothing acknowledged
- * may be lost. Comparison with GitHub is off, because it would heal a loss.
+ * may be lost.
  *
  * @param operands `--kills N --rate N --seed N`
  * @returns whether webhooks were acknowledged, leased work was resumed in time, the loops finished all work and nothing
@@ -54,34 +42,12 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
   }
   print(`${kills} kills at ${rate} webhooks a second, seed ${seed}`);
   const random = createRandom(seed);
-  const home = createHome('kill');
-  const server = await startKilledServer(home);
-  const github = await startGithub();
-  // As many points as GraphQL can represent, also after an hour.
-  if (github.limit !== null) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
-  github.fault({ kind: 'delay', milliseconds: githubDelayMs }, { times: Number.POSITIVE_INFINITY });
-  // Ends the replicas, too.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => void server.stop().finally(() => process.exit(1)));
-  }
-  const replicas: KilledReplica[] = [];
+  const installation = await startInstallation('kill', 2);
+  const { server, github, replicas } = installation;
   let clean = false;
   try {
-    await prepare(server.url, github.organisation(login).id);
-    for (const port of await Promise.all([freePort(), freePort()])) {
-      const environment = {
-        DATABASE_URL: server.url,
-        GITHUB_API_URL: github.apiUrl,
-        GITHUB_TOKEN: github.token,
-        GITHUB_WEBHOOK_SECRET: secret,
-        RECONCILE_INTERVAL: '0',
-        LOG_LEVEL: 'warn',
-      };
-      replicas.push(superviseReplica(port, join(home, `replica-${port}.log`), environment));
-    }
-    await Promise.all(replicas.map(replica => replica.ready()));
     const urls = replicas.map(({ port }) => `http://127.0.0.1:${port}`);
-    const traffic = startTraffic({ github, urls, secret, rate, random });
+    const traffic = startTraffic({ github, urls, secret: webhookSecret, rate, random });
     const begin = performance.now();
     const killed = await killAtRandom({ server, replicas, traffic, random }, kills);
     await traffic.stop();
@@ -95,22 +61,8 @@ export async function soakKills(operands: readonly string[]): Promise<boolean> {
     clean = traffic.acknowledged.size > 0 && inTime && level !== undefined && losses.length === 0 && ends.length === 0;
     return clean;
   } finally {
-    await Promise.all(replicas.map(replica => replica.stop()));
-    await server.stop();
-    await github.close();
-    if (clean) removeHome(home);
-    else print(`Database and logs are in ${home}.`);
+    await installation.stop(clean);
   }
-}
-
-async function prepare(url: string, githubId: number): Promise<void> {
-  await migrateDatabase(url);
-  const database = connectDatabase(url, pino({ level: 'silent' }));
-  const organisation = await addOrganisation(database.executor, { login, githubId, name: login, photoUrl: '' });
-  if (organisation !== undefined) {
-    await database.transaction(executor => applyRuleset(executor, organisation.id, scoringRules));
-  }
-  await database.close();
 }
 
 interface Killed {
@@ -220,15 +172,4 @@ function report({ counts, firstSuccesses, resumptions }: Killed, outcome: Outcom
       ...losses.slice(0, 50).map(loss => `  ${loss}`),
     ].join('\n'),
   );
-}
-
-const print = (text: string) => void process.stdout.write(`${text}\n`);
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise(resolve => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port is free');
-  return address.port;
 }

@@ -111,7 +111,9 @@ export interface KilledReplica {
   readonly life: number;
   /** Kills it with SIGKILL, and starts it again after `pause` milliseconds. */
   kill(pause: number): void;
-  /** Unexpected ends after it was ready. */
+  /** Stops it with SIGTERM and starts it again. @throws if it does not start within a minute */
+  restart(): Promise<void>;
+  /** Unexpected ends after it was ready, and stops that were not clean. */
   readonly ends: string[];
   /** How often it could not start, for example without PostgreSQL. */
   readonly failedStarts: number;
@@ -169,6 +171,16 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
       life = 0;
       pause = milliseconds;
       child.kill('SIGKILL');
+    },
+    async restart() {
+      const own = child;
+      killed = true;
+      pause = 0;
+      const exited = once(own, 'exit');
+      own.kill('SIGTERM');
+      const [code, signal] = await exited;
+      if (code !== 0) ends.push(`the replica on port ${port} did not stop cleanly (${signal ?? code})`);
+      await this.ready();
     },
     ends,
     get failedStarts() {

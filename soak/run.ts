@@ -1,11 +1,13 @@
-/** Long tests: `npm run soak` plays random histories, `npm run soak -- kill` kills processes. */
+/** Long tests: `npm run soak` plays random histories; the others put processes under stress. */
 import { soakHistories } from './histories.ts';
 import { soakKills } from './kill.ts';
+import { soakRestarts } from './restart.ts';
 
 /** Each takes the remaining operands and returns whether all is well. @throws RangeError or TypeError on wrong ones */
 const soaks: Record<string, (operands: readonly string[]) => Promise<boolean>> = {
   histories: soakHistories,
   kill: soakKills,
+  restart: soakRestarts,
 };
 
 const operands = process.argv.slice(2);

@@ -1,0 +1,120 @@
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { generateAccessToken, hashAccessToken, scopes } from '../src/access-token.ts';
+import { addAccessToken } from '../src/database/access-tokens.ts';
+import { connectDatabase } from '../src/database/client.ts';
+import { migrateDatabase } from '../src/database/migrate.ts';
+import { addOrganisation } from '../src/database/organisations.ts';
+import { applyRuleset } from '../src/database/rules.ts';
+import { addUser } from '../src/database/users.ts';
+import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
+import { createHome, removeHome } from '../test/support/home.ts';
+import { scoringRules } from './killed-database.ts';
+import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
+import { login } from './traffic.ts';
+
+export const webhookSecret = 'a secret of the soak';
+
+/** How long the stand-in takes to answer, about like GitHub. */
+const githubDelayMs = 150;
+
+/** PostgreSQL, a stand-in for GitHub, and replicas of the service that know one organisation. */
+export interface Installation {
+  readonly server: KilledServer;
+  readonly github: GithubStandIn;
+  readonly organisationId: string;
+  /** With every scope. */
+  readonly token: string;
+  readonly replicas: readonly KilledReplica[];
+  /** @param isClean if not, the database and the logs stay, and this prints where */
+  stop(isClean: boolean): Promise<void>;
+}
+
+/**
+ * Comparison with GitHub is off, because it would heal a loss.
+ *
+ * @param name part of the name of the folder for database and logs
+ */
+export async function startInstallation(
+  name: string,
+  count: number,
+  environment: Record<string, string> = {},
+): Promise<Installation> {
+  const home = createHome(name);
+  const server = await startKilledServer(home);
+  const github = await startGithub();
+  // As many points as GraphQL can represent, also after an hour.
+  if (github.limit !== null) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
+  github.fault({ kind: 'delay', milliseconds: githubDelayMs }, { times: Number.POSITIVE_INFINITY });
+  // Ends the replicas, too.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => void server.stop().finally(() => process.exit(1)));
+  }
+  const replicas: KilledReplica[] = [];
+  const stop = async (isClean: boolean) => {
+    await Promise.all(replicas.map(replica => replica.stop()));
+    await server.stop();
+    await github.close();
+    if (isClean) removeHome(home);
+    else print(`Database and logs are in ${home}.`);
+  };
+  try {
+    const prepared = await prepare(server.url, github.organisation(login).id);
+    for (const port of await Promise.all(Array.from({ length: count }, freePort))) {
+      const own = {
+        DATABASE_URL: server.url,
+        GITHUB_API_URL: github.apiUrl,
+        GITHUB_TOKEN: github.token,
+        GITHUB_WEBHOOK_SECRET: webhookSecret,
+        RECONCILE_INTERVAL: '0',
+        LOG_LEVEL: 'warn',
+        ...environment,
+      };
+      replicas.push(superviseReplica(port, join(home, `replica-${port}.log`), own));
+    }
+    await Promise.all(replicas.map(replica => replica.ready()));
+    return { server, github, ...prepared, replicas, stop };
+  } catch (error) {
+    await stop(false);
+    throw error;
+  }
+}
+
+async function prepare(url: string, githubId: number): Promise<{ organisationId: string; token: string }> {
+  await migrateDatabase(url);
+  const database = connectDatabase(url, pino({ level: 'silent' }));
+  const organisation = await addOrganisation(database.executor, { login, githubId, name: login, photoUrl: '' });
+  if (organisation === undefined) throw new Error('the organisation exists already');
+  const organisationId = organisation.id;
+  await database.transaction(executor => applyRuleset(executor, organisationId, scoringRules));
+  const user = await addUser(database.executor, {
+    organisationId,
+    name: 'Ada',
+    email: 'ada@acme.example',
+    photoUrl: '',
+  });
+  if (user === undefined) throw new Error('the user exists already');
+  const token = generateAccessToken();
+  await addAccessToken(database.executor, {
+    organisationId,
+    userId: user.id,
+    name: 'soak',
+    tokenHash: hashAccessToken(token),
+    scopes: [...scopes],
+    expiresAt: null,
+  });
+  await database.close();
+  return { organisationId, token };
+}
+
+export const print = (text: string) => void process.stdout.write(`${text}\n`);
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise(resolve => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port is free');
+  return address.port;
+}

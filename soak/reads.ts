@@ -1,0 +1,108 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface Reads {
+  /** Milliseconds of each request, in order. */
+  readonly latencies: readonly number[];
+  /** Requests that failed, counted by status or reason. */
+  readonly failures: ReadonlyMap<string, number>;
+  /** Stops sending, and resolves when all requests are answered. */
+  stop(): Promise<void>;
+}
+
+interface ReadsOptions {
+  /** The address for the next request. */
+  nextUrl: () => string;
+  token: string;
+  /** Requests a second. */
+  rate: number;
+}
+
+/** Reads at a steady rate, whether the replies come or not. */
+export function startReads({ nextUrl, token, rate }: ReadsOptions): Reads {
+  const headers = { authorization: `Bearer ${token}` };
+  const latencies: number[] = [];
+  const failures = new Map<string, number>();
+  const underWay = new Set<Promise<void>>();
+
+  async function read(): Promise<void> {
+    const begin = performance.now();
+    let failure: string | undefined;
+    try {
+      const reply = await fetch(nextUrl(), { headers, signal: AbortSignal.timeout(10_000) });
+      const body = await reply.text();
+      if (reply.status !== 200) failure = `${reply.status} ${body}`;
+    } catch (error) {
+      failure = String(error instanceof Error ? (error.cause ?? error) : error);
+    }
+    latencies.push(performance.now() - begin);
+    if (failure !== undefined) failures.set(failure, (failures.get(failure) ?? 0) + 1);
+  }
+
+  const begin = performance.now();
+  let sent = 0;
+  const timer = setInterval(() => {
+    for (const due = ((performance.now() - begin) / 1000) * rate; sent < due; sent += 1) {
+      const reading = read().finally(() => underWay.delete(reading));
+      underWay.add(reading);
+    }
+  }, 5);
+
+  return {
+    latencies,
+    failures,
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(underWay);
+    },
+  };
+}
+
+/** A load balancer's list: the replicas whose `/readyz` answered 200 lately. */
+export interface Balancer {
+  /** Changes as replicas come and go. */
+  readonly urls: string[];
+  /** Each in turn. @throws Error if none is ready */
+  next(): string;
+  /** Resolves when all are in the list. */
+  whole(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const probeIntervalMs = 200;
+
+export function startBalancer(all: readonly string[]): Balancer {
+  const urls = [...all];
+  const controller = new AbortController();
+  let turn = 0;
+  const probe = async (url: string) => {
+    const isReady = await fetch(`${url}/readyz`).then(
+      reply => reply.ok,
+      () => false,
+    );
+    const place = urls.indexOf(url);
+    if (isReady && place === -1) urls.push(url);
+    if (!isReady && place !== -1) urls.splice(place, 1);
+  };
+  const probing = (async () => {
+    while (!controller.signal.aborted) {
+      await Promise.all(all.map(probe));
+      await delay(probeIntervalMs);
+    }
+  })();
+  return {
+    urls,
+    next() {
+      turn += 1;
+      const url = urls[turn % urls.length];
+      if (url === undefined) throw new Error('no replica is ready');
+      return url;
+    },
+    async whole() {
+      while (urls.length < all.length) await delay(probeIntervalMs);
+    },
+    async stop() {
+      controller.abort();
+      await probing;
+    },
+  };
+}
