@@ -98,6 +98,8 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
           requests as (update sync_requests set due_at = now(), requested_at = requested_at - (due_at - now()),
               behind_since = behind_since - (due_at - now())
             where organisation_id = any(${sql.param(ids)}::uuid[]) and due_at > now()),
+          ranges as (update rescore_ranges set leased_until = null
+            where organisation_id = any(${sql.param(ids)}::uuid[]) and ${leases}),
           turns as (update organisations set sync_leased_until = now()
             where id = any(${sql.param(ids)}::uuid[]) and sync_leased_until > now() and ${leases})
         select pg_notify('pullscore', 'sync'), pg_notify('pullscore', 'rescore')`),

@@ -1,14 +1,16 @@
-import { and, eq, gte, lt, sql } from 'drizzle-orm';
+import { and, eq, gte, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
+import { leaseSeconds } from './lease.ts';
 import { notify } from './notifications.ts';
 import { lockOrganisation } from './organisations.ts';
 import { pullRequests, rescoreRanges } from './schema.ts';
 
 /*
- * Ranges of ids in `rescore_ranges` must be scored again. A worker deletes a range in the transaction that does its
- * work: if it dies the range stays, and no other worker takes it meanwhile.
+ * Ranges of ids in `rescore_ranges` must be scored again. A worker leases a range, reads and scores it outside of any
+ * transaction, and deletes it in the short one that saves the scores. If it dies the range stays, and is free again when
+ * the lease ends. If the rules or a name change meanwhile the range is replaced, and the scores are discarded.
  */
 
 const beforeAllIds = '00000000-0000-0000-0000-000000000000';
@@ -17,15 +19,15 @@ const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 /** Pull requests that are read, scored and saved together. */
 const batchSize = 1_000;
 
-/** Batches in one transaction: with more, syncs of the same pull requests would wait for long. */
-const takeSize = 4;
+/** Batches that a worker leases at once. */
+const leaseSize = 4;
 
 /** Batches that are split off the remainder at once. */
 const splitSize = 20;
 
 /**
  * Marks every score of the organisation as stale. Runs in the transaction of the change behind it, and waits for
- * workers that score or split, because it would not see what they are about to write.
+ * workers that save or split, because it would not see what they are about to write.
  *
  * @param reason.urlsStale repositories were renamed: the addresses of their pull requests must follow
  */
@@ -51,8 +53,10 @@ export async function requestRescoring(
     .onConflictDoUpdate({
       target: [rescoreRanges.organisationId, rescoreRanges.fromId],
       set: {
+        id: sql`excluded.id`,
         untilId: null,
         isBatch: false,
+        leasedUntil: null,
         urlsStale: sql`${rescoreRanges.urlsStale} or excluded.urls_in_doubt`,
       },
     });
@@ -66,30 +70,57 @@ export async function findOutdatedOrganisation(executor: Executor): Promise<stri
 }
 
 export interface RescoreRange {
+  id: string;
   fromId: string;
   untilId: string | null;
   urlsStale: boolean;
 }
 
-/**
- * Takes some batches that no other transaction holds, in the order in which pull requests are locked. They come back if
- * the transaction fails.
- */
-export async function takeRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
-  const { fromId, untilId, urlsStale } = rescoreRanges;
+/** Leases some batches that no other worker scores, in the order in which pull requests are locked. */
+export async function leaseRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
+  const { id, fromId, untilId, urlsStale, leasedUntil } = rescoreRanges;
   const isOfOrganisation = eq(rescoreRanges.organisationId, organisationId);
+  const isFree = or(isNull(leasedUntil), lte(leasedUntil, sql`now()`));
   const free = executor
     .select({ fromId })
     .from(rescoreRanges)
-    .where(and(isOfOrganisation, rescoreRanges.isBatch))
-    .limit(takeSize)
+    .where(and(isOfOrganisation, rescoreRanges.isBatch, isFree))
+    .limit(leaseSize)
     .for('update', { skipLocked: true });
   const ranges = await executor
-    .delete(rescoreRanges)
+    .update(rescoreRanges)
+    .set({ leasedUntil: sql`now() + make_interval(secs => ${leaseSeconds})` })
     // The array is built once. With `in`, some plans run the subquery for each row, each time with other rows.
     .where(and(isOfOrganisation, sql`${fromId} = any(array${free})`))
-    .returning({ fromId, untilId, urlsStale });
+    .returning({ id, fromId, untilId, urlsStale });
   return ranges.sort((a, b) => (a.fromId < b.fromId ? -1 : 1));
+}
+
+/**
+ * Removes a range that was scored, in the transaction that saves the scores.
+ *
+ * @param restFromId the first pull request that was not scored: from it on, the range stays
+ * @returns false if the scores must be discarded: the range was requested again, or another worker has scored it
+ */
+export async function finishRange(
+  executor: Executor,
+  organisationId: string,
+  { id, fromId }: RescoreRange,
+  restFromId: string | undefined,
+): Promise<boolean> {
+  const isRange = and(
+    eq(rescoreRanges.organisationId, organisationId),
+    eq(rescoreRanges.fromId, fromId),
+    eq(rescoreRanges.id, id),
+  );
+  const { rowCount } =
+    restFromId === undefined
+      ? await executor.delete(rescoreRanges).where(isRange)
+      : await executor
+          .update(rescoreRanges)
+          .set({ id: sql`gen_random_uuid()`, fromId: restFromId, leasedUntil: null })
+          .where(isRange);
+  return rowCount === 1;
 }
 
 /** Splits batches off the remainder, if there is one; waits for others that do the same. Runs in a transaction. */
@@ -137,14 +168,14 @@ export interface ScoredPullRequest {
 
 /**
  * @param reader of the facts that the ruleset reads
- * @returns `pullRequests` can be iterated once
+ * @returns in the order of their ids; can be iterated once
  */
 export async function readRange(
   executor: Executor,
   organisationId: string,
-  { fromId, untilId }: RescoreRange,
+  { fromId, untilId }: Pick<RescoreRange, 'fromId' | 'untilId'>,
   reader: FactsReader,
-): Promise<{ count: number; pullRequests: Iterable<ScoredPullRequest> }> {
+): Promise<Iterable<ScoredPullRequest>> {
   const { id, score, scoreBreakdown, fetchTicket } = pullRequests;
   const columns = [id, score, scoreBreakdown, fetchTicket];
   const isInRange = and(
@@ -162,7 +193,7 @@ export async function readRange(
       yield { id, score: Number(score), breakdown, fetchTicket, facts: reader.read(row, columns.length) };
     }
   }
-  return { count: rows.length, pullRequests: readRows() };
+  return readRows();
 }
 
 /** Puts the repositories' present names into the addresses of the range's pull requests. */

@@ -328,12 +328,16 @@ export const rescoreRanges = pgTable(
   {
     organisationId: organisationId(),
     fromId: uuid('from_id').notNull(),
+    /** Never used again: by it a worker sees whether the range is still the one that it has read. */
+    id: uuid('id').notNull().defaultRandom(),
     /** Exclusive; null is the end. */
     untilId: uuid('until_id'),
     /** Small enough for one step; other ranges are split first. */
     isBatch: boolean('is_batch').notNull(),
     /** Repositories were renamed: addresses of pull requests may contain a former name. */
     urlsStale: boolean('urls_in_doubt').notNull().default(false),
+    /** Until then a worker scores the range, and others leave it alone. */
+    leasedUntil: timestamp('leased_until', { withTimezone: true }),
   },
   table => [primaryKey({ columns: [table.organisationId, table.fromId] })],
 );

@@ -1,6 +1,6 @@
 /** Checks the names and types of an expression, and turns its text into a typed tree. */
 import { type FactType, factTypes, isFactName } from './facts.ts';
-import { type FunctionDefinition, functions } from './functions.ts';
+import { type FunctionDefinition, functions, type Prepared } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
 import { parseSyntax } from './parser.ts';
 import { PatternError, patternLimits } from './pattern.ts';
@@ -27,7 +27,7 @@ const isComparison = (operator: string): operator is ComparisonOperator => compa
 type NodeOf<Type> = Extract<SyntaxNode, { type: Type }>;
 
 function check(source: string, syntax: SyntaxNode): TypedExpression {
-  let patternCost = 0;
+  let patternCosts = 0;
 
   const show = ({ start, end }: Span) => excerpt(source, start, end);
   const isA = (part: TypedExpression) => `${show(part)} is ${typeNames[part.type]}`;
@@ -156,18 +156,18 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
       const { start, end } = callee;
       values.unshift({ kind: 'fact', type: factTypes[definition.fact], name: definition.fact, start, end });
     }
-    const prepared = prepare(definition, literals, span);
-    return { kind: 'call', type: definition.result, definition, values, prepared, ...span };
+    const { value: prepared, cost: patternCost } = prepare(definition, literals, span);
+    return { kind: 'call', type: definition.result, definition, values, prepared, patternCost, ...span };
   }
 
-  function prepare(definition: FunctionDefinition, literals: string[], span: Span): unknown {
-    if (definition.prepare === undefined) return undefined;
+  function prepare(definition: FunctionDefinition, literals: string[], span: Span): Prepared {
+    if (definition.prepare === undefined) return { value: undefined, cost: 0 };
     try {
-      const { value, cost } = definition.prepare(literals);
-      patternCost += cost;
-      if (patternCost > patternLimits.cost)
+      const prepared = definition.prepare(literals);
+      patternCosts += prepared.cost;
+      if (patternCosts > patternLimits.cost)
         throw new PatternError('exceeds the limit of all patterns together; split them into several entries');
-      return value;
+      return prepared;
     } catch (error) {
       if (!(error instanceof PatternError)) throw error;
       throw errorAt(`${show(span)} ${error.message}`, span);

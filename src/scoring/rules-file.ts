@@ -1,10 +1,12 @@
 /** Reads a rules file: checked rules and tests, and every problem with its line. */
 import { stringify } from 'yaml';
+import { maxRulesetCost } from './cost.ts';
 import { nearestName, suggestion } from './nearest-name.ts';
 import type { RuleTest } from './rule-tests.ts';
 import { readTestFacts } from './rule-tests.ts';
 import {
   checkRule,
+  costOfEntries,
   isRuleAction,
   type RuleDefinition,
   type RuleLogic,
@@ -96,7 +98,15 @@ function lineOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'm
   return found?.line ?? node.line;
 }
 
-function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): RuleDefinition | undefined {
+/** A rule without problems. */
+interface ReadRule {
+  rule: RuleDefinition;
+  line: number;
+  /** 0 if it is disabled. */
+  cost: number;
+}
+
+function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): ReadRule | undefined {
   let isValid = true;
   const fail: Report = (line, message) => {
     isValid = false;
@@ -146,8 +156,22 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     logic: logic.filter(entry => entry !== undefined),
   };
   // Problems number entries as the file does, so expressions are checked only if all entries could be read.
-  if (isValid) for (const problem of checkRule(rule).problems) fail(lineOfProblem(problem, node), problem.message);
-  return isValid ? rule : undefined;
+  if (!isValid) return undefined;
+  const { entries: checked, problems } = checkRule(rule);
+  for (const problem of problems) fail(lineOfProblem(problem, node), problem.message);
+  return isValid ? { rule, line: node.line, cost: rule.is_enabled ? costOfEntries(checked) : 0 } : undefined;
+}
+
+/** Rules that are cheap one by one can be too expensive together. */
+function checkCost(rules: readonly ReadRule[], report: Report): void {
+  const total = rules.reduce((sum, { cost }) => sum + cost, 0);
+  const [costliest] = [...rules].sort((one, two) => two.cost - one.cost);
+  if (costliest === undefined || total <= maxRulesetCost) return;
+  const percent = (cost: number) => Math.ceil((100 * cost) / maxRulesetCost);
+  report(
+    costliest.line,
+    `The rules together take too long to score one pull request: ${percent(total)} % of the limit, rule ${JSON.stringify(costliest.rule.name.slice(0, 80))} alone ${percent(costliest.cost)} %; use fewer or smaller patterns and globs, or read \`title\` in place of \`body\``,
+  );
 }
 
 function readTest(node: YamlNode, position: number, report: Report): RuleTest | undefined {
@@ -188,11 +212,12 @@ export function parseRulesFile(text: string): RulesFile {
     .slice(0, ruleLimits.rules)
     .map((node, index) => readRule(node, index + 1, taken, report))
     .filter(rule => rule !== undefined);
+  checkCost(rules, report);
   const tests = readList(entries.get('tests'), '`tests`', report)
     .map((node, index) => readTest(node, index + 1, report))
     .filter(test => test !== undefined);
   problems.sort((one, two) => one.line - two.line);
-  return { rules, tests, problems };
+  return { rules: rules.map(({ rule }) => rule), tests, problems };
 }
 
 /** The text of a rules file without tests. The same rules give the same text, whatever the order of their keys. */

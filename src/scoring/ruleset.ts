@@ -1,5 +1,6 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
 import { type CheckedEntry, compileEntries, type Score } from './compile.ts';
+import { costOf } from './cost.ts';
 import { parseExpression } from './expression.ts';
 import type { FactName, Facts } from './facts.ts';
 import { ExpressionError } from './syntax.ts';
@@ -90,6 +91,10 @@ export function checkRule({ name, logic }: RuleDefinition): { entries: CheckedEn
 /** The facts that the entries' conditions and values read. */
 export const factsOfEntries = (entries: readonly CheckedEntry[]): Set<FactName> =>
   factsRead(entries.flatMap(({ condition, value }) => [condition, value]));
+
+/** What the entries cost at most for one pull request: see `maxRulesetCost`. */
+export const costOfEntries = (entries: readonly CheckedEntry[]): number =>
+  entries.reduce((sum, { condition, value }) => sum + costOf(condition) + costOf(value), 0);
 
 /** Compiles the enabled rules. A rule that is no longer valid is reported and contributes nothing; the others score. */
 export function compileRuleset(rules: readonly RuleDefinition[]): CompiledRuleset {

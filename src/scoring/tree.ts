@@ -18,8 +18,17 @@ export type TypedExpression = { type: FactType } & Span &
     | { kind: 'oneOf'; left: TypedExpression; options: readonly (number | string)[] }
     /** `in` with a fact that is a list. */
     | { kind: 'itemOf'; left: TypedExpression; list: TypedExpression }
-    /** `values` are passed in order, then `prepared`. The fact that every call reads is the first of them. */
-    | { kind: 'call'; definition: FunctionDefinition; values: readonly TypedExpression[]; prepared: unknown }
+    /**
+     * `values` are passed in order, then `prepared`. The fact that every call reads is the first of them. `patternCost`
+     * is that of its patterns for a character.
+     */
+    | {
+        kind: 'call';
+        definition: FunctionDefinition;
+        values: readonly TypedExpression[];
+        prepared: unknown;
+        patternCost: number;
+      }
   );
 
 /** The direct parts of an expression; those of a call include the fact that every call reads. */

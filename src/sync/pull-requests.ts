@@ -1,3 +1,4 @@
+import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import {
   findTombstones,
@@ -5,13 +6,15 @@ import {
   removeTombstones,
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
-import { lockOrganisation, type Organisation } from '../database/organisations.ts';
+import { getOrganisation, lockOrganisation, type Organisation } from '../database/organisations.ts';
 import { findRepositories, renamesAny, saveRepositories } from '../database/repositories.ts';
 import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import type { FetchResult } from '../github/replies.ts';
+import { createPauses } from '../pauses.ts';
+import type { Score } from '../scoring/compile.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { askGithub, type Urgency } from './exchange.ts';
 import { saveAuthors } from './members.ts';
@@ -100,6 +103,7 @@ async function save(
       nodeId: repositoryNodeId,
       name: repository,
     }));
+  const ahead = await scoreAhead(database.executor, log, organisation.id, own);
   /** @returns false if a repository must be renamed, which takes an exclusive lock; nothing was written then */
   const attempt = (lock: 'shared' | 'exclusive') =>
     database.transaction(async executor => {
@@ -138,7 +142,10 @@ async function save(
         const repository = repositories.get(pullRequest.repositoryGithubId);
         if (repository === undefined) return [];
         // By the stored name, as in re-scoring: a fetch from before a renaming may be saved after it.
-        const { score, breakdown } = ruleset.score(factsOf({ ...pullRequest, repository: repository.name }));
+        const isKnown = ahead.rulesetVersion === rulesetVersion && pullRequest.repository === repository.name;
+        const { score, breakdown } =
+          (isKnown && ahead.scores.get(pullRequest)) ||
+          ruleset.score(factsOf({ ...pullRequest, repository: repository.name }));
         return [
           {
             ...pullRequest,
@@ -177,6 +184,24 @@ async function save(
     });
   if (!(await attempt('shared'))) await attempt('exclusive');
   return outcomes;
+}
+
+/** Scores them by the rules in force before their transaction begins: a page of fifty can take many seconds. */
+async function scoreAhead(
+  executor: Executor,
+  log: Deps['log'],
+  organisationId: string,
+  fetched: readonly FetchedPullRequest[],
+): Promise<{ rulesetVersion: number; scores: ReadonlyMap<FetchedPullRequest, Score> }> {
+  const { rulesetVersion } = await getOrganisation(executor, organisationId);
+  const ruleset = await loadRuleset(log, executor, organisationId, rulesetVersion);
+  const pauseIfLong = createPauses();
+  const scores = new Map<FetchedPullRequest, Score>();
+  for (const pullRequest of fetched) {
+    scores.set(pullRequest, ruleset.score(factsOf(pullRequest)));
+    await pauseIfLong();
+  }
+  return { rulesetVersion, scores };
 }
 
 /** The pull request's address, with the repository's stored name. */

@@ -1,57 +1,113 @@
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import { createFactsReader } from '../database/facts.ts';
-import { lockOrganisation } from '../database/organisations.ts';
+import { getOrganisation, lockOrganisation } from '../database/organisations.ts';
 import {
   findOutdatedOrganisation,
+  finishRange,
   followRepositoryNames,
+  leaseRanges,
   type NewScore,
+  type RescoreRange,
   readRange,
   saveScores,
   splitRemainder,
-  takeRanges,
 } from '../database/rescoring.ts';
 import type { Deps } from '../deps.ts';
+import { createPauses } from '../pauses.ts';
 import { loadRuleset } from './rulesets.ts';
 
+/** After this a batch ends early. One pull request can take as long again: see `maxRulesetCost`. */
+const maxScoringMs = 500;
+
+/** A batch with more to save ends early, too: a rule of many entries can write a megabyte for each pull request. */
+const maxBreakdownCharacters = 8_000_000;
+
 /**
- * Scores some batches of pull requests under the ruleset in force. Several replicas share the work: each skips the
- * ranges that another holds.
+ * Scores some batches of pull requests under the ruleset in force. Several replicas share the work: each leaves alone
+ * what another scores.
  *
  * @param organisationId undefined: any organisation with stale scores
  * @returns how many were scored; 0 if there was nothing to do
  */
-export async function rescoreBatch({ database, log }: Deps, organisationId?: string): Promise<number> {
+export async function rescoreBatch(deps: Deps, organisationId?: string): Promise<number> {
+  const { database } = deps;
   const id = organisationId ?? (await findOutdatedOrganisation(database.executor));
   if (id === undefined) return 0;
-  // Not durable: a crash may undo the last batches together with the removal of their ranges, so they are done again.
-  const rescore = () => database.transaction(executor => rescoreRanges(log, executor, id), { durable: false });
-  const scored = await rescore();
-  if (scored > 0) return scored;
-  // In a transaction of its own, so that other replicas find the batches at once.
-  await database.transaction(executor => splitRemainder(executor, id));
-  return rescore();
+  const lease = () => database.transaction(executor => leaseRanges(executor, id), { durable: false });
+  for (;;) {
+    let ranges = await lease();
+    if (ranges.length === 0) {
+      // In a transaction of its own, so that other replicas find the batches at once.
+      await database.transaction(executor => splitRemainder(executor, id));
+      ranges = await lease();
+    }
+    if (ranges.length === 0) return 0;
+    const scored = await rescoreRanges(deps, id, ranges);
+    if (scored > 0) return scored;
+  }
 }
 
-async function rescoreRanges(log: Deps['log'], executor: Executor, organisationId: string): Promise<number> {
-  // Held until the end: all scores of the batches belong to the version in force.
-  const version = await lockOrganisation(executor, organisationId, 'shared');
-  const ruleset = await loadRuleset(log, executor, organisationId, version);
+interface ScoredRange {
+  range: RescoreRange;
+  scored: number;
+  changed: NewScore[];
+  /** The first pull request that was not scored. */
+  restFromId: string | undefined;
+}
+
+/** Scores ranges, or the first of their pull requests. @returns how many were saved; others were discarded */
+async function rescoreRanges(
+  { database, log }: Deps,
+  organisationId: string,
+  ranges: readonly RescoreRange[],
+): Promise<number> {
+  // Read after the lease began: whatever changes these scores from now on replaces the ranges.
+  const { rulesetVersion } = await getOrganisation(database.executor, organisationId);
+  const ruleset = await loadRuleset(log, database.executor, organisationId, rulesetVersion);
   const reader = createFactsReader(ruleset.facts);
-  let scored = 0;
-  for (const range of await takeRanges(executor, organisationId)) {
-    const { count, pullRequests } = await readRange(executor, organisationId, range, reader);
-    scored += count;
-    const changed: NewScore[] = [];
+  const pauseIfLong = createPauses();
+  const deadline = performance.now() + maxScoringMs;
+  let characters = 0;
+  let isFirst = true;
+  const isFull = () => !isFirst && (performance.now() > deadline || characters > maxBreakdownCharacters);
+  const done: ScoredRange[] = [];
+  for (const range of ranges) {
+    const current: ScoredRange = { range, scored: 0, changed: [], restFromId: isFull() ? range.fromId : undefined };
+    done.push(current);
+    if (current.restFromId !== undefined) continue;
+    const pullRequests = await readRange(database.executor, organisationId, range, reader);
     for (const { id, fetchTicket, facts, ...former } of pullRequests) {
+      if (isFull()) {
+        current.restFromId = id;
+        break;
+      }
       const { score, breakdown } = ruleset.score(facts);
+      isFirst = false;
+      current.scored += 1;
       // The score is the sum of its entries.
-      if (breakdown === former.breakdown) continue;
-      changed.push({ id, fetchTicket, from: former.score, score, breakdown });
+      if (breakdown !== former.breakdown) {
+        current.changed.push({ id, fetchTicket, from: former.score, score, breakdown });
+        characters += breakdown.length;
+      }
+      await pauseIfLong();
     }
-    await saveScores(executor, organisationId, version, changed);
-    if (range.urlsStale) await followRepositoryNames(executor, organisationId, range);
   }
-  if (scored > 0) await renewContentVersion(executor, organisationId);
-  return scored;
+  const save = async (executor: Executor) => {
+    const inForce = await lockOrganisation(executor, organisationId, 'shared');
+    if (inForce !== rulesetVersion) return 0;
+    let saved = 0;
+    for (const { range, scored, changed, restFromId } of done) {
+      if (!(await finishRange(executor, organisationId, range, restFromId))) continue;
+      await saveScores(executor, organisationId, rulesetVersion, changed);
+      const { fromId, untilId } = range;
+      const scoredPart = { fromId, untilId: restFromId ?? untilId };
+      if (range.urlsStale) await followRepositoryNames(executor, organisationId, scoredPart);
+      saved += scored;
+    }
+    if (saved > 0) await renewContentVersion(executor, organisationId);
+    return saved;
+  };
+  // Not durable: a crash may undo the last batches together with the removal of their ranges, so they are done again.
+  return database.transaction(save, { durable: false });
 }

@@ -13,6 +13,7 @@ import { renderRulesPage } from '../../scripts/rules-page.ts';
 import { maxRefetchesPerHour } from '../../src/database/refetches.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request.ts';
 import { compileExpression } from '../../src/scoring/compile.ts';
+import { maxRulesetCost } from '../../src/scoring/cost.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import { factDescriptions } from '../../src/scoring/fact-descriptions.ts';
 import { factTypes } from '../../src/scoring/facts.ts';
@@ -114,6 +115,7 @@ test('the documented limits are those of the code', () => {
     number(expressionLimits.nodes),
     number(expressionLimits.depth),
     number(patternLimits.size),
+    number(maxRulesetCost),
     number(fileLimits.characters),
   ]);
 });

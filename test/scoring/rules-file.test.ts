@@ -360,6 +360,52 @@ describe('a problem names the line, the rule, the entry and the part', () => {
   });
 });
 
+describe('the cost of a ruleset', () => {
+  const ruleOf = (name: string, expression: string, entries: number, more = '') => {
+    const entry = `{expression: '${expression}', effect: {action: ADD, value: 1}}`;
+    return `- {name: ${name}, ${more}logic: [${Array.from({ length: entries }, () => entry).join()}]}\n`;
+  };
+  const patterns = 'matches(body, "a.{20}b") || any_file("src/**/*.{ts,tsx}", "test/*.ts")';
+
+  test('has a limit, whose message names the rule that costs most', () => {
+    const cheap = ruleOf('Cheap', 'has_label("bug")', 50);
+    expect(problems(`rules:\n${cheap}${ruleOf('A', patterns, 50)}`)).toEqual([]);
+    expect(problems(`rules:\n${cheap}${ruleOf('A', patterns, 11)}${ruleOf('B', patterns, 50)}`)).toEqual([
+      '4: The rules together take too long to score one pull request: 117 % of the limit, rule "B" alone 95 %; use fewer or smaller patterns and globs, or read `title` in place of `body`',
+    ]);
+  });
+
+  test('leaves out disabled rules', () => {
+    const rules = ruleOf('A', patterns, 50) + ruleOf('B', patterns, 50, 'enabled: false, ');
+    expect(problems(`rules:\n${rules}`)).toEqual([]);
+  });
+
+  test('counts texts by what they can hold', () => {
+    const many = (expression: string) =>
+      problems(`rules:\n${Array.from({ length: 10 }, (_, index) => ruleOf(`R${index}`, expression, 50)).join('')}`);
+    expect(many('matches(title, "[ab]{60}") && lower(title) != "x" && contains(author, "bot")')).toEqual([]);
+    for (const long of ['lower(body) == title', 'contains(lower(merged ? title : body), "x")', 'glob(body, "*")']) {
+      expect(many(long)).toEqual([expect.stringContaining('The rules together take too long')]);
+    }
+  });
+
+  test('allows ordinary expressions up to all other limits', () => {
+    const ordinary = [
+      'size > 10 && merged',
+      'has_label("bug") && hours_to_merge <= 24',
+      'matches(title, "^(feat|fix): ")',
+      'approvals > 0 || author_is_bot',
+      'state == "open" && "ada" in assignees',
+      'glob(base, "release/*")',
+      'author in ["renovate", "dependabot"]',
+    ];
+    const rules = Array.from({ length: 200 }, (_, index) =>
+      ruleOf(`R${index}`, ordinary[index % ordinary.length] ?? '', 50),
+    );
+    expect(problems(`rules:\n${rules.join('')}`)).toEqual([]);
+  });
+});
+
 describe('hostile YAML', () => {
   test.each([
     ['anchors and aliases', 'a: &a [x]\nrules: *a', '2: `*a`: aliases are not supported; write the value out'],

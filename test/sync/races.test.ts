@@ -60,14 +60,9 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
   await sync(world.service, home, pullRequest);
   const { database } = world.service;
-  const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null, urlsStale: false };
-  const { pullRequests } = await readRange(
-    database.executor,
-    home.organisation.id,
-    whole,
-    createFactsReader(new Set(['additions'])),
-  );
-  const [read] = pullRequests;
+  const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
+  const reader = createFactsReader(new Set(['additions']));
+  const [read] = await readRange(database.executor, home.organisation.id, whole, reader);
   if (read === undefined) throw new Error('nothing read');
   pullRequest.push({ additions: 41 });
   await sync(world.service, home, pullRequest);

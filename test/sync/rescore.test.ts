@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
-import { countOutdated, requestRescoring, splitRemainder, takeRanges } from '../../src/database/rescoring.ts';
+import { countOutdated, leaseRanges, requestRescoring, splitRemainder } from '../../src/database/rescoring.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -16,6 +16,7 @@ import {
   type Home,
   lockWaits,
   newHome,
+  newStored,
   openSession,
   rule,
   scoreHistory,
@@ -39,22 +40,12 @@ async function rescore(home: Home): Promise<number> {
   return all;
 }
 
-/** Copies of one stored pull request with other ids. */
-async function newStored(home: Home, count: number): Promise<void> {
-  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 3 });
-  await sync(world.service, home, pullRequest);
-  const columns = sql.raw(
-    (
-      await world.service.database.executor.execute<{ columns: string }>(
-        sql`select string_agg(quote_ident(column_name), ', ') as columns from information_schema.columns
-          where table_name = 'pull_requests' and column_name not in ('id', 'github_id')`,
-      )
-    ).rows[0]?.columns ?? '',
-  );
-  await world.service.database.executor.execute(sql`
-    insert into pull_requests (id, github_id, ${columns})
-    select gen_random_uuid(), github_id * 1000 + number_of, ${columns}
-    from pull_requests, generate_series(1, ${count - 1}) as number_of where organisation_id = ${home.organisation.id}`);
+/** As if the workers that lease batches had been killed a while ago. */
+async function endLeases({ organisation }: Home): Promise<void> {
+  await world.service.database.executor
+    .update(rescoreRanges)
+    .set({ leasedUntil: sql`now() - interval '1 second'` })
+    .where(and(eq(rescoreRanges.organisationId, organisation.id), isNotNull(rescoreRanges.leasedUntil)));
 }
 
 async function summary({ organisation }: Home) {
@@ -112,7 +103,7 @@ describe('scores', () => {
 describe('re-scoring', () => {
   test('does not touch or record a row whose score stays the same', async () => {
     const home = await newHome(world);
-    await newStored(home, 3);
+    await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions', 'true', 'Size'));
     await rescore(home);
     await apply(world.service, home, rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
@@ -126,7 +117,7 @@ describe('re-scoring', () => {
 
   test('brings every score to the ruleset in force, batch by batch', async () => {
     const home = await newHome(world);
-    await newStored(home, 5_001);
+    await newStored(world.service, home, 5_001);
     await apply(world.service, home, rule('additions'));
     expect(await countOutdated(world.service.database.executor, home.organisation.id)).toEqual({
       outdated: 5_001,
@@ -142,7 +133,7 @@ describe('re-scoring', () => {
   test('shared by two replicas scores and records each once', async () => {
     const home = await newHome(world);
     const replica = await world.replica();
-    await newStored(home, 12_000);
+    await newStored(world.service, home, 12_000);
     await apply(world.service, home, rule('additions'));
     const work = async (deps: typeof replica) => {
       let all = 0;
@@ -159,22 +150,30 @@ describe('re-scoring', () => {
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
-  test('skips batches that another replica holds', async () => {
+  test('skips batches that another replica scores, until its lease ends', async () => {
     const home = await newHome(world);
-    await newStored(home, 10_000);
+    await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
+    const lease = (executor = database.executor) => leaseRanges(executor, home.organisation.id);
     await database.transaction(executor => splitRemainder(executor, home.organisation.id));
-    await database.transaction(async executor => {
-      const held = await takeRanges(executor, home.organisation.id);
-      const others = await database.transaction(another => takeRanges(another, home.organisation.id));
-      expect([...held, ...others].map(({ fromId }) => fromId)).toHaveLength(8);
+    const leased = await database.transaction(async executor => {
+      const first = await lease(executor);
+      // Does not wait for the transaction of the first one.
+      return [...first, ...(await lease())];
     });
+    leased.push(...(await lease()));
+    expect(new Set(leased.map(({ fromId }) => fromId)).size).toBe(10);
+    expect(await lease()).toEqual([]);
+    await endLeases(home);
+    expect(await lease()).toHaveLength(4);
+    await endLeases(home);
+    expect(await rescore(home)).toBe(10_000);
   });
 
   test('splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
     const home = await newHome(world);
-    await newStored(home, 3_000);
+    await newStored(world.service, home, 3_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
     let attempts = 0;
@@ -194,7 +193,7 @@ describe('re-scoring', () => {
 
   test('does not wait for saves', async () => {
     const home = await newHome(world);
-    await newStored(home, 2);
+    await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
     const save = await openSession(world);
     await save.query('begin');
@@ -205,15 +204,15 @@ describe('re-scoring', () => {
   test('starts on two replicas at once: neither gives up while the other splits batches', async () => {
     const home = await newHome(world);
     const replica = await world.replica();
-    await newStored(home, 8_000);
+    await newStored(world.service, home, 8_000);
     await apply(world.service, home, rule('additions'));
     const shares = await Promise.all([world.service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
     expect(shares).toEqual([4_000, 4_000]);
   });
 
-  test('takes no more batches at a time than it should, with any query plan', async () => {
+  test('leases no more batches at a time than it should, with any query plan', async () => {
     const home = await newHome(world);
-    await newStored(home, 10_000);
+    await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
     await database.transaction(transaction => splitRemainder(transaction, home.organisation.id));
@@ -222,14 +221,16 @@ describe('re-scoring', () => {
         for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
           await transaction.execute(sql.raw(`set local ${way} = ${setting}`));
         }
-        expect(await takeRanges(transaction, home.organisation.id)).toHaveLength(4);
+        expect(await leaseRanges(transaction, home.organisation.id)).toHaveLength(4);
       });
     }
+    const isLeased = and(eq(rescoreRanges.organisationId, home.organisation.id), isNotNull(rescoreRanges.leasedUntil));
+    expect(await database.executor.$count(rescoreRanges, isLeased)).toBe(8);
   });
 
   test('has no batch without an end while a remainder is left', async () => {
     const home = await newHome(world);
-    await newStored(home, 20_001);
+    await newStored(world.service, home, 20_001);
     await apply(world.service, home, rule('additions'));
     const { executor } = world.service.database;
     await world.service.database.transaction(transaction => splitRemainder(transaction, home.organisation.id));
@@ -244,7 +245,7 @@ describe('re-scoring', () => {
   test('continues where a worker was killed, again and again, and records each change once', async () => {
     await requireBuild();
     const home = await newHome(world);
-    await newStored(home, 12_000);
+    await newStored(world.service, home, 12_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
     const outdated = async () => (await countOutdated(database.executor, home.organisation.id)).outdated;
@@ -262,7 +263,7 @@ describe('re-scoring', () => {
   test('that never ends on three replicas holds up neither a deletion nor new rules', async () => {
     const home = await newHome(world);
     const replicas = [world.service, await world.replica(), await world.replica()];
-    await newStored(home, 8_000);
+    await newStored(world.service, home, 8_000);
     const [first] = await storedPullRequests(world.service, home);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
@@ -293,7 +294,7 @@ describe('re-scoring', () => {
   test('that is requested again while batches are split still ends', async () => {
     const home = await newHome(world);
     // More than are split at once.
-    await newStored(home, 20_001);
+    await newStored(world.service, home, 20_001);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
     let applying: Promise<unknown> | undefined;
@@ -309,7 +310,7 @@ describe('re-scoring', () => {
 
   test('takes any organisation with stale scores', async () => {
     const home = await newHome(world);
-    await newStored(home, 2);
+    await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
     while ((await rescoreBatch(world.service)) > 0);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
@@ -317,7 +318,7 @@ describe('re-scoring', () => {
 
   test('ignores a stored rule that is no longer valid, reports it once, and scores by the rest', async () => {
     const home = await newHome(world);
-    await newStored(home, 3);
+    await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Of an older release'));
     world.service.complaints.length = 0;
     await rescore(home);
@@ -329,7 +330,7 @@ describe('re-scoring', () => {
 
   test('under a ruleset without any valid rule gives zero', async () => {
     const home = await newHome(world);
-    await newStored(home, 1);
+    await newStored(world.service, home, 1);
     await apply(world.service, home, rule('additions'));
     await world.service.database.executor
       .update(rulesets)

@@ -173,6 +173,24 @@ export async function stored(deps: Deps, home: Home, wanted: PullRequest) {
   return (await storedPullRequests(deps, home)).find(({ githubId }) => githubId === wanted.id);
 }
 
+/** Copies of one stored pull request with other ids. */
+export async function newStored(deps: Deps, home: Home, count: number): Promise<void> {
+  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 3 });
+  await sync(deps, home, pullRequest);
+  const columns = sql.raw(
+    (
+      await deps.database.executor.execute<{ columns: string }>(
+        sql`select string_agg(quote_ident(column_name), ', ') as columns from information_schema.columns
+          where table_name = 'pull_requests' and column_name not in ('id', 'github_id')`,
+      )
+    ).rows[0]?.columns ?? '',
+  );
+  await deps.database.executor.execute(sql`
+    insert into pull_requests (id, github_id, ${columns})
+    select gen_random_uuid(), github_id * 1000 + number_of, ${columns}
+    from pull_requests, generate_series(1, ${count - 1}) as number_of where organisation_id = ${home.organisation.id}`);
+}
+
 /** `from → to (cause, version)`, oldest first. */
 export async function scoreHistory({ database }: Deps, { organisation }: Home): Promise<string[]> {
   const rows = await database.executor

@@ -1,0 +1,192 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Executor } from '../../src/database/client.ts';
+import { lockOrganisation } from '../../src/database/organisations.ts';
+import { requestRescoring, splitRemainder } from '../../src/database/rescoring.ts';
+import { applyRuleset } from '../../src/database/rules.ts';
+import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
+import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
+import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import {
+  apply,
+  type Home,
+  lockWaits,
+  newHome,
+  newStored,
+  openSession,
+  rule,
+  scoreHistory,
+  startWorld,
+  stored,
+  storedPullRequests,
+  sync,
+  type World,
+  waitUntil,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+/** A rule whose entries read the whole description and match nothing, and one that counts. */
+const expensiveRules = (entries: number): RuleDefinition[] => [
+  ...Array.from({ length: entries / 50 }, (_, index) => ({
+    ...rule('1', '', `Expensive ${index}`),
+    logic: Array.from({ length: 50 }, () => ({
+      expression: 'matches(body, "a.{20}c")',
+      effect: { action: 'ADD' as const, value: '1' },
+    })),
+  })),
+  rule('additions'),
+];
+
+const bits = Array.from({ length: 400 }, (_, index) => ((index * 2_654_435_761) >>> 16) & 1);
+const body = bits.map(bit => (bit === 1 ? 'a' : 'b')).join('');
+
+type Change = (executor: Executor, home: Home) => Promise<unknown>;
+
+const rangesOf = ({ organisation }: Home) =>
+  world.service.database.executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisation.id));
+
+test('rules from before the limit on cost score all, in short transactions, while others are served', async () => {
+  const home = await newHome(world);
+  await newStored(world.service, home, 1_500);
+  const { database } = world.service;
+  await database.executor
+    .update(pullRequests)
+    .set({ body })
+    .where(eq(pullRequests.organisationId, home.organisation.id));
+  const rules = expensiveRules(250);
+  expect(parseRulesFile(formatRulesFile(rules)).problems[0]?.message).toContain('too long to score one pull request');
+  await apply(world.service, home, ...rules);
+
+  const observer = await openSession(world);
+  const observe = async (): Promise<boolean> => {
+    const { rows } = await observer.query(
+      `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+        and xact_start is not null and state <> 'idle'`,
+    );
+    return rows.length > 0;
+  };
+  const observed: boolean[] = [];
+  let isOver = false;
+  const observing = (async () => {
+    while (!isOver) observed.push(await observe());
+  })();
+  const batches: number[] = [];
+  try {
+    for (let scored = -1; scored !== 0; batches.push(scored))
+      scored = await rescoreBatch(world.service, home.organisation.id);
+  } finally {
+    isOver = true;
+    await observing;
+  }
+  expect(batches.reduce((sum, scored) => sum + scored)).toBe(1_500);
+  // Ended by time: two would have been enough otherwise.
+  expect(batches.length).toBeGreaterThan(3);
+  expect(observed.length).toBeGreaterThan(batches.length * 5);
+  expect(observed.filter(hasTransaction => hasTransaction).length).toBeLessThan(observed.length / 2);
+  const scores = new Set((await storedPullRequests(world.service, home)).map(({ score }) => score));
+  expect(scores).toEqual(new Set([3]));
+  const changes = await scoreHistory(world.service, home);
+  expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(1_500);
+});
+
+test('a batch that is ended by time leaves the rest of its range to any worker', async () => {
+  const home = await newHome(world);
+  await newStored(world.service, home, 900);
+  const { database } = world.service;
+  await database.executor
+    .update(pullRequests)
+    .set({ body })
+    .where(eq(pullRequests.organisationId, home.organisation.id));
+  await apply(world.service, home, ...expensiveRules(1_000));
+  const scored = await rescoreBatch(world.service, home.organisation.id);
+  expect(scored).toBeGreaterThan(0);
+  expect(scored).toBeLessThan(900);
+  const ids = (await storedPullRequests(world.service, home)).map(({ id }) => id).sort();
+  expect(await rangesOf(home)).toMatchObject([
+    { fromId: ids[scored], untilId: null, isBatch: true, leasedUntil: null },
+  ]);
+});
+
+test('a batch with much to save ends early, too', async () => {
+  const home = await newHome(world);
+  await newStored(world.service, home, 900);
+  const name = 'n'.repeat(200);
+  const logic = Array.from({ length: 50 }, () => ({
+    expression: 'true',
+    effect: { action: 'ADD' as const, value: '1' },
+  }));
+  await apply(world.service, home, { ...rule('1', 'true', name), logic });
+  expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(900);
+});
+
+test.each([
+  [
+    'the rules change',
+    (executor, { organisation }) => applyRuleset(executor, organisation.id, [rule('5')]),
+    '0 → 5 (ruleset, 2)',
+  ],
+  [
+    'a repository is renamed',
+    async (executor, { organisation }) => {
+      await executor
+        .update(repositories)
+        .set({ name: 'acme/site' })
+        .where(eq(repositories.organisationId, organisation.id));
+      await requestRescoring(executor, organisation.id, { urlsStale: true });
+    },
+    '0 → 9 (ruleset, 1)',
+  ],
+] satisfies [string, Change, string][])(
+  'scores are discarded if %s while they are calculated',
+  async (_, change, expected) => {
+    const home = await newHome(world);
+    await newStored(world.service, home, 3);
+    await apply(
+      world.service,
+      home,
+      rule('9', 'ends_with(repository, "/site")'),
+      rule('1', 'ends_with(repository, "/web")'),
+    );
+    const { database } = world.service;
+    await database.transaction(executor => splitRemainder(executor, home.organisation.id));
+    let scoring: Promise<number> | undefined;
+    await database.transaction(async executor => {
+      await lockOrganisation(executor, home.organisation.id, 'exclusive');
+      scoring ??= rescoreBatch(world.service, home.organisation.id);
+      // It has scored without a lock, and waits for one to save.
+      await waitUntil(async () => (await lockWaits(world.service)) === 1);
+      expect(await rangesOf(home)).toMatchObject([{ leasedUntil: expect.any(Date) }]);
+      await change(executor, home);
+    });
+    expect(await scoring).toBe(3);
+    expect(await rangesOf(home)).toEqual([]);
+    const history = await scoreHistory(world.service, home);
+    expect(history.filter(entry => entry.includes('ruleset'))).toEqual(Array.from({ length: 3 }, () => expected));
+  },
+);
+
+test('fetched pull requests are scored before their transaction, and again if the rules change meanwhile', async () => {
+  const home = await newHome(world);
+  const web = home.acme.repository('web');
+  await sync(world.service, home, web.openPullRequest());
+  await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Of an older release'));
+  const pullRequest = web.openPullRequest({ additions: 4 });
+  const { complaints, database } = world.service;
+  complaints.length = 0;
+  let saving: Promise<unknown> | undefined;
+  await database.transaction(async executor => {
+    await lockOrganisation(executor, home.organisation.id, 'exclusive');
+    saving ??= sync(world.service, home, pullRequest);
+    await waitUntil(async () => (await lockWaits(world.service)) === 1);
+    expect(complaints).toMatchObject([{ msg: expect.stringContaining('a stored rule is no longer valid') }]);
+    await applyRuleset(executor, home.organisation.id, [rule('additions * 2')]);
+  });
+  expect(await saving).toEqual(['saved']);
+  expect(await stored(world.service, home, pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });
+});
