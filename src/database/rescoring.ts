@@ -1,4 +1,5 @@
 import { and, eq, gte, isNull, lt, lte, or, sql } from 'drizzle-orm';
+import { newId } from '../ids.ts';
 import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
@@ -116,10 +117,7 @@ export async function finishRange(
   const { rowCount } =
     restFromId === undefined
       ? await executor.delete(rescoreRanges).where(isRange)
-      : await executor
-          .update(rescoreRanges)
-          .set({ id: sql`gen_random_uuid()`, fromId: restFromId, leasedUntil: null })
-          .where(isRange);
+      : await executor.update(rescoreRanges).set({ id: newId(), fromId: restFromId, leasedUntil: null }).where(isRange);
   return rowCount === 1;
 }
 

@@ -135,18 +135,20 @@ export const changes: readonly Change[] = [
     ['comparison.organisationId), isHeld)', 'comparison.organisationId))'],
   ]),
 
-  ...of('Scores', 'database/rescoring.ts', sync('rescore', 'races'), [
+  ...of('Scores', 'database/rescoring.ts', sync('rescore', 'races', 'expensive-rules'), [
     ['          and pull_requests.fetch_ticket = scores.fetch_ticket\n', ''],
     ['limit ${batchSize * splitSize + 1}', 'limit ${batchSize * splitSize}'],
+    ['    eq(rescoreRanges.id, id),\n', ''],
     [' from saved where from_score <> score', ' from saved'],
     ["    .limit(1)\n    .for('update');", '    .limit(1);'],
     [".for('update', { skipLocked: true })", ".for('update')"],
     ["await lockOrganisation(executor, organisationId, 'shared');", ''],
     ['lt(id, untilId ?? afterAllIds)', 'sql`${id} <= ${untilId ?? afterAllIds}`'],
   ]),
-  ...of('Scores', 'sync/rescore.ts', sync('rescore'), [
+  ...of('Scores', 'sync/rescore.ts', sync('rescore', 'expensive-rules'), [
     ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
-    ['if (breakdown === former.breakdown) continue;', ''],
+    ['if (breakdown !== former.breakdown) {', 'if (true) {'],
+    ['if (inForce !== rulesetVersion) return 0;', ''],
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [

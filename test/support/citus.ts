@@ -2,7 +2,7 @@
 
 /** Its result changes within a transaction, or depends on the session's settings. */
 const unstable = /\b(?:now|clock_timestamp|random|nextval|pg_notify)\(|::text\b|\bextract\(epoch/;
-const volatile = /\b(?:clock_timestamp|random|nextval|pg_notify)\(/;
+const volatile = /\b(?:clock_timestamp|gen_random_uuid|random|nextval|pg_notify)\(/;
 
 interface Refusal {
   /** The clause starts after this, and ends with the brackets around it or before `end`. */
