@@ -1,4 +1,5 @@
 /** Long tests: `npm run soak` plays random histories; the others put processes under stress. */
+import { soakAttacks } from './attack.ts';
 import { soakHistories } from './histories.ts';
 import { soakKills } from './kill.ts';
 import { soakRestarts } from './restart.ts';
@@ -7,6 +8,7 @@ import { soakRestarts } from './restart.ts';
 const soaks: Record<string, (operands: readonly string[]) => Promise<boolean>> = {
   histories: soakHistories,
   kill: soakKills,
+  attack: soakAttacks,
   restart: soakRestarts,
 };
 

@@ -1,0 +1,73 @@
+/** One attack on the service, in a process of its own so that it delays nobody who measures. Ends when it is killed. */
+import { randomBytes } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { generateAccessToken } from '../src/access-token.ts';
+
+const [name = '', origin = '', token = ''] = process.argv.slice(2);
+const authorization = { authorization: `Bearer ${token}` };
+
+/** What the service answers is its business. */
+async function send(path: string, init: RequestInit = {}): Promise<void> {
+  await fetch(origin + path, init).then(
+    reply => reply.arrayBuffer(),
+    () => undefined,
+  );
+}
+
+/** Without end, some at once. */
+async function repeat(lanes: number, pauseMs: number, work: () => Promise<void>): Promise<void> {
+  await Promise.all(
+    Array.from({ length: lanes }, async () => {
+      for (;;) {
+        await work();
+        await delay(pauseMs);
+      }
+    }),
+  );
+}
+
+/** Opens connections, sends each one's beginning, and a byte now and then. Closed ones are opened again. */
+async function trickle(count: number, begin: string): Promise<void> {
+  const { hostname, port } = new URL(origin);
+  const sockets = new Set<Socket>();
+  for (;;) {
+    while (sockets.size < count) {
+      const socket = connect(Number(port), hostname, () => socket.write(begin));
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('close', () => sockets.delete(socket));
+      await delay(2);
+    }
+    for (const socket of sockets) socket.write('a');
+    await delay(1_000);
+  }
+}
+
+const upload = (bytes: number) => ({
+  method: 'POST',
+  headers: {
+    'content-type': 'application/json',
+    'x-github-event': 'pull_request',
+    'x-github-delivery': randomBytes(16).toString('hex'),
+    'x-hub-signature-256': `sha256=${'0'.repeat(64)}`,
+  },
+  body: 'a'.repeat(bytes),
+});
+const announced = 'POST /webhooks/github HTTP/1.1\r\nHost: a\r\nContent-Length: 26000000\r\n\r\n';
+
+export const attacks: Record<string, () => Promise<void>> = {
+  'bad tokens': () => repeat(8, 20, () => send('/2025-04/account', { headers: bearer(generateAccessToken()) })),
+  'long ids': () => repeat(4, 20, () => send(`/2025-04/members/${'a'.repeat(10_000)}`, { headers: authorization })),
+  'lists of all members': () => repeat(4, 0, () => send('/2025-04/members', { headers: authorization })),
+  'bodies of 25 MB': () => repeat(2, 0, () => send('/webhooks/github', upload(25_000_000))),
+  'slow requests': () => trickle(1_000, 'GET / HTTP/1.1\r\nHost: a\r\nX-Slow: '),
+  'slow uploads': () => trickle(50, announced),
+};
+
+function bearer(text: string) {
+  return { authorization: `Bearer ${text}` };
+}
+
+// Who imports this only wants the names.
+await attacks[name]?.();
