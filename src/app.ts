@@ -1,6 +1,5 @@
 import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
-import rateLimit from '@fastify/rate-limit';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import underPressure from '@fastify/under-pressure';
 import Fastify, { type FastifyBaseLogger } from 'fastify';
@@ -21,6 +20,7 @@ import { addOperationRoutes } from './api/operations.ts';
 import { createPageCache, type SendPage } from './api/page-cache.ts';
 import { PageLinks, PageMeta } from './api/pagination.ts';
 import { pullRequestRoutes, pullRequestSchemas } from './api/pull-requests.ts';
+import { limitRequests } from './api/rate-limit.ts';
 import { ruleRoutes } from './api/rules.ts';
 import { userRoutes } from './api/users.ts';
 import { compileValidator } from './api/validation.ts';
@@ -127,18 +127,7 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
         });
       }
       requireAuthentication(api, deps);
-      if (config.rateLimit > 0) {
-        await api.register(rateLimit, {
-          max: config.rateLimit,
-          timeWindow: '1 minute',
-          keyGenerator: request => request.caller.tokenId,
-          errorResponseBuilder: (_request, { ttl }) =>
-            new ServiceError('rate_limited', 'Too many requests with this token.', {
-              action: 'Slow down.',
-              retryAfter: ttl / 1000,
-            }),
-        });
-      }
+      if (config.rateLimit > 0) await limitRequests(api, config.rateLimit);
       for (const routes of [accountRoutes, memberRoutes, pullRequestRoutes, ruleRoutes, userRoutes]) {
         await api.register(routes);
       }

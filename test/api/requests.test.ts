@@ -271,6 +271,17 @@ describe('the rate limit', () => {
     expect((await slow.get('/2025-04/rules')).status).toBe(401);
   });
 
+  test('is exact, however many requests come at once', async () => {
+    const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '60' }));
+    const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
+    const send = () => limited.app.inject({ url: '/2025-04/account', headers });
+    for (let index = 0; index < 50; index += 1) expect((await send()).statusCode).toBe(200);
+    const replies = await Promise.all(Array.from({ length: 30 }, send));
+    expect(replies.filter(({ statusCode }) => statusCode === 200).length).toBe(10);
+    const remaining = replies.map(reply => Number(reply.headers['x-ratelimit-remaining']));
+    expect(remaining.toSorted((a, b) => b - a)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, ...Array(21).fill(0)]);
+  });
+
   test('of 0 is off', async () => {
     for (let index = 0; index < 700; index += 1) {
       const { statusCode } = await service.app.inject({
