@@ -94,6 +94,8 @@ const cursorColumns = Type.Object({
   // Up to the end of the year 9999, which PostgreSQL and ISO 8601 can hold.
   created_at: Type.Integer({ minimum: 0, maximum: 253_402_300_799 }),
   id: Type.String(),
+  /** In a member's list: a cursor is for its own list only. */
+  member_id: Type.Optional(Type.String()),
 });
 
 export function paginatePullRequests(
@@ -102,16 +104,21 @@ export function paginatePullRequests(
   of: { organisationId: string; memberId?: string },
 ): Promise<Buffer> {
   const base = baseUrl(request);
+  const member = of.memberId === undefined ? undefined : formatId('mem', of.memberId);
   return paginate(request, {
-    path: `/2025-04/${of.memberId === undefined ? '' : `members/${formatId('mem', of.memberId)}/`}pull-requests`,
+    path: `/2025-04/${member === undefined ? '' : `members/${member}/`}pull-requests`,
     columns: cursorColumns,
-    locate: ({ created_at: createdAt, id: text }) => {
+    locate: ({ created_at: createdAt, id: text, member_id: memberId }) => {
       const id = parseId('pr', text);
-      return id === undefined ? undefined : { createdAt, id };
+      return id === undefined || memberId !== member ? undefined : { createdAt, id };
     },
     start: beforeAllPullRequests,
     read: (direction, from, limit) => readPullRequestPage(database, of, direction, from, limit),
-    placeOf: (row: PullRequestRow) => ({ created_at: Number(row.createdAt), id: formatId('pr', row.id) }),
+    placeOf: (row: PullRequestRow) => ({
+      ...(member !== undefined && { member_id: member }),
+      created_at: Number(row.createdAt),
+      id: formatId('pr', row.id),
+    }),
     format: row => represent(row, base),
   });
 }

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { saveMembers } from '../../src/database/members.ts';
 import { addUser } from '../../src/database/users.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import { type Client, createClient, type PageBody, type PullRequestBody } from '../support/client.ts';
@@ -327,6 +328,32 @@ describe('refused with 400 and the reason', () => {
   test('a cursor given twice', async () => {
     const { status, body } = await client.get(`${listUrl}?cursor=${valid}&cursor=${valid}`, tenant.token);
     expect([status, body.message]).toEqual([400, 'cursor may be given only once.']);
+  });
+
+  test('a cursor of another list of pull requests', async () => {
+    await insertPullRequests(service, tenant, [1, 2, 3]);
+    const { executor } = service.database;
+    const profiles = ['grace', 'ada'].map((login, index) => ({
+      githubId: index + 1,
+      login,
+      name: login,
+      photoUrl: '',
+    }));
+    const ids = await saveMembers(executor, tenant.organisation.id, 1, profiles);
+    const [first, second] = [1, 2].map(githubId => formatId('mem', ids.get(githubId) ?? ''));
+    const listOf = (member: string | undefined) => `/2025-04/members/${member}/pull-requests`;
+    const page = await getPage(tenant, `${listOf(first)}?per_page=1`);
+    const own = page.meta.next_cursor;
+    const all = (await getPage(tenant, `${listUrl}?per_page=1`)).meta.next_cursor;
+    for (const [url, cursor, status] of [
+      [listOf(first), own, 200],
+      [listUrl, own, 400],
+      [listOf(second), own, 400],
+      [listOf(first), all, 400],
+    ]) {
+      const reply = await client.get(`${url}?cursor=${cursor}`, tenant.token);
+      expect([url, reply.status]).toEqual([url, status]);
+    }
   });
 
   test("a pull request's cursor for the users, and a name with NUL", async () => {
