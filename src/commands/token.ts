@@ -26,11 +26,13 @@ function hoursOf(text: string): number {
   return Number(amount) * (unitHours[unit] ?? Number.NaN);
 }
 
-/** @param text `12h`, `90d`, `4w`, `1y`, or a day such as 2027-01-31 */
+/** @param text `12h`, `90d`, `4w`, `1y`, or a day such as 2027-01-31, which ends at midnight UTC */
 function parseExpiry(text: string): Date {
   const hours = hoursOf(text);
   const now = Date.now() / 1000;
-  const moment = Number.isNaN(hours) ? startOfDay(text) : now + hours * 3_600;
+  const day = startOfDay(text);
+  // A day ends at its end.
+  const moment = Number.isNaN(hours) ? day && day + 86_400 : now + hours * 3_600;
   if (moment === undefined) {
     throw new UsageError(`"${text}" is not a valid expiry: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
   }
@@ -59,7 +61,10 @@ export function tokenCommands(program: Command, context: Context): void {
     .option('--organisation <login>', 'needed if several organisations have this user')
     .option('--name <name>', 'what the token is for', '')
     .option('--scopes <scopes>', `what the token allows: ${knownScopes.join(',')}`, 'read')
-    .option('--expires <when>', 'after 12h, 90d, 4w or 1y, or on a day such as 2027-01-31 (default: never)')
+    .option(
+      '--expires <when>',
+      'after 12h, 90d, 4w or 1y, or at the end of a day (UTC) such as 2027-01-31 (default: never)',
+    )
     .addHelpText(
       'after',
       `\nExample:\n  ${context.program} token create --user ada@acme.example --scopes read,sync --expires 90d`,
@@ -119,7 +124,7 @@ export function tokenCommands(program: Command, context: Context): void {
               last_used_at: seconds(token.lastUsedAt),
             })),
             text: table(
-              ['ID', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES', 'LAST USED'],
+              ['ID', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES', 'LAST USED (±10 MIN)'],
               tokens.map(token => [
                 formatId('tok', token.id),
                 token.email,

@@ -94,8 +94,8 @@ async function rescoreRanges(
     }
   }
   const save = async (executor: Executor) => {
-    const inForce = await lockOrganisation(executor, organisationId, 'shared');
-    if (inForce !== rulesetVersion) return 0;
+    // With the lock, new rules replace the ranges before or after this, not between its statements.
+    await lockOrganisation(executor, organisationId, 'shared');
     let saved = 0;
     for (const { range, scored, changed, restFromId } of done) {
       if (!(await finishRange(executor, organisationId, range, restFromId))) continue;

@@ -155,10 +155,12 @@ describe('a token', () => {
     expect(text.stdout).toMatch(/^ps_[0-9A-Za-z]{38}\n$/);
   });
 
-  test('can expire after a time or on a day', async () => {
+  test('can expire after a time or at the end of a day, also of today', async () => {
+    const today = new Date().toISOString().slice(0, 10);
     const [weeks, day] = await Promise.all([createToken('--expires', '4w'), createToken('--expires', '2099-01-31')]);
+    expect(Number((await createToken('--expires', today)).expires_at) * 1000).toBeGreaterThan(Date.now());
     expect(Math.abs(Number(weeks.expires_at) - (Date.now() / 1000 + 28 * 86_400))).toBeLessThan(60);
-    expect(day.expires_at).toBe(Date.parse('2099-01-31T00:00:00Z') / 1000);
+    expect(day.expires_at).toBe(Date.parse('2099-02-01T00:00:00Z') / 1000);
   });
 
   test('is revoked by its id, and stays in the list', async () => {

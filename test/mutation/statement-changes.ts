@@ -148,7 +148,6 @@ export const changes: readonly Change[] = [
   ...of('Scores', 'sync/rescore.ts', sync('rescore', 'expensive-rules'), [
     ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
     ['if (breakdown !== former.breakdown) {', 'if (true) {'],
-    ['if (inForce !== rulesetVersion) return 0;', ''],
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [
