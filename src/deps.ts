@@ -75,8 +75,12 @@ function describeError(error: Error): object {
   };
 }
 
-/** Joins or starts the embedded server if no database is configured, and migrates the schema. */
-export async function createDeps(config: Config, log: Logger): Promise<Deps> {
+/**
+ * Joins or starts the embedded server if no database is configured, and sets up the schema of an empty database.
+ *
+ * @param options `upgrade`: whether the schema of an earlier release is brought up to date; otherwise it is refused
+ */
+export async function createDeps(config: Config, log: Logger, options: { upgrade: boolean }): Promise<Deps> {
   if (isUnencrypted(config.github.apiUrl)) {
     log.warn('GITHUB_API_URL is not https: others on the network can read the credentials for GitHub');
   }
@@ -87,7 +91,7 @@ export async function createDeps(config: Config, log: Logger): Promise<Deps> {
   const url = embedded?.url ?? config.databaseUrl ?? '';
   let migrationsApplied: number;
   try {
-    migrationsApplied = await migrateDatabase(url);
+    migrationsApplied = await migrateDatabase(url, options);
   } catch (error) {
     await embedded?.leave();
     throw error;

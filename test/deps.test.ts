@@ -87,7 +87,7 @@ test('nothing below the level is logged', () => {
 test('closing the dependencies leaves no connection', async () => {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
-  const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log);
+  const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log, { upgrade: false });
   expect(deps.migrationsApplied).toBe(0);
   await deps.database.read({ name: 'one', text: 'select 1', parameters: [], columns: [] }, {});
   await deps.database.executor.execute(sql`select 1`);

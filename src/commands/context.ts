@@ -53,7 +53,7 @@ export function answering<Options extends object>(
 
 /** Opens the database and GitHub for a command, and closes them afterwards. */
 export async function withDeps<Result>(context: Context, work: (deps: Deps) => Promise<Result>): Promise<Result> {
-  const deps = await createDeps(context.config, context.log);
+  const deps = await createDeps(context.config, context.log, { upgrade: false });
   try {
     return await work(deps);
   } finally {

@@ -10,7 +10,7 @@ export function migrateCommand(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} migrate`)
     .action(
       answering(context, async () => {
-        const deps = await createDeps(context.config, context.log);
+        const deps = await createDeps(context.config, context.log, { upgrade: true });
         await deps.close();
         const { migrationsApplied: applied } = deps;
         return {

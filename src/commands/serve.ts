@@ -28,7 +28,10 @@ export function serveCommands(program: Command, context: Context): void {
 async function serve(context: Context, options: { json?: boolean }): Promise<void> {
   const { config, interrupted } = context;
   // Imported here, because other commands start in half the time without Fastify.
-  const [deps, { buildApp }] = await Promise.all([createDeps(config, context.log), import('../app.ts')]);
+  const [deps, { buildApp }] = await Promise.all([
+    createDeps(config, context.log, { upgrade: true }),
+    import('../app.ts'),
+  ]);
   const app = await buildApp(deps);
   let steps: NextStep[];
   try {
@@ -68,7 +71,7 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
 
 async function work(context: Context, options: { json?: boolean }): Promise<void> {
   const { interrupted } = context;
-  const deps = await createDeps(context.config, context.log);
+  const deps = await createDeps(context.config, context.log, { upgrade: true });
   const loops = startLoops(deps);
   closeOnSignal(context, async () => {
     await loops.stop();

@@ -1,12 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
 import { ServiceError } from '../errors.ts';
 import type { Database } from './client.ts';
-import { driverError } from './failures.ts';
 import type { Selection } from './statement.ts';
 
 /** Two levels up, from the sources and from the build. */
@@ -14,6 +12,9 @@ const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.u
 
 /** Any number will do, as long as every release uses the same. */
 const advisoryLock = 1_886_743_660;
+
+/** How often a replica asks whether another has finished migrating. */
+const advisoryLockPollMs = 200;
 
 /** How long a migration waits for a lock, and how often and how soon it tries again. */
 const lockTimeoutMs = 2_000;
@@ -23,6 +24,9 @@ const maxAttempts = 20;
 /** PostgreSQL's error code. */
 const lockNotAvailable = '55P03';
 
+/** Finds the name of the index. */
+const concurrentIndex = /^\s*create\s+(?:unique\s+)?index\s+concurrently\s+"?(\w+)/i;
+
 /** A server that is starting may take a moment; a missing one must be reported soon. */
 const connectTimeoutMs = 3_000;
 
@@ -30,42 +34,112 @@ const connectTimeoutMs = 3_000;
  * Brings the schema up to date. If several replicas start together, one migrates; the others wait for the lock and find
  * nothing left to do.
  *
+ * @param options `upgrade: false` sets up an empty database, but leaves the schema of an earlier release as it is.
+ * `folder` has other migrations than this release's, for tests.
  * @returns how many migrations were applied
  * @throws ServiceError `database_unavailable` that says why the server can't be used
  */
-export async function migrateDatabase(url: string): Promise<number> {
+export async function migrateDatabase(
+  url: string,
+  { upgrade = true, folder = migrationsFolder }: { upgrade?: boolean; folder?: string } = {},
+): Promise<number> {
   const client = await connectToServer(url, { application_name: 'pullscore migrate' });
   try {
     requireUsable(await readServerFacts(client));
-    await client.query('select pg_advisory_lock($1)', [advisoryLock]);
-    const before = await appliedMigrations(client);
-    if ((await newestMigration(client)) > Math.max(...releasedMigrations())) {
-      throw new ServiceError('database_unavailable', "The database's schema is of a later release than this program.", {
-        action: 'Start that release, or restore the backup from before the upgrade.',
-      });
+    await takeAdvisoryLock(client);
+    const migrations = readMigrations(folder);
+    const newest = await newestMigration(client);
+    const pending = migrations.filter(({ folderMillis }) => folderMillis > newest);
+    const unavailable = (text: string, action: string) => new ServiceError('database_unavailable', text, { action });
+    if (newest > (migrations.at(-1)?.folderMillis ?? 0)) {
+      throw unavailable(
+        "The database's schema is of a later release than this program.",
+        'Start that release, or restore the backup from before the upgrade.',
+      );
     }
-    // A change of a table waits for its readers and writers, and all later ones wait for the change.
-    await client.query(`set lock_timeout = ${lockTimeoutMs}`);
-    for (let tried = 1; ; tried += 1) {
-      try {
-        await migrate(drizzle({ client }), { migrationsFolder });
-        return (await appliedMigrations(client)) - before;
-      } catch (error) {
-        if (driverError(error)?.code !== lockNotAvailable || tried === maxAttempts) throw error;
-        await delay(retryDelayMs);
-      }
+    if (!upgrade && newest > 0 && pending.length > 0) {
+      throw unavailable(
+        "The database's schema is of an earlier release than this program.",
+        'Run pullscore migrate, or start the service.',
+      );
     }
+    for (const migration of pending) await applyMigration(client, migration);
+    return pending.length;
   } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof pg.DatabaseError ? error.cause : error;
-    if (!(cause instanceof pg.DatabaseError)) throw error;
+    if (!(error instanceof pg.DatabaseError)) throw error;
     throw new ServiceError(
       'database_unavailable',
-      `The database's schema can't be brought up to date: ${cause.message}.`,
+      `The database's schema can't be brought up to date: ${error.message}.`,
       { action: 'Check the rights of the user in DATABASE_URL.', cause: error },
     );
   } finally {
     await client.end();
   }
+}
+
+/**
+ * Asks again and again: a statement that waits for the lock would be a transaction that has begun, and building an index
+ * concurrently waits for all of these to end.
+ */
+async function takeAdvisoryLock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [advisoryLock]);
+    if (rows[0]?.taken === true) return;
+    await delay(advisoryLockPollMs);
+  }
+}
+
+/** Gives up a lock that it does not get soon, because later readers and writers wait behind it, and tries again. */
+async function applyMigration(client: pg.Client, migration: MigrationMeta): Promise<void> {
+  if (migration.sql.some(statement => concurrentIndex.test(statement))) {
+    for (const statement of migration.sql) await buildIndex(client, statement);
+    await recordMigration(client, migration);
+    return;
+  }
+  for (let tried = 1; ; tried += 1) {
+    try {
+      await client.query(`begin; set local lock_timeout = ${lockTimeoutMs}`);
+      for (const statement of migration.sql) await client.query(statement);
+      await recordMigration(client, migration);
+      await client.query('commit');
+      return;
+    } catch (error) {
+      // After a lost connection there is nothing to roll back.
+      await client.query('rollback').catch(() => undefined);
+      if (!(error instanceof pg.DatabaseError) || error.code !== lockNotAvailable || tried === maxAttempts) throw error;
+      await delay(retryDelayMs);
+    }
+  }
+}
+
+/**
+ * Builds an index outside a transaction, while others write the table. It waits for their transactions as long as it
+ * takes, because nobody waits for it. An interrupted build leaves an invalid index behind, which is replaced; one that
+ * was built but not recorded is kept.
+ */
+async function buildIndex(client: pg.Client, statement: string): Promise<void> {
+  const name = concurrentIndex.exec(statement)?.[1];
+  if (name === undefined)
+    throw new Error(`a migration that builds indexes concurrently does nothing else: ${statement}`);
+  const { rows } = await client.query<{ valid: boolean }>(
+    'select indisvalid as valid from pg_index where indexrelid = to_regclass($1)',
+    [`"${name}"`],
+  );
+  if (rows[0]?.valid === true) return;
+  if (rows[0] !== undefined) await client.query(`drop index concurrently "${name}"`);
+  await client.query(statement);
+}
+
+/** In Drizzle's table, as its own migrator does. */
+async function recordMigration(client: pg.Client, { hash, folderMillis }: MigrationMeta): Promise<void> {
+  await client.query(
+    `create schema if not exists drizzle;
+    create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`,
+  );
+  await client.query('insert into drizzle.__drizzle_migrations (hash, created_at) values ($1, $2)', [
+    hash,
+    folderMillis,
+  ]);
 }
 
 /** @throws ServiceError `database_unavailable` that says why the server can't be used */
@@ -132,39 +206,29 @@ function refusalOf(error: unknown, { host, port, database = '' }: pg.Client): Se
   );
 }
 
-async function appliedMigrations(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ present: boolean }>(
-    `select to_regclass('drizzle.__drizzle_migrations') is not null as present`,
-  );
-  if (rows[0]?.present !== true) return 0;
-  const counted = await client.query<{ count: number }>(
-    'select count(*)::int as count from drizzle.__drizzle_migrations',
-  );
-  return counted.rows[0]?.count ?? 0;
-}
-
-/** Timestamps of this release's migrations, by which Drizzle orders them. */
-function releasedMigrations(): number[] {
-  const journal = `${migrationsFolder}/meta/_journal.json`;
+/** In the order in which they are applied. Each has a timestamp by which it is known, `folderMillis`. */
+function readMigrations(folder: string): MigrationMeta[] {
+  const journal = `${folder}/meta/_journal.json`;
   if (!existsSync(journal)) throw new Error(`${journal} is missing: the installation is incomplete`);
-  const { entries } = JSON.parse(readFileSync(journal, 'utf8')) as { entries: { when: number }[] };
-  return entries.map(entry => entry.when);
+  return readMigrationFiles({ migrationsFolder: folder });
 }
 
 /** How many of this release's migrations have not been applied. */
 export async function countPendingMigrations(client: pg.Client): Promise<number> {
-  const released = releasedMigrations();
   const newest = await newestMigration(client);
-  return released.filter(when => when > newest).length;
+  return readMigrations(migrationsFolder).filter(({ folderMillis }) => folderMillis > newest).length;
 }
 
 /** The timestamp of the newest migration that was applied; 0 if none was. */
 async function newestMigration(client: pg.Client): Promise<number> {
-  if ((await appliedMigrations(client)) === 0) return 0;
-  const { rows } = await client.query<{ newest: string | null }>(
+  const { rows } = await client.query<{ present: boolean }>(
+    `select to_regclass('drizzle.__drizzle_migrations') is not null as present`,
+  );
+  if (rows[0]?.present !== true) return 0;
+  const applied = await client.query<{ newest: string | null }>(
     'select max(created_at) as newest from drizzle.__drizzle_migrations',
   );
-  return Number(rows[0]?.newest ?? 0);
+  return Number(applied.rows[0]?.newest ?? 0);
 }
 
 // Drizzle keeps this table, so our schema does not have it.
@@ -186,5 +250,5 @@ export async function isMigrated(database: Database): Promise<boolean> {
   const [schema] = await database.read(migrationsPresent, {});
   if (schema?.present !== 't') return false;
   const [applied] = await database.read(newestApplied, {});
-  return Number(applied?.newest ?? 0) >= Math.max(...releasedMigrations());
+  return Number(applied?.newest ?? 0) >= (readMigrations(migrationsFolder).at(-1)?.folderMillis ?? 0);
 }

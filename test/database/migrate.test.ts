@@ -1,13 +1,9 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { countSyncRequests } from '../../src/database/backlog.ts';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
 import { saveMembers } from '../../src/database/members.ts';
@@ -15,19 +11,13 @@ import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
 import { saveGithubIdentity } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { administer } from '../support/database-server.ts';
+import { createEarlierDatabase, createMigrationsFolder, query, readJournal } from '../support/migrations.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
 
 function connect(url: string): Database {
   const database = connectDatabase(url, pino({ level: 'silent' }));
   onTestFinished(() => database.close());
   return database;
-}
-
-async function query<Row extends object>(url: string, text: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query<Row>(text).finally(() => client.end());
-  return rows;
 }
 
 const countMigrations = 'select count(*)::int as count from drizzle.__drizzle_migrations';
@@ -54,6 +44,87 @@ test('a replica goes on after the migrations of a later release, but does not st
   await expect(migrateDatabase(url)).rejects.toMatchObject({
     text: "The database's schema is of a later release than this program. Start that release, or restore the backup from before the upgrade.",
   });
+});
+
+describe('an index that is built concurrently', () => {
+  const statement = 'create index concurrently "later" on "later_release" ("id")';
+  const isValid = `select indisvalid as valid from pg_index where indexrelid = to_regclass('later')`;
+  const countInvalid = `select count(*)::int as count from pg_index where not indisvalid`;
+
+  /** A database before the migration that builds the index, and that migration. */
+  async function prepare() {
+    const { url, drop } = await createDatabase();
+    onTestFinished(drop);
+    await administer(url, 'create table later_release (id int); insert into later_release values (1), (1)');
+    return { url, folder: await createMigrationsFolder({ added: [statement] }) };
+  }
+
+  test('is built once if three replicas start together', async () => {
+    const { url, folder } = await prepare();
+    const replicas = [1, 2, 3].map(() => migrateDatabase(url, { folder }));
+    expect((await Promise.all(replicas)).toSorted()).toEqual([0, 0, 1]);
+    expect(await query(url, isValid)).toEqual([{ valid: true }]);
+    expect(await migrateDatabase(url, { folder })).toBe(0);
+  });
+
+  test('lets others write the table, and waits for their transactions however long they take', async () => {
+    const { url, folder } = await prepare();
+    const writer = new pg.Client({ connectionString: url });
+    await writer.connect();
+    onTestFinished(() => writer.end());
+    await writer.query('begin; insert into later_release values (2)');
+    const migrating = migrateDatabase(url, { folder });
+    await expect.poll(() => query(url, countInvalid)).toEqual([{ count: 1 }]);
+    await administer(url, 'insert into later_release values (3)');
+    await writer.query('commit');
+    expect(await migrating).toBe(1);
+    expect(await query(url, isValid)).toEqual([{ valid: true }]);
+  });
+
+  test('that an interruption left invalid is dropped and built again', async () => {
+    const { url, folder } = await prepare();
+    await expect(administer(url, statement.replace('index', 'unique index'))).rejects.toThrow(
+      'could not create unique',
+    );
+    expect(await query(url, isValid)).toEqual([{ valid: false }]);
+    expect(await migrateDatabase(url, { folder })).toBe(1);
+    expect(await query(url, isValid)).toEqual([{ valid: true }]);
+  });
+
+  test('that was built, but not recorded, is kept', async () => {
+    const { url, folder } = await prepare();
+    await administer(url, statement);
+    const place = `select 'later'::regclass::oid::int as oid`;
+    const before = await query(url, place);
+    expect(await migrateDatabase(url, { folder })).toBe(1);
+    expect(await query(url, place)).toEqual(before);
+  });
+
+  test('has a migration of its own', async () => {
+    const { url } = await prepare();
+    const folder = await createMigrationsFolder({ added: [statement, 'alter table later_release add column n int'] });
+    await expect(migrateDatabase(url, { folder })).rejects.toThrow('does nothing else');
+  });
+});
+
+test("migrations that Drizzle's own migrator applied are not applied again", async () => {
+  const url = await createEmptyDatabase();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await migrate(drizzle({ client }), { migrationsFolder: await createMigrationsFolder({ last: 3 }) });
+  expect(await migrateDatabase(url)).toBe((await readJournal()).length - 4);
+});
+
+test('a schema of an earlier release is refused without an upgrade, and an empty database is set up', async () => {
+  const url = await createEarlierDatabase(5);
+  await expect(migrateDatabase(url, { upgrade: false })).rejects.toMatchObject({
+    text: "The database's schema is of an earlier release than this program. Run pullscore migrate, or start the service.",
+  });
+  expect(await query(url, countMigrations)).toEqual([{ count: 6 }]);
+  expect(await migrateDatabase(url, { upgrade: true })).toBeGreaterThan(0);
+  expect(await migrateDatabase(url, { upgrade: false })).toBe(0);
+  expect(await migrateDatabase(await createEmptyDatabase(), { upgrade: false })).toBe((await readJournal()).length);
 });
 
 test('a migration lets go of a table in use after a moment, and tries again', async () => {
@@ -94,21 +165,6 @@ test('a failed migration leaves no change and no lock behind', async () => {
   await administer(url, 'drop table webhook_deliveries');
   expect(await migrateDatabase(url)).toBeGreaterThan(0);
 });
-
-/** A database with the schema of an earlier release: that of the migration with this number, from 0. */
-async function createEarlierDatabase(last: number): Promise<string> {
-  const url = await createEmptyDatabase();
-  const folder = await mkdtemp(join(tmpdir(), 'pullscore-migrations-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  await cp(fileURLToPath(new URL('../../migrations', import.meta.url)), folder, { recursive: true });
-  const path = join(folder, 'meta/_journal.json');
-  const journal = JSON.parse(await readFile(path, 'utf8')) as { entries: unknown[] };
-  await writeFile(path, JSON.stringify({ ...journal, entries: journal.entries.slice(0, last + 1) }));
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await migrate(drizzle({ client }), { migrationsFolder: folder }).finally(() => client.end());
-  return url;
-}
 
 test('members and repositories without a ticket are kept, and follow the next fetch', async () => {
   const url = await createEarlierDatabase(1);
