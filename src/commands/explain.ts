@@ -5,6 +5,7 @@ import {
   findPullRequestAnywhere,
   findPullRequestsOfPage,
   isScoreStale,
+  keptChanges,
   listScoreChanges,
   type ScoreChange,
 } from '../database/explanations.ts';
@@ -27,9 +28,6 @@ import {
 import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { brief, table } from './terminal.ts';
-
-/** How many lines of history are shown. */
-const maxChanges = 20;
 
 interface Page {
   repository: string;
@@ -165,6 +163,7 @@ function represent({ found, version, explanation, scoreInForce, changes }: Expla
       to: change.toScore,
       cause: change.cause,
       ruleset_version: change.rulesetVersion,
+      changes: change.changes,
     })),
   };
 }
@@ -192,11 +191,17 @@ function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {
   return rulesetVersion === 0 ? what : `${what}; scored by version ${rulesetVersion}`;
 }
 
+function describeEarlier(earlier: readonly ScoreChange[]): string {
+  const count = earlier.reduce((sum, { changes }) => sum + changes, 0);
+  const isFolded = count > earlier.length;
+  return `… and ${counted(count, 'earlier change')}; --json shows ${isFolded ? 'them by month' : 'all'}`;
+}
+
 function show(context: Context, explained: Explained): string {
   const { pullRequest, repository } = explained.found;
   const { changes } = explained;
-  const latest = changes.slice(-maxChanges);
-  const earlier = changes.length - latest.length;
+  const latest = changes.slice(-keptChanges);
+  const earlier = changes.slice(0, -keptChanges);
   return [
     `${repository}#${pullRequest.number}  ${brief(pullRequest.title)}`,
     `${pullRequest.state}, by ${brief(pullRequest.author)}  ${pullRequest.url}  ${idOf(explained.found)}`,
@@ -215,7 +220,7 @@ function show(context: Context, explained: Explained): string {
       ]),
       'The score has not changed yet.',
     ),
-    ...(earlier > 0 ? [`… and ${counted(earlier, 'earlier change')}; --json shows all`] : []),
+    ...(earlier.length > 0 ? [describeEarlier(earlier)] : []),
   ].join('\n');
 }
 

@@ -79,7 +79,10 @@ export async function isScoreStale(
   return ranges.length > 0;
 }
 
-/** Every change of a pull request's score, earliest first. */
+/** So many changes of each pull request are kept one by one; earlier ones are folded, one row a month. */
+export const keptChanges = 20;
+
+/** The changes of a pull request's score, earliest first. */
 export function listScoreChanges(executor: Executor, organisationId: string, pullRequestId: string) {
   return executor
     .select({
@@ -88,6 +91,7 @@ export function listScoreChanges(executor: Executor, organisationId: string, pul
       toScore: scoreChanges.toScore,
       cause: scoreChanges.cause,
       rulesetVersion: scoreChanges.rulesetVersion,
+      changes: scoreChanges.changes,
     })
     .from(scoreChanges)
     .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, pullRequestId)))

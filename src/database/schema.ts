@@ -92,6 +92,10 @@ export const organisations = pgTable(
     membersDueAt: now('members_due_at'),
     /** When the sweep last ran. */
     sweptAt: now('swept_at'),
+    /** When its old rows are next deleted and folded; while a replica does it, the end of the lease. */
+    pruneDueAt: now('prune_due_at'),
+    /** The pull request whose score changes were folded last; null before the first. */
+    foldedId: uuid('folded_id'),
     createdAt: now('created_at'),
   },
   table => [uniqueIndex('organisations_login').on(sql`lower(${table.login})`)],
@@ -343,7 +347,8 @@ export const rescoreRanges = pgTable(
 );
 
 /**
- * Append-only. Without a foreign key to the pull request, which would make re-scoring take a third longer; deleting a
+ * The latest changes of a pull request are kept; earlier ones of a month are folded into one row, with the time, the
+ * cause and the version of the last of them. Without a foreign key to the pull request, which would make re-scoring take a third longer; deleting a
  * pull request deletes its changes.
  */
 export const scoreChanges = pgTable(
@@ -358,6 +363,8 @@ export const scoreChanges = pgTable(
     toScore: integer('to_score').notNull(),
     cause: text('cause').$type<'pull_request' | 'ruleset'>().notNull(),
     rulesetVersion: integer('ruleset_version').notNull(),
+    /** How many the row stands for: the first was from `from_score`, the last to `to_score`. */
+    changes: integer('changes').notNull().default(1),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.pullRequestId, table.id] }),
@@ -457,6 +464,10 @@ export const auditEvents = pgTable(
   table => [
     primaryKey({ columns: [table.organisationId, table.id] }),
     index('audit_events_by_time').on(table.organisationId, table.happenedAt),
+    index('audit_events_of_removals')
+      .on(table.happenedAt)
+      .where(sql`${table.action} = 'organisation.remove'`)
+      .concurrently(),
   ],
 );
 

@@ -3,7 +3,7 @@ import { unionAll } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import type { Organisation } from './organisations.ts';
 import { isInRepository } from './pull-requests.ts';
-import { organisations, pullRequests, repositories, syncRequests, webhookDeliveries } from './schema.ts';
+import { pullRequests, repositories, syncRequests, webhookDeliveries } from './schema.ts';
 import { createStatement, placeholder } from './statement.ts';
 
 /** A verified delivery about a change of a pull request. */
@@ -199,21 +199,4 @@ export function countGoneDeliveries(executor: Executor, organisationId: string):
     webhookDeliveries,
     and(eq(webhookDeliveries.organisationId, organisationId), isRecent, eq(state, 'gone'), notExists(shownSince)),
   );
-}
-
-/** Per statement: after a long pause there may be more than its timeout allows. */
-const maxDeleted = 5_000;
-
-/** Applied deliveries are kept for eight days: GitHub redelivers those of the last three. */
-export async function deleteOldDeliveries(executor: Executor): Promise<void> {
-  for (const { id } of await executor.select({ id: organisations.id }).from(organisations)) {
-    for (let deleted: number | null = maxDeleted; deleted === maxDeleted; ) {
-      ({ rowCount: deleted } = await executor.execute(sql`
-        delete from webhook_deliveries where organisation_id = ${id} and guid = any(array(
-          select guid from webhook_deliveries
-          where organisation_id = ${id} and state <> 'pending' and received_at < now() - interval '8 days'
-          order by received_at limit ${maxDeleted} for update skip locked
-        ))`));
-    }
-  }
 }

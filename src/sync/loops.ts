@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { keepAliveDelayMs } from '../database/client.ts';
-import { deleteOldDeliveries } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
+import { pruneOrganisation } from './prune.ts';
 import { reconcileOrganisation } from './reconcile.ts';
 import { createRequestWorker } from './request-worker.ts';
 import { rescoreBatch } from './rescore.ts';
@@ -28,6 +28,7 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
     ['sync', start('sync', createRequestWorker(deps), maxTurns)],
     // Two: one reads and scores while the database writes what the other has scored.
     ['rescore', start('rescore', async () => (await rescoreBatch(deps)) > 0, 2)],
+    ['prune', start('prune', signal => pruneOrganisation(deps, signal), 1)],
   ]);
   if (config.reconcileInterval > 0 && github.configured) {
     // Two: a long comparison does not hold up the other organisations.
@@ -39,16 +40,8 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
   };
   // Without a connection, notifications were missed.
   const listener = listen(deps, work => loops.get(work)?.wake(), wakeAll);
-  const pruning = setInterval(
-    () =>
-      deleteOldDeliveries(deps.database.executor).catch((error: unknown) =>
-        deps.log.warn({ err: error }, 'old deliveries were not deleted; tried again in an hour'),
-      ),
-    3_600_000,
-  );
   return {
     async stop() {
-      clearInterval(pruning);
       await Promise.all([listener, ...loops.values()].map(each => each.stop()));
     },
   };

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { pullRequests, repositories } from '../../src/database/schema.ts';
+import { pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { type Scene, startScene } from '../support/scene.ts';
@@ -250,6 +251,19 @@ describe('a score', () => {
     expect(history.length).toBeGreaterThan(21);
     expect(history.at(-1)).toMatchObject({ from: 20, to: 21, cause: 'ruleset' });
     expect(await explain(id)).toContain(`… and ${history.length - 20} earlier changes; --json shows all`);
+  });
+
+  test('shows earlier changes by month after these were folded', async () => {
+    for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
+    await scene.service.database.executor.update(scoreChanges).set({ changedAt: new Date('2026-01-15') });
+    const before = (await explainJson(id)).history;
+    await pruneOrganisation(scene.service);
+    const { history } = await explainJson(id);
+    expect(history.slice(1)).toEqual(before.slice(-20));
+    const folded = before.slice(0, -20);
+    expect(history[0]).toEqual({ ...folded.at(-1), from: null, changes: folded.length });
+    expect(folded.length).toBeGreaterThan(1);
+    expect(await explain(id)).toContain(`… and ${folded.length} earlier changes; --json shows them by month`);
   });
 });
 

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { members, organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
-import { deleteOldDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
@@ -415,25 +414,4 @@ describe('a repository', () => {
       { name: 'Docs', action: 'ADD', effect: 5, expression: 'repository == "acme/handbook"' },
     ]);
   });
-});
-
-test('deliveries are deleted in batches after eight days, however many there are; those not yet applied are kept', async () => {
-  const { executor } = scene.service.database;
-  const [organisation] = await executor.select().from(organisations).limit(1);
-  await executor.execute(sql`
-    insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket, received_at)
-    select ${organisation?.id}::uuid, 'guid-' || number_of, 'pull_request', 'edited',
-      case when number_of <= 3 then 'pending' when number_of <= 9 then 'gone' else 'applied' end, 0,
-      now() - case when number_of <= 12003 then interval '9 days' else interval '7 days' end
-    from generate_series(1, 12008) as number_of`);
-  await executor.execute(sql`
-    create function refuse() returns trigger language plpgsql as $$
-      begin if (select count(*) from gone) > 5000 then raise 'too many at once'; end if; return null; end $$;
-    create trigger refuse after delete on webhook_deliveries referencing old table as gone
-      for each statement execute function refuse()`);
-  onTestFinished(async () => {
-    await executor.execute(sql`drop function refuse cascade`);
-  });
-  await deleteOldDeliveries(executor);
-  expect(await states()).toEqual([...Array(3).fill('pending'), ...Array(5).fill('applied')]);
 });

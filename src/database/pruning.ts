@@ -1,0 +1,149 @@
+import { and, asc, eq, gt, lte, sql } from 'drizzle-orm';
+import type { Executor } from './client.ts';
+import { keptChanges } from './explanations.ts';
+import { leaseSeconds } from './lease.ts';
+import { auditEvents, organisations, pullRequests } from './schema.ts';
+import { secondsFromNow } from './statement.ts';
+
+/*
+ * Keeps tables that grow with every webhook, request and ruleset within bounds. Each step is short, whatever has piled
+ * up, and returns whether there may be more to do.
+ */
+
+/** Rows that one statement deletes. */
+const maxDeleted = 5_000;
+
+/** Pull requests whose score changes are folded at once. */
+const foldSize = 500;
+
+/** The caller's lease on an organisation whose old rows it deletes. */
+export interface Pruning {
+  readonly organisationId: string;
+  /** In PostgreSQL's text format. Until then the other replicas leave the organisation alone. */
+  leasedUntil: string;
+}
+
+const leasedUntil = sql<string>`${organisations.pruneDueAt}`;
+
+/** Leases the organisation that has been due for longest to the caller, unless another replica is faster. */
+export async function claimPruning(executor: Executor): Promise<Pruning | undefined> {
+  const { id, pruneDueAt } = organisations;
+  const isDue = lte(pruneDueAt, sql`now()`);
+  const [next] = await executor.select({ id }).from(organisations).where(isDue).orderBy(pruneDueAt).limit(1);
+  if (next === undefined) return undefined;
+  const [pruning] = await executor
+    .update(organisations)
+    .set({ pruneDueAt: secondsFromNow(leaseSeconds) })
+    .where(and(eq(id, next.id), isDue))
+    .returning({ organisationId: id, leasedUntil });
+  return pruning;
+}
+
+/**
+ * Renews the lease, or ends it, unless another replica has taken over.
+ *
+ * @param seconds until the organisation is due; the default renews the lease
+ */
+export async function postponePruning(
+  executor: Executor,
+  pruning: Pruning,
+  seconds: number = leaseSeconds,
+): Promise<void> {
+  const { id, pruneDueAt } = organisations;
+  const [changed] = await executor
+    .update(organisations)
+    .set({ pruneDueAt: secondsFromNow(seconds) })
+    .where(and(eq(id, pruning.organisationId), sql`${pruneDueAt} = ${pruning.leasedUntil}::timestamptz`))
+    .returning({ leasedUntil });
+  pruning.leasedUntil = changed?.leasedUntil ?? pruning.leasedUntil;
+}
+
+/** Applied deliveries are kept for eight days: GitHub redelivers those of the last three. */
+export async function deleteOldDeliveries(executor: Executor, organisationId: string): Promise<boolean> {
+  const { rowCount } = await executor.execute(sql`
+    delete from webhook_deliveries where organisation_id = ${organisationId} and guid = any(array(
+      select guid from webhook_deliveries
+      where organisation_id = ${organisationId} and state <> 'pending' and received_at < now() - interval '8 days'
+      order by received_at limit ${maxDeleted} for update skip locked
+    ))`);
+  return rowCount === maxDeleted;
+}
+
+/** Syncs, which clients can request without end, are kept for 90 days; other audit events for three years. */
+export async function deleteOldAuditEvents(executor: Executor, organisationId: string): Promise<boolean> {
+  const { rowCount } = await executor.execute(sql`
+    delete from audit_events where organisation_id = ${organisationId} and id = any(array(
+      select id from audit_events
+      where organisation_id = ${organisationId} and happened_at < now() - interval '90 days'
+        and (action = 'pull_request.sync' or happened_at < now() - interval '3 years')
+      order by happened_at limit ${maxDeleted}
+    ))`);
+  return rowCount === maxDeleted;
+}
+
+/** The audit events of a removed organisation go three years after its removal, which goes last. */
+export async function deleteEventsOfRemovedOrganisations(executor: Executor): Promise<boolean> {
+  const [removed] = await executor
+    .select({ organisationId: auditEvents.organisationId })
+    .from(auditEvents)
+    .where(
+      sql`${auditEvents.action} = 'organisation.remove' and ${auditEvents.happenedAt} < now() - interval '3 years'`,
+    )
+    .limit(1);
+  if (removed === undefined) return false;
+  await executor.execute(sql`
+    delete from audit_events where organisation_id = ${removed.organisationId} and id = any(array(
+      select id from audit_events where organisation_id = ${removed.organisationId} order by id limit ${maxDeleted}
+    ))`);
+  return true;
+}
+
+/**
+ * Folds the score changes of the next pull requests, in the order of their ids: all but the latest of each become one
+ * row a month. Two replicas that fold the same rows, or a change that comes meanwhile, do no harm.
+ *
+ * @returns false after the last pull request; the next call starts from the first
+ */
+export async function foldScoreChanges(executor: Executor, organisationId: string): Promise<boolean> {
+  const [organisation] = await executor
+    .select({ foldedId: organisations.foldedId })
+    .from(organisations)
+    .where(eq(organisations.id, organisationId));
+  const after = organisation?.foldedId ?? '00000000-0000-0000-0000-000000000000';
+  const next = await executor
+    .select({ id: pullRequests.id })
+    .from(pullRequests)
+    .where(and(eq(pullRequests.organisationId, organisationId), gt(pullRequests.id, after)))
+    .orderBy(asc(pullRequests.id))
+    .limit(foldSize);
+  const until = next.at(-1)?.id;
+  if (until !== undefined) {
+    await executor.execute(sql`
+      with numbered as materialized (
+        select pull_request_id, id, from_score, changes,
+          row_number() over (partition by pull_request_id order by id desc) as place,
+          -- A transaction that began before another may end after it. Months must not go back, or rows would no longer
+          -- follow each other.
+          date_trunc('month', max(changed_at) over (partition by pull_request_id order by id) at time zone 'UTC') as month
+        from score_changes
+        where organisation_id = ${organisationId} and pull_request_id > ${after} and pull_request_id <= ${until}
+      ), folded as materialized (
+        select pull_request_id, month, max(id) as last_id, (array_agg(from_score order by id))[1] as from_score,
+          sum(changes)::int as changes
+        from numbered where place > ${keptChanges} group by pull_request_id, month having count(*) > 1
+      ), deleted as (
+        delete from score_changes using folded join numbered using (pull_request_id, month)
+        where organisation_id = ${organisationId} and score_changes.pull_request_id = folded.pull_request_id
+          and score_changes.id = numbered.id and numbered.id < folded.last_id
+      )
+      update score_changes set from_score = folded.from_score, changes = folded.changes from folded
+      where organisation_id = ${organisationId} and score_changes.pull_request_id = folded.pull_request_id
+        and score_changes.id = folded.last_id`);
+  }
+  const isLast = next.length < foldSize;
+  await executor
+    .update(organisations)
+    .set({ foldedId: isLast ? null : until })
+    .where(eq(organisations.id, organisationId));
+  return !isLast;
+}

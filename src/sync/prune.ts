@@ -1,0 +1,50 @@
+import { whileRenewing } from '../database/lease.ts';
+import {
+  claimPruning,
+  deleteEventsOfRemovedOrganisations,
+  deleteOldAuditEvents,
+  deleteOldDeliveries,
+  foldScoreChanges,
+  postponePruning,
+} from '../database/pruning.ts';
+import type { Deps } from '../deps.ts';
+
+/** How long until an organisation is pruned again, and if it failed. */
+const intervalSeconds = 3_600;
+const retrySeconds = 60;
+
+/** A turn folds the score changes of 500 pull requests as often: of more than a million in a day. */
+const maxFoldSteps = 100;
+
+/**
+ * Deletes and folds what one organisation no longer needs, in short steps. One replica at a time does so.
+ *
+ * @param signal ends the turn after the step under way
+ * @returns whether an organisation was due
+ */
+export async function pruneOrganisation({ database, log }: Deps, signal?: AbortSignal): Promise<boolean> {
+  const { executor } = database;
+  const pruning = await claimPruning(executor);
+  if (pruning === undefined) return false;
+  const { organisationId } = pruning;
+  const work = async (step: () => Promise<boolean>, maxSteps = Number.POSITIVE_INFINITY) => {
+    for (let steps = 0; steps < maxSteps && signal?.aborted !== true; steps += 1) if (!(await step())) return;
+  };
+  let wait = retrySeconds;
+  try {
+    await whileRenewing(
+      () => postponePruning(executor, pruning),
+      log,
+      async () => {
+        await work(() => deleteOldDeliveries(executor, organisationId));
+        await work(() => deleteOldAuditEvents(executor, organisationId));
+        await work(() => deleteEventsOfRemovedOrganisations(executor));
+        await work(() => foldScoreChanges(executor, organisationId), maxFoldSteps);
+      },
+    );
+    wait = signal?.aborted === true ? 0 : intervalSeconds;
+  } finally {
+    await postponePruning(executor, pruning, wait);
+  }
+  return true;
+}

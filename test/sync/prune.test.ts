@@ -1,0 +1,284 @@
+import { asc, eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { listAuditEvents } from '../../src/database/audit.ts';
+import { foldScoreChanges } from '../../src/database/pruning.ts';
+import { organisations, scoreChanges } from '../../src/database/schema.ts';
+import { newId } from '../../src/ids.ts';
+import { startLoops } from '../../src/sync/loops.ts';
+import { pruneOrganisation } from '../../src/sync/prune.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { createRandom } from '../support/random.ts';
+import { createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
+import { waitUntil } from './support.ts';
+
+let service: Service;
+let tenant: Tenant;
+let organisationId: string;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.close());
+beforeEach(async () => {
+  await service.database.executor.execute(sql`truncate organisations, audit_events cascade`);
+  tenant = await createTenant(service, { login: 'acme' });
+  organisationId = tenant.organisation.id;
+});
+
+const execute = <Row extends Record<string, unknown>>(statement: ReturnType<typeof sql>) =>
+  service.database.executor.execute<Row>(statement).then(({ rows }) => rows);
+
+const addDeliveries = (count: number, { age, state = 'applied' }: { age: string; state?: string }) =>
+  execute(sql`
+    insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket, received_at)
+    select ${organisationId}::uuid, gen_random_uuid(), 'pull_request', 'edited', ${state}, 0, now() - ${age}::interval
+    from generate_series(1, ${count}::int)`);
+
+const countDeliveries = () =>
+  execute<{ state: string; count: number }>(
+    sql`select state, count(*)::int as count from webhook_deliveries group by state order by state`,
+  );
+
+test('deliveries are deleted in batches after eight days, however many there are; those not yet applied are kept', async () => {
+  await addDeliveries(12_000, { age: '9 days' });
+  await addDeliveries(6, { age: '9 days', state: 'gone' });
+  await addDeliveries(3, { age: '9 days', state: 'pending' });
+  await addDeliveries(5, { age: '7 days' });
+  await execute(sql`
+    create function refuse() returns trigger language plpgsql as $$
+      begin if (select count(*) from gone) > 5000 then raise 'too many at once'; end if; return null; end $$;
+    create trigger refuse after delete on webhook_deliveries referencing old table as gone
+      for each statement execute function refuse()`);
+  onTestFinished(async () => {
+    await execute(sql`drop function refuse cascade`);
+  });
+  expect(await pruneOrganisation(service)).toBe(true);
+  expect(await countDeliveries()).toEqual([
+    { state: 'applied', count: 5 },
+    { state: 'pending', count: 3 },
+  ]);
+});
+
+describe('audit events', () => {
+  const add = (action: string, age: string, of = organisationId) =>
+    execute(sql`
+      insert into audit_events (organisation_id, organisation, actor, action, subject, happened_at)
+      values (${of}, 'acme', 'ada', ${action}, ${age}, now() - ${age}::interval)`);
+  const kept = async () =>
+    (await listAuditEvents(service.database.executor, {})).map(({ action, subject }) => `${action} ${subject}`);
+
+  test('of syncs are kept for 90 days, and others for three years', async () => {
+    for (const age of ['89 days', '91 days', '1090 days', '1100 days']) {
+      await add('pull_request.sync', age);
+      await add('token.create', age);
+    }
+    await pruneOrganisation(service);
+    expect(await kept()).toEqual([
+      'token.create 1090 days',
+      'token.create 91 days',
+      'pull_request.sync 89 days',
+      'token.create 89 days',
+    ]);
+  });
+
+  test('of a removed organisation are kept until three years after its removal', async () => {
+    const [long, recently] = [newId(), newId()];
+    await add('organisation.add', '2000 days', long);
+    await add('organisation.remove', '1100 days', long);
+    await add('organisation.add', '2000 days', recently);
+    await add('organisation.remove', '1090 days', recently);
+    await pruneOrganisation(service);
+    expect(await kept()).toEqual(['organisation.add 2000 days', 'organisation.remove 1090 days']);
+  });
+});
+
+describe('the history of a score', () => {
+  interface Change {
+    from: number | null;
+    to: number;
+    at: string;
+    changes?: number;
+  }
+
+  const add = (pullRequestId: string, changes: readonly Change[]) =>
+    service.database.executor.insert(scoreChanges).values(
+      changes.map(({ from, to, at }) => ({
+        organisationId,
+        pullRequestId,
+        fromScore: from,
+        toScore: to,
+        changedAt: new Date(at),
+        cause: 'ruleset' as const,
+        rulesetVersion: to,
+      })),
+    );
+
+  const read = async (pullRequestId: string): Promise<Change[]> => {
+    const { executor } = service.database;
+    const rows = await executor
+      .select()
+      .from(scoreChanges)
+      .where(eq(scoreChanges.pullRequestId, pullRequestId))
+      .orderBy(asc(scoreChanges.id));
+    return rows.map(({ fromScore, toScore, changedAt, changes, rulesetVersion }) => {
+      expect(rulesetVersion).toBe(toScore);
+      return { from: fromScore, to: toScore, at: changedAt.toISOString().slice(0, 10), changes };
+    });
+  };
+
+  /** One after the other, from the first score. */
+  const chain = (start: number | null, ...days: string[]): Change[] =>
+    days.map((at, index) => ({ from: index === 0 ? start : (start ?? 0) + index, to: (start ?? 0) + index + 1, at }));
+
+  const single = (changes: readonly Change[]) => changes.map(change => ({ ...change, changes: 1 }));
+
+  test('keeps the last twenty changes, and one row a month for those before', async () => {
+    const [id = ''] = await insertPullRequests(service, tenant, [1]);
+    const latest = Array<string>(20).fill('2026-05-02');
+    await add(
+      id,
+      chain(null, '2026-01-05', '2026-01-31', '2026-02-01', '2026-04-01', '2026-04-02', '2026-04-30', ...latest),
+    );
+    const before = await read(id);
+    await pruneOrganisation(service);
+    const folded = [
+      { from: null, to: 2, at: '2026-01-31', changes: 2 },
+      { from: 2, to: 3, at: '2026-02-01', changes: 1 },
+      { from: 3, to: 6, at: '2026-04-30', changes: 3 },
+    ];
+    expect(await read(id)).toEqual([...folded, ...before.slice(6)]);
+
+    await add(id, chain(26, '2026-05-03', '2026-05-04'));
+    while (await foldScoreChanges(service.database.executor, organisationId));
+    expect((await read(id)).slice(0, 5)).toEqual([
+      ...folded,
+      { from: 6, to: 8, at: '2026-05-02', changes: 2 },
+      { from: 8, to: 9, at: '2026-05-02', changes: 1 },
+    ]);
+    await add(id, chain(28, '2026-05-05'));
+    while (await foldScoreChanges(service.database.executor, organisationId));
+    expect((await read(id)).slice(3, 5)).toEqual([
+      { from: 6, to: 9, at: '2026-05-02', changes: 3 },
+      { from: 9, to: 10, at: '2026-05-02', changes: 1 },
+    ]);
+  });
+
+  test('stays a chain if a transaction that began in an earlier month ended last', async () => {
+    const [id = ''] = await insertPullRequests(service, tenant, [1]);
+    const days = ['2026-01-31', '2026-02-01', '2026-01-31', '2026-02-02', ...Array<string>(20).fill('2026-05-02')];
+    await add(id, chain(0, ...days));
+    await pruneOrganisation(service);
+    expect((await read(id)).slice(0, 3)).toEqual([
+      { from: 0, to: 1, at: '2026-01-31', changes: 1 },
+      { from: 1, to: 4, at: '2026-02-02', changes: 3 },
+      { from: 4, to: 5, at: '2026-05-02', changes: 1 },
+    ]);
+  });
+
+  test('is as it was if there are no more than twenty changes', async () => {
+    const [id = ''] = await insertPullRequests(service, tenant, [1]);
+    const changes = chain(null, ...Array<string>(20).fill('2026-01-05'));
+    await add(id, changes);
+    await pruneOrganisation(service);
+    expect(await read(id)).toEqual(single(changes));
+  });
+
+  test('is folded right while two replicas fold it and changes come in', async () => {
+    const { executor } = service.database;
+    const ids = await insertPullRequests(service, tenant, [1, 2, 3]);
+    const random = createRandom(7);
+    const day = (index: number) => new Date(Date.UTC(2020, 0, 1 + index * 5)).toISOString();
+    let count = 0;
+    for (let round = 0; round < 12; round += 1) {
+      const added = 1 + Math.floor(random() * 25);
+      const days = Array.from({ length: added }, (_, index) => day(count + index));
+      const adding = ids.map(id => add(id, chain(count === 0 ? null : count, ...days)));
+      const folding = [1, 2].map(() => foldScoreChanges(executor, organisationId));
+      await Promise.all([...adding, ...folding]);
+      count += added;
+    }
+    await foldScoreChanges(executor, organisationId);
+    for (const id of ids) {
+      const rows = await read(id);
+      expect(rows.map(({ from }) => from)).toEqual([null, ...rows.slice(0, -1).map(({ to }) => to)]);
+      expect(rows.at(-1)?.to).toBe(count);
+      for (const { from, to, changes } of rows) expect(changes).toBe(to - (from ?? 0));
+      const months = rows.slice(0, -20).map(({ at }) => at.slice(0, 7));
+      expect(new Set(months).size).toBe(months.length);
+      expect(rows.slice(-20).every(({ changes }) => changes === 1)).toBe(true);
+    }
+  });
+
+  test('of many pull requests is folded in steps, which continue where a replica stopped', async () => {
+    const ids = await insertPullRequests(service, tenant, Array<number>(1_200).fill(1));
+    const changes = chain(0, ...Array<string>(22).fill('2026-01-05'));
+    for (let start = 0; start < ids.length; start += 400) {
+      const some = ids.slice(start, start + 400);
+      await execute(sql`
+        insert into score_changes (organisation_id, pull_request_id, from_score, to_score, cause, ruleset_version)
+        select ${organisationId}::uuid, id, n - 1, n, 'ruleset', n
+        from unnest(${sql.param(some)}::uuid[]) as id, generate_series(1, ${changes.length}::int) as n order by n`);
+    }
+    const countFolded = async () =>
+      (await execute<{ count: number }>(sql`select count(*)::int as count from score_changes where changes > 1`))[0]
+        ?.count;
+    expect(await foldScoreChanges(service.database.executor, organisationId)).toBe(true);
+    expect(await countFolded()).toBe(500);
+    expect(await foldScoreChanges(service.database.executor, organisationId)).toBe(true);
+    expect(await countFolded()).toBe(1_000);
+    expect(await foldScoreChanges(service.database.executor, organisationId)).toBe(false);
+    expect(await countFolded()).toBe(1_200);
+    const [organisation] = await service.database.executor.select().from(organisations);
+    expect(organisation?.foldedId).toBeNull();
+  });
+});
+
+describe('an organisation', () => {
+  test('is pruned as soon as the service starts, by one replica, and again after an hour', async () => {
+    await addDeliveries(1, { age: '9 days' });
+    const loops = [startLoops(service), startLoops(service)];
+    onTestFinished(async () => {
+      await Promise.all(loops.map(each => each.stop()));
+    });
+    await waitUntil(async () => (await countDeliveries()).length === 0, 5_000);
+    const isDueInAnHour = sql`prune_due_at between now() + interval '59 minutes' and now() + interval '1 hour'`;
+    await waitUntil(async () => (await execute(sql`select 1 from organisations where ${isDueInAnHour}`)).length === 1);
+    expect(await pruneOrganisation(service)).toBe(false);
+    await execute(sql`update organisations set prune_due_at = now()`);
+    expect(await pruneOrganisation(service)).toBe(true);
+  });
+
+  test('is left alone while another replica prunes it', async () => {
+    await addDeliveries(1, { age: '9 days' });
+    const replica = await startReplica(service.database.url);
+    onTestFinished(() => replica.close());
+    let pruning: Promise<boolean> | undefined;
+    await service.database.transaction(async executor => {
+      await executor.execute(sql`lock table webhook_deliveries`);
+      pruning = pruneOrganisation(replica);
+      const isPruning = sql`select 1 from organisations where prune_due_at > now() + interval '1 second'`;
+      await waitUntil(async () => (await execute(isPruning)).length === 1);
+      expect(await pruneOrganisation(service)).toBe(false);
+    });
+    expect(await pruning).toBe(true);
+    expect(await countDeliveries()).toEqual([]);
+  });
+
+  test('is pruned again after a minute if it failed, or at once if the replica stopped', async () => {
+    await execute(sql`alter table webhook_deliveries rename to lost`);
+    await expect(pruneOrganisation(service)).rejects.toThrow();
+    await execute(sql`alter table lost rename to webhook_deliveries`);
+    const secondsUntilDue = async () =>
+      (
+        await execute<{ seconds: number }>(
+          sql`select extract(epoch from prune_due_at - now())::float8 as seconds from organisations`,
+        )
+      )[0]?.seconds ?? Number.NaN;
+    expect(await secondsUntilDue()).toBeGreaterThan(50);
+    expect(await secondsUntilDue()).toBeLessThanOrEqual(60);
+    await execute(sql`update organisations set prune_due_at = now()`);
+    await addDeliveries(1, { age: '9 days' });
+    expect(await pruneOrganisation(service, AbortSignal.abort())).toBe(true);
+    expect(await countDeliveries()).toHaveLength(1);
+    expect(await secondsUntilDue()).toBeLessThanOrEqual(0);
+  });
+});
