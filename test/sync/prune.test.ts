@@ -1,7 +1,7 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit.ts';
-import { foldScoreChanges } from '../../src/database/pruning.ts';
+import { claimPruning, foldScoreChanges } from '../../src/database/pruning.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
 import { startLoops } from '../../src/sync/loops.ts';
@@ -245,6 +245,11 @@ describe('an organisation', () => {
     expect(await pruneOrganisation(service)).toBe(false);
     await execute(sql`update organisations set prune_due_at = now()`);
     expect(await pruneOrganisation(service)).toBe(true);
+  });
+
+  test('is leased to one of several replicas that look at once', async () => {
+    const claims = await Promise.all([1, 2, 3, 4].map(() => claimPruning(service.database.executor)));
+    expect(claims.filter(claim => claim !== undefined)).toHaveLength(1);
   });
 
   test('is left alone while another replica prunes it', async () => {
