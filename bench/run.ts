@@ -1,6 +1,7 @@
 /**
  * Side-by-side measurements: `npm run bench`, or `npm run bench -- NAME…` for some of them. Every figure is a ratio
- * of medians within one run, since the machine's speed drifts; the target stands beside it.
+ * of medians within one run, since the machine's speed drifts; the target stands beside it. `sizes` prints a table
+ * instead: it depends on no machine.
  */
 import { parseArgs } from 'node:util';
 import { measureColdStart } from './cold-start.ts';
@@ -13,6 +14,7 @@ import { measureReads } from './reads.ts';
 import { measureReplicas } from './replicas.ts';
 import { printRows, type Row } from './report.ts';
 import { measureRescoring } from './rescore.ts';
+import { measureSizes } from './sizes.ts';
 
 const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
@@ -23,6 +25,7 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   rescore: measureRescoring,
   plan: measurePlan,
   'cold-start': measureColdStart,
+  sizes: measureSizes,
 };
 
 const { positionals } = parseArgs({ allowPositionals: true });

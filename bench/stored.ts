@@ -1,4 +1,5 @@
 /** A database with a million pull requests, or as many as ROWS says, kept for the next run. */
+import type pg from 'pg';
 import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { migrateDatabase } from '../src/database/migrate.ts';
@@ -13,7 +14,7 @@ export async function joinStored() {
   return { url: server.url, leave: () => server.leave(), ...(await fill(server.url)) };
 }
 
-/** Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are; a token is made anew for each run. */
+/** A token is made anew for each run. */
 async function fill(url: string): Promise<{ organisationId: string; token: string }> {
   return withClient(url, async client => {
     const known = await client.query<{ id: string }>(`select id from organisations where login = 'bench'`);
@@ -29,34 +30,7 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
         `insert into users (organisation_id, id, name, email, photo_url) values ($1, $2, 'Bench', 'bench@bench.example', '')`,
         [organisationId, newId()],
       );
-      await client.query(
-        `insert into members (organisation_id, id, github_id, login, name, photo_url)
-          select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, 500) n`,
-        [organisationId],
-      );
-      await client.query(
-        `insert into repositories (organisation_id, id, github_id, node_id, name)
-          select $1, uuidv7(), n, 'R_' || n, 'bench/repository-' || n from generate_series(1, 50) n`,
-        [organisationId],
-      );
-      await client.query(
-        `insert into pull_requests (organisation_id, id, repository_id, member_id, github_id, node_id, url, number,
-            title, body, state, draft, author, author_association, author_is_bot, base, head, from_fork, additions,
-            deletions, changed_files, commits, comments, reviews, approvals, changes_requested, linked_issues,
-            created_at, source_updated_at, labels, assignees, files, score, score_breakdown, ruleset_version,
-            fetch_ticket)
-          select $1, uuidv7(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
-            'https://github.com/bench/repository/pull/' || n, n, 'Change number ' || n,
-            repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
-            'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
-            n % 4, n % 3, 0, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
-            '{src/main.ts}', 15,
-            '[{"name":"Small","action":"ADD","effect":10,"expression":"size <= 200"},{"name":"Merged","action":"ADD","effect":5,"expression":"merged"}]',
-            0, 0
-          from generate_series(1, $2::int) n,
-            (select array_agg(id) as members from members) m, (select array_agg(id) as repositories from repositories) r`,
-        [organisationId, pullRequests],
-      );
+      await insertPullRequests(client, organisationId, pullRequests);
       await client.query('commit');
       await client.query('vacuum analyze');
     }
@@ -69,4 +43,36 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
     );
     return { organisationId, token };
   });
+}
+
+/** Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are, of 500 members in 50 repositories. */
+export async function insertPullRequests(client: pg.Client, organisationId: string, count: number): Promise<void> {
+  await client.query(
+    `insert into members (organisation_id, id, github_id, login, name, photo_url)
+      select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, 500) n`,
+    [organisationId],
+  );
+  await client.query(
+    `insert into repositories (organisation_id, id, github_id, node_id, name)
+      select $1, uuidv7(), n, 'R_' || n, 'bench/repository-' || n from generate_series(1, 50) n`,
+    [organisationId],
+  );
+  await client.query(
+    `insert into pull_requests (organisation_id, id, repository_id, member_id, github_id, node_id, url, number,
+        title, body, state, draft, author, author_association, author_is_bot, base, head, from_fork, additions,
+        deletions, changed_files, commits, comments, reviews, approvals, changes_requested, linked_issues,
+        created_at, source_updated_at, labels, assignees, files, score, score_breakdown, ruleset_version,
+        fetch_ticket)
+      select $1, uuidv7(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
+        'https://github.com/bench/repository/pull/' || n, n, 'Change number ' || n,
+        repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
+        'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
+        n % 4, n % 3, 0, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
+        '{src/main.ts}', 15,
+        '[{"name":"Small","action":"ADD","effect":10,"expression":"size <= 200"},{"name":"Merged","action":"ADD","effect":5,"expression":"merged"}]',
+        0, 0
+      from generate_series(1, $2::int) n,
+        (select array_agg(id) as members from members) m, (select array_agg(id) as repositories from repositories) r`,
+    [organisationId, count],
+  );
 }

@@ -58,12 +58,16 @@ export async function postponePruning(
   pruning.leasedUntil = changed?.leasedUntil ?? pruning.leasedUntil;
 }
 
-/** Applied deliveries are kept for eight days: GitHub redelivers those of the last three. */
+/**
+ * Deliveries are kept for eight days: GitHub redelivers those of the last three. Those of a pull request that can't be
+ * fetched are kept for 90, so that operators see them; its sync request stays.
+ */
 export async function deleteOldDeliveries(executor: Executor, organisationId: string): Promise<boolean> {
   const { rowCount } = await executor.execute(sql`
     delete from webhook_deliveries where organisation_id = ${organisationId} and guid = any(array(
       select guid from webhook_deliveries
-      where organisation_id = ${organisationId} and state <> 'pending' and received_at < now() - interval '8 days'
+      where organisation_id = ${organisationId} and received_at < now() - interval '8 days'
+        and (state <> 'pending' or received_at < now() - interval '90 days')
       order by received_at limit ${maxDeleted} for update skip locked
     ))`);
   return rowCount === maxDeleted;

@@ -91,8 +91,6 @@ export const changes: readonly Change[] = [
       ['(github_id is null and lower(', '(lower('],
       ['lower(organisations.login) = lower(given.login)', 'organisations.login = given.login'],
       ['.onConflictDoNothing()\n    .returning({ guid', '.returning({ guid'],
-      ["state <> 'pending' and received_at", 'received_at'],
-      ["interval '8 days'", "interval '3 days'"],
     ],
   ),
 
@@ -165,6 +163,21 @@ export const changes: readonly Change[] = [
     ['eq(id, next.id), isDue', 'eq(id, next.id)'],
   ]),
   ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker'), [['.then(renew)', '']]),
+
+  ...of('Bounds', 'database/pruning.ts', sync('prune'), [
+    ["(state <> 'pending' or received_at < now() - interval '90 days')", 'true'],
+    ["or received_at < now() - interval '90 days'", ''],
+    ["interval '8 days'", "interval '3 days'"],
+    ["happened_at < now() - interval '90 days'", 'true'],
+    ["(action = 'pull_request.sync' or happened_at < now() - interval '3 years')", "action = 'pull_request.sync'"],
+    ['.where(and(eq(id, next.id), isDue))', '.where(eq(id, next.id))'],
+    ['pruning.organisationId), sql`${pruneDueAt} = ${pruning.leasedUntil}::timestamptz`', 'pruning.organisationId)'],
+    ['max(changed_at) over (partition by pull_request_id order by id)', 'changed_at'],
+    ['array_agg(from_score order by id)', 'array_agg(from_score order by id desc)'],
+    ['where place > ${keptChanges} group', 'group'],
+    [' and numbered.id < folded.last_id', ''],
+    ['foldedId: isLast ? null : until', 'foldedId: null'],
+  ]),
 
   ...of(
     'Text',

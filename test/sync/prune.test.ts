@@ -1,7 +1,7 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit.ts';
-import { claimPruning, foldScoreChanges } from '../../src/database/pruning.ts';
+import { claimPruning, foldScoreChanges, postponePruning } from '../../src/database/pruning.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
 import { startLoops } from '../../src/sync/loops.ts';
@@ -38,10 +38,11 @@ const countDeliveries = () =>
     sql`select state, count(*)::int as count from webhook_deliveries group by state order by state`,
   );
 
-test('deliveries are deleted in batches after eight days, however many there are; those not yet applied are kept', async () => {
+test('deliveries are deleted in batches after eight days, however many there are; those not yet applied after 90', async () => {
   await addDeliveries(12_000, { age: '9 days' });
   await addDeliveries(6, { age: '9 days', state: 'gone' });
-  await addDeliveries(3, { age: '9 days', state: 'pending' });
+  await addDeliveries(3, { age: '89 days', state: 'pending' });
+  await addDeliveries(4, { age: '91 days', state: 'pending' });
   await addDeliveries(5, { age: '7 days' });
   await execute(sql`
     create function refuse() returns trigger language plpgsql as $$
@@ -250,6 +251,23 @@ describe('an organisation', () => {
   test('is leased to one of several replicas that look at once', async () => {
     const claims = await Promise.all([1, 2, 3, 4].map(() => claimPruning(service.database.executor)));
     expect(claims.filter(claim => claim !== undefined)).toHaveLength(1);
+  });
+
+  test('stays with the replica that took it over, whatever the former one does', async () => {
+    const { executor } = service.database;
+    const former = await claimPruning(executor);
+    await execute(sql`update organisations set prune_due_at = now()`);
+    const present = await claimPruning(executor);
+    if (former === undefined || present === undefined) throw new Error('it was not due');
+    await postponePruning(executor, former, 3_600);
+    const [leased] = await execute<{ seconds: number }>(
+      sql`select extract(epoch from prune_due_at - now())::float8 as seconds from organisations`,
+    );
+    expect(leased?.seconds).toBeLessThanOrEqual(8);
+    await postponePruning(executor, present, 3_600);
+    expect(
+      await execute(sql`select 1 from organisations where prune_due_at > now() + interval '59 minutes'`),
+    ).toHaveLength(1);
   });
 
   test('is left alone while another replica prunes it', async () => {
