@@ -240,7 +240,7 @@ describe('an organisation', () => {
     onTestFinished(async () => {
       await Promise.all(loops.map(each => each.stop()));
     });
-    await waitUntil(async () => (await countDeliveries()).length === 0, 5_000);
+    await waitUntil(async () => (await countDeliveries()).length === 0);
     const isDueInAnHour = sql`prune_due_at between now() + interval '59 minutes' and now() + interval '1 hour'`;
     await waitUntil(async () => (await execute(sql`select 1 from organisations where ${isDueInAnHour}`)).length === 1);
     expect(await pruneOrganisation(service)).toBe(false);
