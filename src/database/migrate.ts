@@ -245,10 +245,14 @@ const newestApplied: Selection<{ newest: string | null }> = {
   columns: ['newest'],
 };
 
+/** Of this release; read once. */
+let newestMillis: number | undefined;
+
 /** Whether all of this release's migrations have been applied. A replica that runs goes on after those of a later one. */
 export async function isMigrated(database: Database): Promise<boolean> {
   const [schema] = await database.read(migrationsPresent, {});
   if (schema?.present !== 't') return false;
   const [applied] = await database.read(newestApplied, {});
-  return Number(applied?.newest ?? 0) >= (readMigrations(migrationsFolder).at(-1)?.folderMillis ?? 0);
+  newestMillis ??= readMigrations(migrationsFolder).at(-1)?.folderMillis ?? 0;
+  return Number(applied?.newest ?? 0) >= newestMillis;
 }
