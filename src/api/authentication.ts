@@ -18,7 +18,8 @@ declare module 'fastify' {
 export const unauthenticated = () => new ServiceError('unauthenticated', 'Unauthenticated.');
 
 /** For another organisation's object and for a missing scope. */
-export const forbidden = () => new ServiceError('forbidden', 'This action is unauthorized.');
+export const forbidden = (action?: string) =>
+  new ServiceError('forbidden', 'This action is unauthorized.', action === undefined ? {} : { action });
 
 /** Makes every route of the instance require a valid token with the route's scope. */
 export function requireAuthentication(app: FastifyInstance, { database, log }: Deps): void {
@@ -32,6 +33,11 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
     { cache: false, maxBatchSize: 500, batchScheduleFn: setImmediate },
   );
 
+  app.addHook('onRoute', ({ method, schema, config }) => {
+    // A HEAD route has the schema of its GET.
+    if (schema === undefined || method === 'HEAD') return;
+    schema.description = [schema.description, `Scope: \`${config?.scope ?? 'read'}\`.`].filter(Boolean).join('\n\n');
+  });
   app.addHook('onRequest', async request => {
     const caller = await callers.load(hashAccessToken(bearerToken(request)));
     if (caller === undefined) throw unauthenticated();
@@ -44,7 +50,8 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
   });
   // After the rate limit, which counts these requests too, and before the rest of the request is read.
   app.addHook('preParsing', async request => {
-    if (!request.caller.scopes.includes(request.routeOptions.config.scope ?? 'read')) throw forbidden();
+    const { scope = 'read' } = request.routeOptions.config;
+    if (!request.caller.scopes.includes(scope)) throw forbidden(`The token lacks the scope ${scope}.`);
   });
 }
 

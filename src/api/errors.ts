@@ -58,12 +58,28 @@ function asServiceError(error: FastifyError | Error): ServiceError {
   return new ServiceError('internal', 'Something went wrong on our side. It has been logged.', { cause: error });
 }
 
+/** Without the query, in which a client may have put a secret. */
+const describeRequest = ({ method, url }: FastifyRequest) => ({
+  method,
+  path: url.replace(/[?#].*$/s, '').slice(0, 200),
+});
+
 function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
   const failure = asServiceError(error);
-  if (failure.status >= 500 && failure.code !== 'overloaded') {
-    const level = failure.code === 'internal' ? 'error' : 'warn';
-    request.log[level]({ err: failure.cause ?? failure, code: failure.code }, failure.text);
-  }
+  const { code, status } = failure;
+  const isOurs = status >= 500 && code !== 'overloaded';
+  // Operators must see why a webhook is refused; GitHub shows them only the status.
+  const isWarning = isOurs || request.url.startsWith('/webhooks/');
+  request.log[code === 'internal' ? 'error' : isWarning ? 'warn' : 'info'](
+    {
+      ...describeRequest(request),
+      status,
+      ms: Math.round(reply.elapsedTime),
+      code,
+      ...(isOurs && { err: failure.cause ?? failure }),
+    },
+    failure.text,
+  );
   reply.code(failure.status).type('application/json; charset=utf-8').header('x-request-id', request.id);
   if (failure.retryAfter !== undefined) reply.header('retry-after', Math.max(1, Math.ceil(failure.retryAfter)));
   if (failure.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
@@ -83,6 +99,11 @@ export function handleErrors(app: FastifyInstance): void {
   });
 
   app.setErrorHandler(sendError);
+  app.addHook('onResponse', async (request, { statusCode: status, elapsedTime }) => {
+    // Errors were logged when they were sent: this does not run if the client is gone.
+    if (status < 400)
+      request.log.debug({ ...describeRequest(request), status, ms: Math.round(elapsedTime) }, 'answered');
+  });
   app.setNotFoundHandler((request, reply) => {
     // The router accepts absolute URLs, too.
     const path = request.url.replace(/^https?:\/\/[^/]*|[?#].*$/gs, '');

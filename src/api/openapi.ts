@@ -20,6 +20,9 @@ object belongs to another organisation. 404: there is no such object. 429 and so
 **Limits.** \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` show how many requests the token may make in
 the current minute.
 
+**Versions.** The paths have the version of the interface, \`2025-04\`; this document has its own, \`0.0.1\`. The program's is
+what \`pullscore --version\` prints.
+
 **Caching.** Pages of pull requests have an \`ETag\`: send it as \`If-None-Match\`, and the reply is 304, without a body, if
 nothing has changed. All other replies have \`Cache-Control: no-store\`. You always read your own syncs and deletions.`;
 

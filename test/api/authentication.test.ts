@@ -192,7 +192,10 @@ describe('a missing scope', () => {
       for (const [method, url] of [...unknown, ...hostile]) {
         const { status, body } = await client.send(method, url, token);
         if (needed[method] === scope) expect([200, 404], `${method} ${url}`).toContain(status);
-        else expect([method, url, status, body]).toEqual([method, url, 403, forbidden]);
+        else {
+          const message = `${forbidden.message} The token lacks the scope ${needed[method]}.`;
+          expect([method, url, status, body]).toEqual([method, url, 403, { message }]);
+        }
       }
     },
   );

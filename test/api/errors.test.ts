@@ -18,13 +18,14 @@ interface LogLine {
   level: number;
   code: ErrorCode;
   msg: string;
+  ms?: number;
   err: { message: string };
 }
 
 /** An application whose only route throws `error`, and the lines that it logs. */
 function failing(error?: unknown) {
   const lines: LogLine[] = [];
-  const log = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const log = pino({ base: null, level: 'debug' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new Fastify.LogController({ disableRequestLogging: true }),
@@ -35,9 +36,12 @@ function failing(error?: unknown) {
   });
   handleErrors(app);
   handleConnections(app);
-  app.get('/fails', async () => {
-    throw error;
-  });
+  for (const path of ['/fails', '/webhooks/fails']) {
+    app.get(path, async () => {
+      throw error;
+    });
+  }
+  app.get('/works', async () => 'well');
   onTestFinished(() => app.close());
   return { app, lines };
 }
@@ -89,19 +93,35 @@ describe('a failure that a caller is told', () => {
 });
 
 describe('the log', () => {
-  const [warn, error] = [40, 50];
+  const [info, warn, error] = [30, 40, 50];
 
-  test.each<[ErrorCode, number | undefined]>([
-    ['not_found', undefined],
-    ['rate_limited', undefined],
-    ['overloaded', undefined],
+  test.each<[ErrorCode, number]>([
+    ['not_found', info],
+    ['rate_limited', info],
+    ['overloaded', info],
     ['internal', error],
     ['github_failed', warn],
     ['database_unavailable', warn],
   ])('of %s has the level %s', async (code, level) => {
     const { lines } = await replyTo(new ServiceError(code, 'What to do.'));
-    expect(lines.map(line => line.level)).toEqual(level === undefined ? [] : [level]);
-    for (const line of lines) expect(line).toMatchObject({ code, msg: 'What to do.', err: { message: 'What to do.' } });
+    expect(lines).toMatchObject([
+      { level, code, msg: 'What to do.', reqId: 'request-1', method: 'GET', status: errorStatuses[code] },
+    ]);
+    expect(lines[0]?.ms).toBeTypeOf('number');
+    expect(lines[0]?.err).toEqual(level > info ? expect.objectContaining({ message: 'What to do.' }) : undefined);
+  });
+
+  test('of a refused webhook has the level warn', async () => {
+    const { app, lines } = failing(new ServiceError('unauthenticated', 'The signature does not match.'));
+    await app.inject('/webhooks/fails');
+    expect(lines).toMatchObject([{ level: warn, status: 401, msg: 'The signature does not match.' }]);
+  });
+
+  test('of what worked has the level debug, and never a query', async () => {
+    const { app, lines } = failing();
+    await app.inject('/works?token=secret');
+    expect(lines).toMatchObject([{ level: 20, reqId: 'request-1', method: 'GET', path: '/works', status: 200 }]);
+    expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
   test('names the cause rather than the message for the caller', async () => {

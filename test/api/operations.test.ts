@@ -371,6 +371,16 @@ describe('/openapi.json', () => {
     expect(objects).toBeGreaterThan(20);
   });
 
+  test('names the scope that each operation needs', () => {
+    const scopes = operations().map(({ key, operation }) => [
+      key.split(' ')[0],
+      /Scope: `(\w+)`\.$/.exec(operation.description)?.[1],
+    ]);
+    const needed = { GET: 'read', PUT: 'sync', DELETE: 'delete' };
+    expect(scopes).toHaveLength(9);
+    for (const [method, scope] of scopes) expect(scope).toBe(needed[method as keyof typeof needed]);
+  });
+
   test('gives each operation its error replies, all with the Error body', () => {
     for (const { key, operation } of operations()) {
       const { 200: _ok, 304: _unchanged, ...errors } = operation.responses;

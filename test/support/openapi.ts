@@ -27,6 +27,7 @@ export interface OpenApiDocument {
 
 export interface OpenApiOperation {
   operationId: string;
+  description: string;
   responses: Record<string, { description: string; content: Record<string, { schema: Schema }> }>;
 }
 
