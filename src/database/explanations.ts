@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, lte, ne, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, isNull, lte, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { isInRepository } from './pull-requests.ts';
 import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from './schema.ts';
@@ -25,7 +25,7 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined) {
     .innerJoin(pullRequests, eq(pullRequests.organisationId, organisations.id))
     .innerJoin(repositories, isInRepository)
     .where(condition)
-    .orderBy(asc(organisations.login), asc(pullRequests.id));
+    .orderBy(asc(organisations.login), desc(repositories.fetchTicket), asc(pullRequests.id));
 }
 
 export async function findPullRequestAnywhere(
@@ -37,7 +37,7 @@ export async function findPullRequestAnywhere(
 }
 
 /**
- * Pull requests with this page. There may be several: in two organisations, or after a repository took another's name.
+ * Pull requests with this page. There may be several, in two organisations.
  *
  * @param repository `owner/name`, in any case
  * @param url in lower case
@@ -49,7 +49,9 @@ export async function findPullRequestsOfPage(
   const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
   const hasNumber = eq(pullRequests.number, number);
   const named = await selectPullRequests(executor, and(isNamed, hasNumber));
-  if (named.length > 0) return named;
+  // A repository that was transferred away keeps its name here. The one that took the name was confirmed later.
+  const present = named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
+  if (present.length > 0) return present;
   // After a repository is renamed, addresses follow with a delay. One repository at a time: there is no index on
   // addresses, and one statement for all repositories could time out.
   const found: ExplainablePullRequest[] = [];

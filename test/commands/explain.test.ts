@@ -287,3 +287,19 @@ test('titles, labels and paths can not control the terminal', async () => {
   expect(text).toMatch(/^[\n\P{C}]*$/u);
   expect(text).toContain('a ]0;owned b 31m');
 });
+
+test('the page of a repository that took the name of one that was transferred away is the present one', async () => {
+  const { acme, github, service } = scene;
+  const author = acme.member('ada');
+  const gone = acme.repository('site');
+  const before = gone.addPullRequest({ author });
+  await scene.import();
+  gone.transfer(github.organisation('elsewhere'));
+  const present = acme.repository('site').addPullRequest({ author });
+  await scene.import();
+  const rows = await service.database.executor.select().from(pullRequests);
+  const urls = rows.filter(row => [before.id, present.id].includes(row.githubId)).map(({ url }) => url);
+  expect(urls).toEqual(Array(2).fill(present.url));
+  const { id: shown } = await explainJson(present.url);
+  expect(shown).toBe(formatId('pr', rows.find(row => row.githubId === present.id)?.id ?? ''));
+});
