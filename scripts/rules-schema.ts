@@ -1,5 +1,6 @@
 /** The JSON Schema of rules files, with which editors complete and check them. `rules check` checks the rest. */
 import { type TSchema, Type } from '@sinclair/typebox';
+import { definitionLimits } from '../src/scoring/definitions.ts';
 import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
 import { absenceReasons, type FactName, type FactType, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
 import { ruleLimits } from '../src/scoring/ruleset.ts';
@@ -84,6 +85,12 @@ const Rule = Type.Object(
     enabled: Type.Optional(
       Type.Union(flag, { default: true, description: 'A rule that is switched off counts for nothing.' }),
     ),
+    when: Type.Optional(
+      anyScalar(
+        'A condition for all entries: each counts only if it is true, too. It must be true or false.',
+        expressionLimits.characters,
+      ),
+    ),
     logic: Type.Array(Entry, {
       minItems: 1,
       maxItems: ruleLimits.entries,
@@ -108,8 +115,19 @@ const Test = Type.Object(
   closed,
 );
 
+const Definitions = Type.Record(
+  Type.String({ pattern: `^[A-Za-z]\\w{0,${definitionLimits.nameCharacters - 1}}$` }),
+  anyScalar('An expression of any type.', expressionLimits.characters),
+  { ...closed, maxProperties: definitionLimits.definitions },
+);
+
 export const RulesFile = Type.Object(
   {
+    define: Type.Optional(
+      Type.Union([Definitions, Type.Null()], {
+        description: 'Names for expressions, which rules and other definitions use like facts.',
+      }),
+    ),
     rules: Type.Union([Type.Array(Rule, { maxItems: ruleLimits.rules }), Type.Null()], {
       description: 'The rules, in the order in which the breakdown shows them.',
     }),

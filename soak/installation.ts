@@ -87,7 +87,9 @@ async function prepare(url: string, githubId: number): Promise<{ organisationId:
   const organisation = await addOrganisation(database.executor, { login, githubId, name: login, photoUrl: '' });
   if (organisation === undefined) throw new Error('the organisation exists already');
   const organisationId = organisation.id;
-  await database.transaction(executor => applyRuleset(executor, organisationId, scoringRules));
+  await database.transaction(executor =>
+    applyRuleset(executor, organisationId, { definitions: [], rules: [...scoringRules] }),
+  );
   const user = await addUser(database.executor, {
     organisationId,
     name: 'Ada',

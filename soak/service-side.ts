@@ -105,7 +105,9 @@ export function createServiceSide(parts: {
 
     async applyRules(organisation, ruleset, via) {
       const rules = definitionsOf(ruleset);
-      await insist(via, ({ deps }) => deps.database.transaction(each => applyRuleset(each, organisation.id, rules)));
+      await insist(via, ({ deps }) =>
+        deps.database.transaction(each => applyRuleset(each, organisation.id, { definitions: [], rules })),
+      );
       const same = JSON.stringify(rules) === JSON.stringify(definitionsOf(organisation.ruleset));
       if (!same || organisation.rulesetVersion === 0) organisation.rulesetVersion += 1;
       organisation.ruleset = ruleset;

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
-import { applyRuleset, listRules } from '../database/rules.ts';
+import { applyRuleset, getRuleset } from '../database/rules.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
-import { formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
-import type { RuleDefinition } from '../scoring/ruleset.ts';
+import { defineKey, formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
+import type { Ruleset } from '../scoring/ruleset.ts';
 import {
   answering,
   answeringFor,
@@ -53,7 +53,7 @@ async function readRulesFile(path: string): Promise<RulesFile> {
 function findProblems(path: string, file: RulesFile): string[] {
   const problems = file.problems.map(({ line, message }) => `${nameOf(path)}:${line}: ${message}`);
   if (problems.length > 0) return problems;
-  return runRuleTests(file.rules, file.tests)
+  return runRuleTests(file, file.tests)
     .filter(({ passed }) => !passed)
     .map(({ name, expected, actual, breakdown }) => {
       const parts = breakdown.map(entry => `${entry.name} ${entry.action === 'ADD' ? '+' : '-'} ${entry.effect}`);
@@ -64,13 +64,13 @@ function findProblems(path: string, file: RulesFile): string[] {
 /**
  * Reads a rules file.
  *
- * @returns the rules, and the file's name for messages
+ * @returns its ruleset, and the file's name for messages
  * @throws CommandError with the first problem, and how to see the others
  */
-async function loadRules({ program }: Context, path: string): Promise<{ name: string; rules: RuleDefinition[] }> {
+async function loadRules({ program }: Context, path: string): Promise<{ name: string; ruleset: Ruleset }> {
   const file = await readRulesFile(path);
   const [first, ...others] = findProblems(path, file);
-  if (first === undefined) return { name: nameOf(path), rules: file.rules };
+  if (first === undefined) return { name: nameOf(path), ruleset: file };
   const more = ` (and ${others.length} more; to see all: ${program} rules check ${path})`;
   throw new CommandError(others.length === 0 ? first : first + more);
 }
@@ -93,10 +93,11 @@ export function ruleCommands(program: Command, context: Context): void {
           throw new CommandError(`${nameOf(path)} has ${problems.length} problems: fix them and check it again.`);
         }
         if (problems[0] !== undefined) throw new CommandError(problems[0]);
-        const { rules, tests } = file;
+        const { definitions, rules, tests } = file;
+        const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
         return {
           json: { valid: true, rules: rules.length, tests: tests.length },
-          text: `${nameOf(path)} is valid: ${counted(rules.length, 'rule')}; ${counted(tests.length, 'test')} passed.`,
+          text: `${nameOf(path)} is valid: ${defined}${counted(rules.length, 'rule')}; ${counted(tests.length, 'test')} passed.`,
         };
       }),
     );
@@ -120,22 +121,22 @@ export function ruleCommands(program: Command, context: Context): void {
         if ((path === undefined) === (wanted === undefined)) {
           throw new UsageError('Give either a rules file or --version.');
         }
-        const given = path === undefined ? undefined : (await loadRules(context, path)).rules;
+        const given = path === undefined ? undefined : (await loadRules(context, path)).ruleset;
         return withDeps(context, async deps => {
           const organisation = await requireOrganisation(context, deps, login);
           const { id, login: name } = organisation;
-          const rules = given ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
+          const ruleset = given ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
           const { version, changed } = await deps.database.transaction(async executor => {
-            const applied = await applyRuleset(executor, id, rules, by.slice(0, 200));
+            const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200));
             if (applied.changed) {
               await recordAuditEvent(executor, id, operator(), 'rules.apply', `version ${applied.version}`);
             }
             return applied;
           });
           return {
-            json: { organisation: name, version, changed, rules: rules.length },
+            json: { organisation: name, version, changed, rules: ruleset.rules.length },
             text: changed
-              ? `Version ${version} is in force: ${counted(rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${name}`
+              ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${name}`
               : `Nothing to do: version ${version}, in force, has the same rules.`,
           };
         });
@@ -148,11 +149,13 @@ export function ruleCommands(program: Command, context: Context): void {
     .requiredOption('--organisation <login>', "the organisation's login (required)")
     .addHelpText('after', `\nExample:\n  ${context.program} rules export --organisation acme > rules.yaml`)
     .action(
-      answeringFor(context, async ({ database }, { id }) => {
-        const rules = await listRules(database.executor, id);
+      answeringFor(context, async ({ database }, { id, rulesetVersion }) => {
+        const ruleset = await getRuleset(database.executor, id, rulesetVersion);
+        const { definitions, rules } = ruleset;
         return {
-          json: { rules },
-          text: rules.length === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(rules).trimEnd(),
+          json: { ...defineKey(definitions), rules },
+          text:
+            rulesetVersion === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(ruleset).trimEnd(),
         };
       }),
     );

@@ -3,14 +3,14 @@ import { createPatch } from 'diff';
 import type { Organisation } from '../database/organisations.ts';
 import { getRuleset, listRulesets } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
-import { compareRules } from '../scoring/rule-changes.ts';
+import { compareRules, type DefinitionChanges } from '../scoring/rule-changes.ts';
 import { formatRulesFile } from '../scoring/rules-file.ts';
-import type { RuleDefinition } from '../scoring/ruleset.ts';
+import type { Ruleset } from '../scoring/ruleset.ts';
 import { answeringFor, CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
 import { table } from './terminal.ts';
 
 /**
- * The rules of a version that an operator names.
+ * The version that an operator names.
  *
  * @throws UsageError if the text is not a number, CommandError if there is no such version
  */
@@ -19,7 +19,7 @@ export async function requireRuleset(
   { database }: Deps,
   organisation: Organisation,
   text: string,
-): Promise<RuleDefinition[]> {
+): Promise<Ruleset> {
   if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version: give its number.`);
   const version = Number(text);
   if (version > organisation.rulesetVersion) {
@@ -29,6 +29,12 @@ export async function requireRuleset(
   }
   return getRuleset(database.executor, organisation.id, version);
 }
+
+const namesOf = ({ added, changed, removed }: DefinitionChanges) => ({
+  added: added.map(({ name }) => name),
+  changed: changed.map(({ name }) => name),
+  removed: removed.map(({ name }) => name),
+});
 
 export function rulesetHistoryCommands(group: Command, context: Context): void {
   group
@@ -40,7 +46,7 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
       answeringFor(context, async ({ database }, { id, login, rulesetVersion }) => {
         const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
           ...ruleset,
-          changes: compareRules(all[index + 1]?.rules ?? [], ruleset.rules),
+          changes: compareRules(all[index + 1] ?? { definitions: [], rules: [] }, ruleset),
         }));
         return {
           json: versions.map(({ version, appliedAt, appliedBy, rules, changes }) => ({
@@ -51,6 +57,7 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
             added: changes.added.map(({ name }) => name),
             changed: changes.changed.map(({ name }) => name),
             removed: changes.removed.map(({ name }) => name),
+            definitions: namesOf(changes.definitions),
           })),
           text: table(
             ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED'],
@@ -80,13 +87,13 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
       answeringFor(context, async (deps, organisation, _options, from = '', to = '') => {
         const before = await requireRuleset(context, deps, organisation, from);
         const after = await requireRuleset(context, deps, organisation, to);
-        const { added, changed, removed, reordered } = compareRules(before, after);
+        const { added, changed, removed, reordered, definitions } = compareRules(before, after);
         const [file, ...lines] = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
           .trimEnd()
           .split('\n')
           .slice(2);
         return {
-          json: { from: Number(from), to: Number(to), added, changed, removed, reordered },
+          json: { from: Number(from), to: Number(to), added, changed, removed, reordered, definitions },
           text: lines.length < 2 ? `Versions ${from} and ${to} are the same.` : [file, ...lines].join('\n'),
         };
       }),

@@ -1,7 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
 import { and, desc, eq, notInArray, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
-import type { RuleDefinition } from '../scoring/ruleset.ts';
+import { compareRules, hasChanges } from '../scoring/rule-changes.ts';
+import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
 import { storable } from '../scoring/text.ts';
 import type { Database, Executor } from './client.ts';
 import { lockOrganisation } from './organisations.ts';
@@ -64,33 +64,15 @@ export async function readRules(database: Database, organisationId: string): Pro
   }
 }
 
-/** The rules in force, in the file's order. */
-export function listRules(executor: Executor, organisationId: string): Promise<RuleDefinition[]> {
-  return executor
-    .select({
-      name: rulesTable.name,
-      description: rulesTable.description,
-      is_enabled: rulesTable.isEnabled,
-      logic: rulesTable.logic,
-    })
-    .from(rulesTable)
-    .where(eq(rulesTable.organisationId, organisationId))
-    .orderBy(rulesTable.position);
-}
-
-/** The rules of one version; none for version 0, before the first was applied. */
-export async function getRuleset(
-  executor: Executor,
-  organisationId: string,
-  version: number,
-): Promise<RuleDefinition[]> {
-  if (version === 0) return [];
+/** One version; empty for version 0, before the first was applied. */
+export async function getRuleset(executor: Executor, organisationId: string, version: number): Promise<Ruleset> {
+  if (version === 0) return { definitions: [], rules: [] };
   const [ruleset] = await executor
-    .select({ rules: rulesets.rules })
+    .select({ definitions: rulesets.definitions, rules: rulesets.rules })
     .from(rulesets)
     .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
   if (ruleset === undefined) throw new Error(`ruleset ${version} of organisation ${organisationId} is gone`);
-  return ruleset.rules;
+  return ruleset;
 }
 
 /** Latest first. */
@@ -103,24 +85,26 @@ export function listRulesets(executor: Executor, organisationId: string) {
 }
 
 /**
- * Makes the rules the organisation's next ruleset, which makes every score stale. A rule that keeps its name keeps its
+ * Makes it the organisation's next ruleset, which makes every score stale. A rule that keeps its name keeps its
  * id and time of creation. Nothing changes if the rules are in force already. Runs in a transaction.
  */
 export async function applyRuleset(
   executor: Executor,
   organisationId: string,
-  given: readonly RuleDefinition[],
+  { definitions: givenDefinitions, rules: givenRules }: Ruleset,
   appliedBy = '',
 ): Promise<{ version: number; changed: boolean }> {
-  const rules: RuleDefinition[] = JSON.parse(JSON.stringify(given), (_key, value) =>
-    typeof value === 'string' ? storable(value) : value,
+  const ruleset: Ruleset = JSON.parse(
+    JSON.stringify({ definitions: givenDefinitions, rules: givenRules }),
+    (_key, value) => (typeof value === 'string' ? storable(value) : value),
   );
+  const { definitions, rules } = ruleset;
   const current = await lockOrganisation(executor, organisationId, 'exclusive');
-  if (current > 0 && isDeepStrictEqual(await getRuleset(executor, organisationId, current), rules)) {
+  if (current > 0 && !hasChanges(compareRules(await getRuleset(executor, organisationId, current), ruleset))) {
     return { version: current, changed: false };
   }
   const version = current + 1;
-  await executor.insert(rulesets).values({ organisationId, version, rules: [...rules], appliedBy });
+  await executor.insert(rulesets).values({ organisationId, version, definitions, rules, appliedBy });
   const names = rules.map(rule => rule.name);
   await executor
     .delete(rulesTable)
@@ -135,7 +119,7 @@ export async function applyRuleset(
           name: rule.name,
           description: rule.description,
           isEnabled: rule.is_enabled,
-          logic: [...rule.logic],
+          logic: evaluatedLogic(rule),
           position,
         })),
       )

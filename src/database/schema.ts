@@ -18,6 +18,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import type { Definition } from '../scoring/definitions.ts';
 import type { PullRequestState } from '../scoring/facts.ts';
 import type { RuleDefinition, RuleLogic } from '../scoring/ruleset.ts';
 
@@ -300,6 +301,7 @@ export const rules = pgTable(
     isEnabled: boolean('is_enabled').notNull(),
     /** Place in the file, from 0. */
     position: integer('position').notNull(),
+    /** With the whole conditions, as they are evaluated. */
     logic: jsonb('logic').$type<RuleLogic[]>().notNull(),
     createdAt: now('created_at'),
   },
@@ -309,12 +311,13 @@ export const rules = pgTable(
   ],
 );
 
-/** Every version that was applied, complete. */
+/** Every version that was applied, complete and as it was written. */
 export const rulesets = pgTable(
   'rulesets',
   {
     organisationId: organisationId(),
     version: integer('version').notNull(),
+    definitions: jsonb('definitions').$type<Definition[]>().notNull().default([]),
     rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
     appliedAt: now('applied_at'),
     /** Who ran the command, by the operating system or the operator. */

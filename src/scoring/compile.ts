@@ -3,7 +3,8 @@
  * names from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
  */
 import { type FactName, type Facts, isOptionalFact } from './facts.ts';
-import { roundHalfAway, type Value } from './functions.ts';
+import type { Value } from './functions.ts';
+import { roundHalfAway } from './number-functions.ts';
 import { compareText } from './text.ts';
 import type { TypedExpression } from './tree.ts';
 
@@ -11,7 +12,7 @@ export interface CheckedEntry {
   /** The rule's name. */
   name: string;
   action: 'ADD' | 'SUBTRACT';
-  /** The condition's source text. */
+  /** The whole condition's source text. */
   expression: string;
   condition: TypedExpression;
   value: TypedExpression;
@@ -42,6 +43,7 @@ const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'con
  */
 function mayBeAbsent(tree: TypedExpression): boolean {
   if (tree.kind === 'fact') return true;
+  if (tree.kind === 'defined') return mayBeAbsent(tree.definition.tree);
   if (tree.kind === 'choice') return mayBeAbsent(tree.consequent) || mayBeAbsent(tree.alternate);
   return tree.kind === 'call' && tree.values.some(mayBeAbsent);
 }
@@ -122,6 +124,8 @@ function createWriter() {
         return constant(typeof tree.value === 'string' ? interned(tree.value) : tree.value);
       case 'fact':
         return fact(tree);
+      case 'defined':
+        return write(tree.definition.tree);
       case 'negation':
         return `(- ${write(tree.operand)})`;
       case 'not':

@@ -13,7 +13,7 @@ import type { TypedExpression } from './tree.ts';
 export interface ExplainedPart {
   /** As written, without brackets around it. If a call reads a fact without naming it, the fact's name. */
   source: string;
-  kind: 'operation' | 'fact' | 'constant';
+  kind: 'operation' | 'fact' | 'definition' | 'constant';
   /** Null if it is absent. A number may be infinite. */
   value: Value | null;
   /** What explains the value, such as why it is absent; often empty. Lower case, without a full stop. */
@@ -138,6 +138,11 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
         return { ...part(tree, tree.value, []), kind: 'constant' };
       case 'fact':
         return { ...part(tree, facts[tree.name], [], noteOfFact(tree.name, facts)), kind: 'fact', source: tree.name };
+      case 'defined': {
+        const { expression, tree: body } = tree.definition;
+        const explained = explainExpression(expression, body, facts);
+        return { ...part(tree, explained.value, [explained]), kind: 'definition' };
+      }
       case 'not': {
         const operand = walk(tree.operand);
         return part(tree, operand.value !== true, [operand]);

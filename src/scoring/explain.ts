@@ -1,9 +1,18 @@
 /** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
 import { type CheckedEntry, clampScore, scoreLimits } from './compile.ts';
+import { checkDefinitions } from './definitions.ts';
 import { type ExplainedPart, explainExpression } from './evaluate.ts';
 import type { Facts } from './facts.ts';
-import { roundHalfAway } from './functions.ts';
-import { checkRule, type RuleAction, type RuleDefinition, type RuleLogic } from './ruleset.ts';
+import { roundHalfAway } from './number-functions.ts';
+import {
+  checkRule,
+  evaluatedLogic,
+  type RuleAction,
+  type RuleDefinition,
+  type RuleLogic,
+  type Ruleset,
+} from './ruleset.ts';
+import type { CheckedDefinitions } from './tree.ts';
 
 export type EntryOutcome =
   | 'counted'
@@ -22,6 +31,7 @@ export interface ExplainedEntry {
   /** Its place in the rule, from 1. */
   entry: number;
   action: RuleAction;
+  /** The whole condition. */
   expression: string;
   value: string;
   outcome: EntryOutcome;
@@ -96,12 +106,12 @@ function explainEntry({ condition, value, action, expression }: CheckedEntry, lo
   return { ...judge(amount, action), condition: explained, amount };
 }
 
-function explainRule(rule: RuleDefinition, facts: Facts): ExplainedRule {
-  const { entries: checked, problems } = rule.is_enabled ? checkRule(rule) : { entries: [], problems: [] };
+function explainRule(rule: RuleDefinition, definitions: CheckedDefinitions, facts: Facts): ExplainedRule {
+  const { entries: checked, problems } = rule.is_enabled ? checkRule(rule, definitions) : { entries: [], problems: [] };
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
     : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
-  const entries = rule.logic.map((logic, index): ExplainedEntry => {
+  const entries = evaluatedLogic(rule).map((logic, index): ExplainedEntry => {
     const entry = problems.length === 0 ? checked[index] : undefined;
     return {
       entry: index + 1,
@@ -115,8 +125,9 @@ function explainRule(rule: RuleDefinition, facts: Facts): ExplainedRule {
 }
 
 /** Gives the same score as the compiled rules. Never throws. */
-export function explainScore(rules: readonly RuleDefinition[], facts: Facts): Explanation {
-  const explained = rules.map(rule => explainRule(rule, facts));
+export function explainScore({ definitions, rules }: Ruleset, facts: Facts): Explanation {
+  const { checked } = checkDefinitions(definitions);
+  const explained = rules.map(rule => explainRule(rule, checked, facts));
   let sum = 0;
   for (const { entries } of explained) {
     for (const { action, effect } of entries) sum += action === 'ADD' ? effect : -effect;

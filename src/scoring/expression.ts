@@ -7,15 +7,18 @@ import { PatternError, patternLimits } from './pattern.ts';
 import {
   type ArithmeticOperator,
   type ComparisonOperator,
+  DefinitionError,
   ExpressionError,
   expressionLimits,
   type Span,
   type SyntaxNode,
   spanOf,
   tooDeep,
+  tooLarge,
+  tooLong,
 } from './syntax.ts';
-import { excerpt } from './text.ts';
-import type { TypedExpression } from './tree.ts';
+import { characterCount, excerpt } from './text.ts';
+import type { CheckedDefinitions, CheckedExpression, TypedExpression } from './tree.ts';
 
 const typeNames = { number: 'a number', text: 'a text', boolean: 'true or false', list: 'a list' } as const;
 
@@ -26,8 +29,20 @@ const isComparison = (operator: string): operator is ComparisonOperator => compa
 
 type NodeOf<Type> = Extract<SyntaxNode, { type: Type }>;
 
-function check(source: string, syntax: SyntaxNode): TypedExpression {
+/**
+ * Checks an expression that was parsed. A definition counts within the limits as its name and as all that it stands for.
+ *
+ * @throws ExpressionError
+ */
+export function checkExpression(
+  source: string,
+  syntax: SyntaxNode,
+  definitions: CheckedDefinitions,
+): CheckedExpression {
   let patternCosts = 0;
+  let characters = characterCount(source);
+  let nodes = 0;
+  let maxDepth = 0;
 
   const show = ({ start, end }: Span) => excerpt(source, start, end);
   const isA = (part: TypedExpression) => `${show(part)} is ${typeNames[part.type]}`;
@@ -38,8 +53,18 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     return part;
   }
 
-  function readName({ name, start, end }: NodeOf<'Identifier'>): TypedExpression {
+  /** Before facts: a stored definition keeps its meaning if a later release has a fact of the same name. */
+  function readName({ name, start, end }: NodeOf<'Identifier'>, depth: number): TypedExpression {
     const span = { start, end };
+    const definition = definitions.get(name);
+    if (definition instanceof DefinitionError) throw new DefinitionError(definition.message, span);
+    if (definition !== undefined) {
+      characters += definition.characters;
+      nodes += definition.nodes;
+      maxDepth = Math.max(maxDepth, depth + definition.depth);
+      addPatternCost(definition.patternCost, span);
+      return { kind: 'defined', type: definition.tree.type, definition, ...span };
+    }
     if (name === 'true' || name === 'false')
       return { kind: 'constant', type: 'boolean', value: name === 'true', ...span };
     if (isFactName(name)) return { kind: 'fact', type: factTypes[name], name, ...span };
@@ -47,7 +72,9 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     if (name === 'null' || name === 'undefined') {
       throw errorAt(`\`${name}\` is not a value of the rule language; an absent value compares false`, span);
     }
-    throw errorAt(`${show(span)} is not a known fact${suggestion(name, Object.keys(factTypes))}`, span);
+    const known = definitions.size === 0 ? 'fact' : 'fact or definition';
+    const hint = suggestion(name, [...definitions.keys(), ...Object.keys(factTypes)]);
+    throw errorAt(`${show(span)} is not a known ${known}${hint}`, span);
   }
 
   function readUnary({ operator, argument, start, end }: NodeOf<'UnaryExpression'>, depth: number): TypedExpression {
@@ -128,7 +155,9 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     const span = { start, end };
     const overloads = functions.get(name);
     if (overloads === undefined) {
-      const hint = isFactName(name) ? '; it is a fact, written without brackets' : suggestion(name, functions.keys());
+      const kind = definitions.has(name) ? 'definition' : isFactName(name) ? 'fact' : undefined;
+      const hint =
+        kind === undefined ? suggestion(name, functions.keys()) : `; it is a ${kind}, written without brackets`;
       throw errorAt(`${show(callee)} is not a known function${hint}`, callee);
     }
     const given = node.arguments.map(argument => read(argument, depth));
@@ -160,13 +189,17 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     return { kind: 'call', type: definition.result, definition, values, prepared, patternCost, ...span };
   }
 
+  function addPatternCost(cost: number, span: Span): void {
+    patternCosts += cost;
+    if (patternCosts <= patternLimits.cost) return;
+    throw errorAt(`${show(span)} exceeds the limit of all patterns together; split them into several entries`, span);
+  }
+
   function prepare(definition: FunctionDefinition, literals: string[], span: Span): Prepared {
     if (definition.prepare === undefined) return { value: undefined, cost: 0 };
     try {
       const prepared = definition.prepare(literals);
-      patternCosts += prepared.cost;
-      if (patternCosts > patternLimits.cost)
-        throw new PatternError('exceeds the limit of all patterns together; split them into several entries');
+      addPatternCost(prepared.cost, span);
       return prepared;
     } catch (error) {
       if (!(error instanceof PatternError)) throw error;
@@ -177,10 +210,12 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
   function read(node: SyntaxNode, above: number): TypedExpression {
     if (node.type === 'Group') return read(node.expression, above);
     const depth = above + 1;
+    maxDepth = Math.max(maxDepth, depth);
+    nodes += 1;
     if (depth > expressionLimits.depth) throw errorAt(tooDeep, spanOf(node));
     switch (node.type) {
       case 'Identifier':
-        return readName(node);
+        return readName(node, depth);
       case 'Literal': {
         const { value, start, end } = node;
         return { kind: 'constant', type: typeof value === 'number' ? 'number' : 'text', value, start, end };
@@ -198,7 +233,13 @@ function check(source: string, syntax: SyntaxNode): TypedExpression {
     }
   }
 
-  return read(syntax, 0);
+  const tree = read(syntax, 0);
+  let problem: string | undefined;
+  if (characters > expressionLimits.characters) problem = tooLong;
+  else if (nodes > expressionLimits.nodes) problem = tooLarge;
+  else if (maxDepth > expressionLimits.depth) problem = tooDeep;
+  if (problem !== undefined) throw errorAt(`with its definitions written out, ${problem}`, tree);
+  return { tree, characters, nodes, depth: maxDepth, patternCost: patternCosts };
 }
 
 function withoutBrackets(node: SyntaxNode): SyntaxNode {
@@ -210,10 +251,15 @@ const exampleCall = (name: string) => functions.get(name)?.[0]?.signature ?? nam
 /**
  * Parses and checks an expression.
  * @param expected a condition is boolean, a value is a number
+ * @param definitions what it can use besides facts
  * @throws ExpressionError whose message names the offending part
  */
-export function parseExpression(source: string, expected: 'boolean' | 'number'): TypedExpression {
-  const checked = check(source, parseSyntax(source));
+export function parseExpression(
+  source: string,
+  expected: 'boolean' | 'number',
+  definitions: CheckedDefinitions = new Map(),
+): TypedExpression {
+  const { tree: checked } = checkExpression(source, parseSyntax(source), definitions);
   if (checked.type === expected) return checked;
   const { start, end } = checked;
   const need =

@@ -1,8 +1,13 @@
-/** How many characters may differ; beyond that, a suggestion would be a guess. */
-const maxDistance = (name: string) => Math.max(1, Math.floor(name.length / 3));
+/** How many characters may differ: up to a third and up to six; beyond that, a suggestion would be a guess. */
+const maxDistance = (name: string) => Math.min(6, Math.max(1, Math.floor(name.length / 3)));
 
-/** Optimal string alignment: insertions, deletions, substitutions and swapped neighbours count one each. */
-function editDistance(left: string, right: string): number {
+/**
+ * Optimal string alignment: insertions, deletions, substitutions and swapped neighbours count one each.
+ *
+ * @param limit a distance that is not smaller may be wrong, but is not smaller either
+ */
+function editDistance(left: string, right: string, limit: number): number {
+  if (Math.abs(left.length - right.length) >= limit) return limit;
   let beforeLast: number[] = [];
   let last = Array.from({ length: right.length + 1 }, (_, column) => column);
   for (let row = 1; row <= left.length; row++) {
@@ -19,6 +24,7 @@ function editDistance(left: string, right: string): number {
       }
       current.push(distance);
     }
+    if (Math.min(...current) >= limit) return limit;
     beforeLast = last;
     last = current;
   }
@@ -33,7 +39,7 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   let nearest: string | undefined;
   let minDistance = maxDistance(wanted) + 1;
   for (const candidate of candidates) {
-    const distance = editDistance(wanted, candidate.toLowerCase());
+    const distance = editDistance(wanted, candidate.toLowerCase(), minDistance);
     if (distance < minDistance) {
       minDistance = distance;
       nearest = candidate;

@@ -3,7 +3,16 @@
  * refused while it reads, and every node gets its place in the source.
  */
 import jsep from 'jsep';
-import { ExpressionError, expressionLimits, type Operand, type Span, type SyntaxNode, tooDeep } from './syntax.ts';
+import {
+  ExpressionError,
+  expressionLimits,
+  type Operand,
+  type Span,
+  type SyntaxNode,
+  tooDeep,
+  tooLarge,
+  tooLong,
+} from './syntax.ts';
 import { characterCount, excerpt } from './text.ts';
 
 /** The members of jsep's class that are used here; its type declarations leave them out. */
@@ -91,8 +100,7 @@ class Parser extends Jsep {
   /** Counts while jsep reads, which also limits its recursion. */
   private countNode(start: number): void {
     if (++this.nodes <= expressionLimits.nodes) return;
-    const message = `it has more than ${expressionLimits.nodes} parts; split it into several entries`;
-    this.fail(message, start, start + this.symbolAt(start).length);
+    this.fail(tooLarge, start, start + this.symbolAt(start).length);
   }
 
   private open(start: number, followers: readonly string[]): void {
@@ -275,8 +283,7 @@ class Parser extends Jsep {
 export function parseSyntax(source: string): SyntaxNode {
   const limit = expressionLimits.characters;
   if (source.length > 2 * limit || characterCount(source) > limit) {
-    const message = `it is longer than ${limit} characters; split it into several entries`;
-    throw new ExpressionError(message, { start: 0, end: 0 });
+    throw new ExpressionError(tooLong, { start: 0, end: 0 });
   }
   return new Parser(source).parse();
 }

@@ -2,11 +2,11 @@
  * What other rules would change for the stored pull requests. Both rulesets score each of them; memory grows with the
  * number of rules and members only.
  */
-import { type CheckedEntry, clampScore, compileEffects } from './compile.ts';
+import { clampScore, compileEffects } from './compile.ts';
 import { type Bucket, bucketsOf, createDistribution, type Distribution } from './distribution.ts';
 import type { FactName, Facts } from './facts.ts';
-import { entryKey } from './rule-changes.ts';
-import { checkRule, factsOfEntries, type RuleDefinition, type RuleLogic } from './ruleset.ts';
+import { factsOfEntries, type RuleLogic, type Ruleset } from './ruleset.ts';
+import { type CheckedRule, checkRules, tally } from './tallies.ts';
 
 /** How many pull requests something counted for, and the sum of its points. */
 export interface Share {
@@ -16,6 +16,7 @@ export interface Share {
 
 /** An entry of a rule; null on a side that lacks it, or has the rule disabled. */
 export interface EntryResult {
+  /** With the whole condition. */
   logic: RuleLogic;
   before: Share | null;
   after: Share | null;
@@ -90,54 +91,6 @@ export interface Plan {
 /** How many movers are kept in each direction. */
 const moverLimit = 25;
 
-interface Tally {
-  logic: RuleLogic;
-  checked: CheckedEntry;
-  /** The index of its rule in the result. */
-  rule: number;
-  isBefore: boolean;
-  isAfter: boolean;
-  count: number;
-  points: number;
-}
-
-interface CheckedRule {
-  isEnabled: boolean;
-  isValid: boolean;
-  /** Empty if the rule is disabled or not valid. */
-  entries: { logic: RuleLogic; checked: CheckedEntry }[];
-}
-
-function checkAll(rules: readonly RuleDefinition[]): Map<string, CheckedRule> {
-  return new Map(
-    rules.map(rule => {
-      const { entries, problems } = checkRule(rule);
-      const isEnabled = rule.is_enabled;
-      const isValid = problems.length === 0;
-      const pairs = rule.logic.flatMap((logic, index) => {
-        const checked = entries[index];
-        return checked === undefined ? [] : [{ logic, checked }];
-      });
-      return [rule.name, { isEnabled, isValid, entries: isEnabled && isValid ? pairs : [] }];
-    }),
-  );
-}
-
-/** The entries of a rule. One that both sides have is evaluated once. */
-function tally(rule: number, before: CheckedRule | undefined, after: CheckedRule | undefined): Tally[] {
-  const listOf = (side: CheckedRule | undefined, isAfter: boolean): Tally[] =>
-    (side?.entries ?? []).map(entry => ({ ...entry, rule, isBefore: !isAfter, isAfter, count: 0, points: 0 }));
-  const former = listOf(before, false);
-  const latter = listOf(after, true);
-  for (const entry of latter) {
-    const index = former.findIndex(({ logic }) => entryKey(logic) === entryKey(entry.logic));
-    if (index === -1) continue;
-    former.splice(index, 1);
-    entry.isBefore = true;
-  }
-  return [...latter, ...former];
-}
-
 /** The larger change first, of equal ones the later pull request. */
 const byDistance = (one: Mover, two: Mover): number =>
   Math.abs(two.to - two.from) - Math.abs(one.to - one.from) || (one.id < two.id ? 1 : -1);
@@ -165,9 +118,9 @@ function rank(totals: readonly number[]): number[] {
 }
 
 /** Compares the rules in force with others. */
-export function createPlan(before: readonly RuleDefinition[], after: readonly RuleDefinition[]): Plan {
-  const former = checkAll(before);
-  const latter = checkAll(after);
+export function createPlan(before: Ruleset, after: Ruleset): Plan {
+  const former = checkRules(before);
+  const latter = checkRules(after);
   const names = [...new Set([...latter.keys(), ...former.keys()])];
   const tallies = names.flatMap((name, index) => tally(index, former.get(name), latter.get(name)));
   const entries = tallies.map(({ checked }) => checked);

@@ -10,7 +10,7 @@ import {
 } from './facts.ts';
 import type { Value } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
-import { type BreakdownEntry, compileRuleset, type RuleDefinition } from './ruleset.ts';
+import { type BreakdownEntry, compileRuleset, type Ruleset } from './ruleset.ts';
 import { startOfDay } from './text.ts';
 import type { YamlNode } from './yaml-reader.ts';
 
@@ -140,8 +140,8 @@ export function readTestFacts(
 }
 
 /** Scores each test's pull request under the rules. */
-export function runRuleTests(rules: readonly RuleDefinition[], tests: readonly RuleTest[]): RuleTestResult[] {
-  const { score } = compileRuleset(rules);
+export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[]): RuleTestResult[] {
+  const { score } = compileRuleset(ruleset);
   return tests.map(({ name, facts, score: expected }) => {
     const { score: actual, breakdown } = score(facts);
     return {

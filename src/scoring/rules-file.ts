@@ -1,6 +1,7 @@
 /** Reads a rules file: checked rules and tests, and every problem with its line. */
 import { stringify } from 'yaml';
 import { maxRulesetCost } from './cost.ts';
+import { checkDefinitions, type Definition, definitionLimits, problemOfName } from './definitions.ts';
 import { nearestName, suggestion } from './nearest-name.ts';
 import type { RuleTest } from './rule-tests.ts';
 import { readTestFacts } from './rule-tests.ts';
@@ -11,14 +12,15 @@ import {
   type RuleDefinition,
   type RuleLogic,
   type RuleProblem,
+  type Ruleset,
   ruleLimits,
 } from './ruleset.ts';
 import { characterCount } from './text.ts';
+import type { CheckedDefinitions } from './tree.ts';
 import { type FileProblem, readYaml, type YamlNode } from './yaml-reader.ts';
 
-export interface RulesFile {
-  /** In the file's order, without those that have problems. */
-  rules: RuleDefinition[];
+/** Its rules are in the file's order, without those that have problems. */
+export interface RulesFile extends Ruleset {
   tests: RuleTest[];
   problems: FileProblem[];
 }
@@ -90,12 +92,38 @@ const lineOfKey = (node: YamlNode & { kind: 'map' }, key: string) => node.entrie
 
 /** The line of the part that a problem is about. */
 function lineOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'map' }): number {
+  if (part === 'when') return lineOfKey(rule, 'when');
   const logic = rule.entries.get('logic');
   const node = logic?.kind === 'list' && entry !== null ? logic.items[entry - 1] : logic;
   if (node?.kind !== 'map') return node?.line ?? rule.line;
   const effect = node.entries.get('effect');
   const found = part === 'value' && effect?.kind === 'map' ? effect.entries.get('value') : node.entries.get(part);
   return found?.line ?? node.line;
+}
+
+/** @returns also those that have problems, so that what uses them is checked */
+function readDefinitions(node: YamlNode | undefined, report: Report) {
+  const definitions: Definition[] = [];
+  const entries = node?.kind === 'map' ? node.entries : new Map<string, YamlNode>();
+  const isEmpty = node === undefined || (node.kind === 'text' && node.text === '' && !node.isQuoted);
+  if (node?.kind !== 'map' && !isEmpty) {
+    report(node.line, `\`define\` must be a map of names to expressions, not ${kindNames[node.kind]}`);
+  }
+  if (node !== undefined && entries.size > definitionLimits.definitions) {
+    report(node.line, `The file has ${entries.size} definitions, more than ${definitionLimits.definitions}`);
+  }
+  for (const [name, value] of [...entries].slice(0, definitionLimits.definitions)) {
+    const fail = (message: string) => report(value.line, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`);
+    const problem = problemOfName(name);
+    if (problem !== undefined) fail(problem);
+    if (value.kind === 'text') definitions.push({ name, expression: value.text.trim() });
+    else fail(`it must be an expression, not ${kindNames[value.kind]}; put it in quotes`);
+  }
+  const { checked, problems } = checkDefinitions(definitions);
+  for (const [name, message] of problems) {
+    report(entries.get(name)?.line ?? 1, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`);
+  }
+  return { definitions, checked };
 }
 
 /** A rule without problems. */
@@ -106,14 +134,20 @@ interface ReadRule {
   cost: number;
 }
 
-function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): ReadRule | undefined {
+function readRule(
+  node: YamlNode,
+  position: number,
+  definitions: CheckedDefinitions,
+  taken: Set<string>,
+  report: Report,
+): ReadRule | undefined {
   let isValid = true;
   const fail: Report = (line, message) => {
     isValid = false;
     report(line, message);
   };
   const numbered = `Rule ${position}`;
-  const known = ['name', 'description', 'enabled', 'logic'];
+  const known = ['name', 'description', 'enabled', 'when', 'logic'];
   if (node.kind !== 'map') {
     readMap(node, known, numbered, fail);
     return undefined;
@@ -145,6 +179,7 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
   if (enabled !== undefined && enabled !== 'true' && enabled !== 'false') {
     fail(lineOfKey(node, 'enabled'), `${place}, enabled: \`${enabled.slice(0, 60)}\` is neither true nor false`);
   }
+  const when = node.entries.has('when') ? readText(node.entries, 'when', place, node.line, fail) : undefined;
   const items = readList(node.entries.get('logic'), `${place}, logic`, fail);
   const logic = items
     .slice(0, ruleLimits.entries + 1)
@@ -153,11 +188,12 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     name,
     description,
     is_enabled: enabled !== 'false',
+    ...(when === undefined ? {} : { when }),
     logic: logic.filter(entry => entry !== undefined),
   };
   // Problems number entries as the file does, so expressions are checked only if all entries could be read.
   if (!isValid) return undefined;
-  const { entries: checked, problems } = checkRule(rule);
+  const { entries: checked, problems } = checkRule(rule, definitions);
   for (const problem of problems) fail(lineOfProblem(problem, node), problem.message);
   return isValid ? { rule, line: node.line, cost: rule.is_enabled ? costOfEntries(checked) : 0 } : undefined;
 }
@@ -199,35 +235,44 @@ export function parseRulesFile(text: string): RulesFile {
   const problems: FileProblem[] = [];
   const report: Report = (line, message) => problems.push({ line, message });
   const root = readYaml(text);
-  if ('message' in root) return { rules: [], tests: [], problems: [root] };
-  const entries = readMap(root, ['rules', 'tests'], 'The file', report);
+  if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root] };
+  const entries = readMap(root, ['define', 'rules', 'tests'], 'The file', report);
   if (root.kind === 'map' && !entries.has('rules')) {
     report(root.line, 'The file has no `rules`; write them, or `rules: []` for none');
   }
+  const { definitions, checked } = readDefinitions(entries.get('define'), report);
   const ruleNodes = readList(entries.get('rules'), '`rules`', report);
   const extra = ruleNodes[ruleLimits.rules];
   if (extra !== undefined) report(extra.line, `The file has ${ruleNodes.length} rules, more than ${ruleLimits.rules}`);
   const taken = new Set<string>();
   const rules = ruleNodes
     .slice(0, ruleLimits.rules)
-    .map((node, index) => readRule(node, index + 1, taken, report))
+    .map((node, index) => readRule(node, index + 1, checked, taken, report))
     .filter(rule => rule !== undefined);
   checkCost(rules, report);
   const tests = readList(entries.get('tests'), '`tests`', report)
     .map((node, index) => readTest(node, index + 1, report))
     .filter(test => test !== undefined);
   problems.sort((one, two) => one.line - two.line);
-  return { rules: rules.map(({ rule }) => rule), tests, problems };
+  return { definitions, rules: rules.map(({ rule }) => rule), tests, problems };
 }
 
+/** Definitions as a rules file has them, in their order; without any, it has no `define`. */
+export const defineKey = (definitions: readonly Definition[]): { define?: Record<string, string> } =>
+  definitions.length === 0
+    ? {}
+    : { define: Object.fromEntries(definitions.map(({ name, expression }) => [name, expression])) };
+
 /** The text of a rules file without tests. The same rules give the same text, whatever the order of their keys. */
-export const formatRulesFile = (rules: readonly RuleDefinition[]): string =>
+export const formatRulesFile = ({ definitions, rules }: Ruleset): string =>
   stringify(
     {
-      rules: rules.map(({ name, description, is_enabled: enabled, logic }) => ({
+      ...defineKey(definitions),
+      rules: rules.map(({ name, description, is_enabled: enabled, when, logic }) => ({
         name,
         ...(description === '' ? {} : { description }),
         ...(enabled ? {} : { enabled }),
+        ...(when === undefined ? {} : { when }),
         logic: logic.map(({ expression, effect: { action, value } }) => ({ expression, effect: { action, value } })),
       })),
     },

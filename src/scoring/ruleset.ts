@@ -1,10 +1,11 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
 import { type CheckedEntry, compileEntries, type Score } from './compile.ts';
 import { costOf } from './cost.ts';
+import { checkDefinitions, type Definition } from './definitions.ts';
 import { parseExpression } from './expression.ts';
 import type { FactName, Facts } from './facts.ts';
 import { ExpressionError } from './syntax.ts';
-import { factsRead, type TypedExpression } from './tree.ts';
+import { type CheckedDefinitions, factsRead, type TypedExpression } from './tree.ts';
 
 export type RuleAction = 'ADD' | 'SUBTRACT';
 
@@ -19,7 +20,15 @@ export interface RuleDefinition {
   name: string;
   description: string;
   is_enabled: boolean;
+  /** A condition for all entries. */
+  when?: string;
   logic: RuleLogic[];
+}
+
+/** All that a rules file says about scores, as it is written there. */
+export interface Ruleset {
+  definitions: Definition[];
+  rules: RuleDefinition[];
 }
 
 /** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */
@@ -34,7 +43,7 @@ export interface RuleProblem {
   rule: string;
   /** From 1; null if the problem concerns the whole rule. */
   entry: number | null;
-  part: 'name' | 'logic' | 'expression' | 'action' | 'value';
+  part: 'name' | 'when' | 'logic' | 'expression' | 'action' | 'value';
   /** Names the rule, the entry and the part. */
   message: string;
 }
@@ -51,14 +60,26 @@ export const ruleLimits = { rules: 200, entries: 50, nameCharacters: 200, descri
 
 export const isRuleAction = (text: string): text is RuleAction => text === 'ADD' || text === 'SUBTRACT';
 
+/** The whole condition of an entry, as it is evaluated and shown to clients. */
+const conditionOf = ({ when }: RuleDefinition, expression: string): string =>
+  when === undefined ? expression : `(${when}) && (${expression})`;
+
+/** A rule's entries with their whole conditions. */
+export const evaluatedLogic = (rule: RuleDefinition): RuleLogic[] =>
+  rule.logic.map(({ expression, effect }) => ({ expression: conditionOf(rule, expression), effect }));
+
 function describe(rule: string, entry: number | null, part: RuleProblem['part'], reason: string): RuleProblem {
   const shown = rule.length > 80 ? `${[...rule.slice(0, 80)].slice(0, 60).join('')}…` : rule;
   const place = entry === null ? part : `entry ${entry}, ${part}`;
   return { rule, entry, part, message: `Rule ${JSON.stringify(shown)}, ${place}: ${reason}` };
 }
 
-/** Checks one rule's logic. Its entries are complete only if there are no problems. */
-export function checkRule({ name, logic }: RuleDefinition): { entries: CheckedEntry[]; problems: RuleProblem[] } {
+/** Checks one rule's conditions and values. Its entries are complete only if there are no problems. */
+export function checkRule(
+  rule: RuleDefinition,
+  definitions: CheckedDefinitions,
+): { entries: CheckedEntry[]; problems: RuleProblem[] } {
+  const { name, when, logic } = rule;
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
   if (logic.length === 0) problems.push(describe(name, null, 'logic', 'it has no entries; write at least one'));
@@ -66,23 +87,30 @@ export function checkRule({ name, logic }: RuleDefinition): { entries: CheckedEn
     const reason = `it has ${logic.length} entries, more than ${ruleLimits.entries}; split the rule`;
     return { entries, problems: [describe(name, null, 'logic', reason)] };
   }
+  const read = (source: string, entry: number | null, part: 'when' | 'expression' | 'value', prefix = '') => {
+    try {
+      return parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions);
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      problems.push(describe(name, entry, part, prefix + error.message));
+      return undefined;
+    }
+  };
+  const isWhenValid = when === undefined || read(when, null, 'when') !== undefined;
+  /** Reads the expression alone first, so that the whole means what its parts mean, and mistakes are told in its words. */
+  const readCondition = (expression: string, entry: number): TypedExpression | undefined => {
+    const own = read(expression, entry, 'expression');
+    if (own === undefined || when === undefined || !isWhenValid) return own;
+    return read(conditionOf(rule, expression), entry, 'expression', "together with the rule's `when`, ");
+  };
   for (const [index, { expression, effect }] of logic.entries()) {
-    const read = (part: 'expression' | 'value', source: string): TypedExpression | undefined => {
-      try {
-        return parseExpression(source, part === 'value' ? 'number' : 'boolean');
-      } catch (error) {
-        if (!(error instanceof ExpressionError)) throw error;
-        problems.push(describe(name, index + 1, part, error.message));
-        return undefined;
-      }
-    };
-    const condition = read('expression', expression);
-    const value = read('value', effect.value);
+    const condition = readCondition(expression, index + 1);
+    const value = read(effect.value, index + 1, 'value');
     const { action } = effect;
     if (!isRuleAction(action)) {
       problems.push(describe(name, index + 1, 'action', `${JSON.stringify(action)} is neither ADD nor SUBTRACT`));
     } else if (condition !== undefined && value !== undefined) {
-      entries.push({ name, action, expression, condition, value });
+      entries.push({ name, action, expression: conditionOf(rule, expression), condition, value });
     }
   }
   return { entries, problems };
@@ -97,12 +125,13 @@ export const costOfEntries = (entries: readonly CheckedEntry[]): number =>
   entries.reduce((sum, { condition, value }) => sum + costOf(condition) + costOf(value), 0);
 
 /** Compiles the enabled rules. A rule that is no longer valid is reported and contributes nothing; the others score. */
-export function compileRuleset(rules: readonly RuleDefinition[]): CompiledRuleset {
+export function compileRuleset({ definitions, rules }: Ruleset): CompiledRuleset {
+  const { checked: known } = checkDefinitions(definitions);
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
   for (const rule of rules) {
     if (!rule.is_enabled) continue;
-    const checked = checkRule(rule);
+    const checked = checkRule(rule, known);
     problems.push(...checked.problems);
     if (checked.problems.length === 0) entries.push(...checked.entries);
   }

@@ -19,8 +19,13 @@ export class ExpressionError extends Error {
   }
 }
 
+/** An expression is refused because of a definition that it uses; the message names the definition. */
+export class DefinitionError extends ExpressionError {}
+
 export const expressionLimits = { characters: 2000, nodes: 200, depth: 32 } as const;
 
+export const tooLong = `it is longer than ${expressionLimits.characters} characters; split it into several entries`;
+export const tooLarge = `it has more than ${expressionLimits.nodes} parts; split it into several entries`;
 export const tooDeep = `it is nested deeper than ${expressionLimits.depth} levels, counting each operator of a chain; split it into several entries`;
 
 export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%';
@@ -48,4 +53,26 @@ export function spanOf(node: SyntaxNode): Span {
   if (node.type === 'BinaryExpression') return { start: spanOf(node.left).start, end: spanOf(node.right).end };
   if (node.type === 'ConditionalExpression') return { start: spanOf(node.test).start, end: spanOf(node.alternate).end };
   return node;
+}
+
+/** The names in an expression, without those of functions. */
+export function namesIn(node: SyntaxNode): string[] {
+  switch (node.type) {
+    case 'Identifier':
+      return [node.name];
+    case 'Literal':
+      return [];
+    case 'UnaryExpression':
+      return namesIn(node.argument);
+    case 'Group':
+      return namesIn(node.expression);
+    case 'CallExpression':
+      return node.arguments.flatMap(namesIn);
+    case 'ArrayExpression':
+      return node.elements.flatMap(namesIn);
+    case 'BinaryExpression':
+      return [node.left, node.right].flatMap(namesIn);
+    case 'ConditionalExpression':
+      return [node.test, node.consequent, node.alternate].flatMap(namesIn);
+  }
 }

@@ -1,13 +1,32 @@
 /** A checked expression, as it is compiled and explained. */
 import type { FactName, FactType } from './facts.ts';
 import type { FunctionDefinition } from './functions.ts';
-import type { ArithmeticOperator, ComparisonOperator, LogicalOperator, Span } from './syntax.ts';
+import type { ArithmeticOperator, ComparisonOperator, DefinitionError, LogicalOperator, Span } from './syntax.ts';
+
+/** An expression without problems, and what it counts within the limits, with the definitions that it uses. */
+export interface CheckedExpression {
+  tree: TypedExpression;
+  characters: number;
+  nodes: number;
+  depth: number;
+  patternCost: number;
+}
+
+export interface CheckedDefinition extends CheckedExpression {
+  name: string;
+  /** Its source text, to which the spans of its tree belong. */
+  expression: string;
+}
+
+/** By name; an error in place of a definition that is not valid, undefined if it is not checked yet. */
+export type CheckedDefinitions = ReadonlyMap<string, CheckedDefinition | DefinitionError | undefined>;
 
 /** Its span excludes brackets around it. */
 export type TypedExpression = { type: FactType } & Span &
   (
     | { kind: 'constant'; value: number | string | boolean }
     | { kind: 'fact'; name: FactName }
+    | { kind: 'defined'; definition: CheckedDefinition }
     | { kind: 'negation' | 'not'; operand: TypedExpression }
     | { kind: 'arithmetic'; operator: ArithmeticOperator; left: TypedExpression; right: TypedExpression }
     /** Both sides have the same type: number or text, for `==` and `!=` also boolean. */
@@ -37,6 +56,8 @@ export function partsOf(tree: TypedExpression): readonly TypedExpression[] {
     case 'constant':
     case 'fact':
       return [];
+    case 'defined':
+      return [tree.definition.tree];
     case 'negation':
     case 'not':
       return [tree.operand];
@@ -55,13 +76,27 @@ export function partsOf(tree: TypedExpression): readonly TypedExpression[] {
   }
 }
 
+/** All parts of the expressions, those of definitions included. */
+function* allParts(trees: Iterable<TypedExpression>): Iterable<TypedExpression> {
+  const waiting = [...trees];
+  for (let tree = waiting.pop(); tree !== undefined; tree = waiting.pop()) {
+    yield tree;
+    waiting.push(...partsOf(tree));
+  }
+}
+
 /** The names of all facts that the expressions read. */
 export function factsRead(trees: Iterable<TypedExpression>): Set<FactName> {
   const names = new Set<FactName>();
-  const waiting = [...trees];
-  for (let tree = waiting.pop(); tree !== undefined; tree = waiting.pop()) {
-    if (tree.kind === 'fact') names.add(tree.name);
-    waiting.push(...partsOf(tree));
-  }
+  for (const part of allParts(trees)) if (part.kind === 'fact') names.add(part.name);
   return names;
+}
+
+/** The definitions that the expressions use, also those within others: source texts by name. */
+export function definitionsUsed(trees: Iterable<TypedExpression>): Map<string, string> {
+  const used = new Map<string, string>();
+  for (const part of allParts(trees)) {
+    if (part.kind === 'defined') used.set(part.definition.name, part.definition.expression);
+  }
+  return used;
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { applyRuleset, readRules } from '../../src/database/rules.ts';
+import type { Definition } from '../../src/scoring/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type Client, createClient } from '../support/client.ts';
 import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
@@ -29,8 +30,8 @@ const list = async (token = tenant.token) => {
   expect(Object.keys(body)).toEqual(['data']);
   return body.data;
 };
-const apply = (rules: RuleDefinition[]) =>
-  service.database.transaction(executor => applyRuleset(executor, tenant.organisation.id, rules));
+const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
+  service.database.transaction(executor => applyRuleset(executor, tenant.organisation.id, { definitions, rules }));
 const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinition => ({
   name,
   description: '',
@@ -62,6 +63,32 @@ describe('rules', () => {
       created_at: expect.any(Number),
     });
     expect(only?.created_at).toBeGreaterThanOrEqual(before);
+  });
+
+  test('show the whole condition that is evaluated, and the names of definitions as written', async () => {
+    const logic: RuleDefinition['logic'] = [
+      { expression: 'small || draft', effect: { action: 'ADD', value: 'points' } },
+      { expression: 'true', effect: { action: 'SUBTRACT', value: '1' } },
+    ];
+    const definitions = [
+      { name: 'small', expression: 'size <= 200' },
+      { name: 'points', expression: '5' },
+    ];
+    await apply([rule('Conditional', { when: 'merged || small', logic })], definitions);
+    const [only] = await list();
+    expect(only).toEqual({
+      id: expect.any(String),
+      name: 'Conditional',
+      description: '',
+      is_enabled: true,
+      logic: [
+        { expression: '(merged || small) && (small || draft)', effect: { action: 'ADD', value: 'points' } },
+        { expression: '(merged || small) && (true)', effect: { action: 'SUBTRACT', value: '1' } },
+      ],
+      created_at: expect.any(Number),
+    });
+    await apply([rule('Conditional', { logic })], definitions);
+    expect((await list()).map(({ id, logic }) => ({ id, logic }))).toEqual([{ id: only?.id, logic }]);
   });
 
   test("applied at one moment are listed in the reverse of the file's order", async () => {

@@ -72,7 +72,7 @@ describe('the database server', () => {
 test('a rule that this release refuses is named', () => {
   const rule = { name: 'Old', description: '', is_enabled: true };
   const logic = [{ expression: 'nonsense(', effect: { action: 'ADD' as const, value: '1' } }];
-  expect(linesOf(checkRules([{ ...rule, logic }], scopeWith()))).toEqual([
+  expect(linesOf(checkRules({ definitions: [], rules: [{ ...rule, logic }] }, scopeWith()))).toEqual([
     expect.stringMatching(
       /^warning: A rule is not valid in this release, so it does not count: .* → Fix and apply the rules\. /,
     ),

@@ -59,7 +59,10 @@ beforeAll(async () => {
   await importPullRequests(service, tenant.organisation);
   const rule = { name: 'One', logic: [{ expression: 'true', effect: { action: 'ADD' as const, value: '1' } }] };
   await service.database.transaction(executor =>
-    applyRuleset(executor, tenant.organisation.id, [{ ...rule, description: '', is_enabled: true }]),
+    applyRuleset(executor, tenant.organisation.id, {
+      definitions: [],
+      rules: [{ ...rule, description: '', is_enabled: true }],
+    }),
   );
   environment = {
     DATABASE_URL: database.url,

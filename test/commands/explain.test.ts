@@ -112,6 +112,45 @@ TIME  4     33  version 2 of the rules
 `);
 });
 
+test('the value of each definition and the whole condition of a rule are shown', async () => {
+  await scene.applyRules(
+    [{ ...rule('Effort', ['effort > 10', 'min(effort, limit)']), when: 'merged && !draft' }],
+    [
+      { name: 'effort', expression: 'sqrt(changed - 36)' },
+      { name: 'changed', expression: 'additions + deletions' },
+      { name: 'limit', expression: '20' },
+    ],
+  );
+  while ((await rescoreBatch(scene.service, scene.organisation.id)) > 0);
+  expect(await explain(id)).toContain(`
+    +20  Effort
+         (merged && !draft) && (effort > 10) → true
+           merged = true
+           !draft → true   where draft = false
+           effort > 10 → true
+             effort → 26
+               sqrt(changed - 36) → 26
+                 changed - 36 → 676
+                   changed → 712
+                     additions + deletions → 712   where additions = 400, deletions = 312
+         min(effort, limit) → 20
+           effort → 26
+             sqrt(changed - 36) → 26
+               changed - 36 → 676
+                 changed → 712
+                   additions + deletions → 712   where additions = 400, deletions = 312
+           limit → 20
+`);
+  const [entry] = (await explainJson(id)).rules[0].entries;
+  expect(entry).toMatchObject({ expression: '(merged && !draft) && (effort > 10)', value: 'min(effort, limit)' });
+  const [stored] = await scene.service.database.executor
+    .select({ breakdown: pullRequests.scoreBreakdown })
+    .from(pullRequests);
+  expect(JSON.parse(stored?.breakdown ?? '')).toEqual([
+    { name: 'Effort', action: 'ADD', effect: 20, expression: '(merged && !draft) && (effort > 10)' },
+  ]);
+});
+
 test('--json has the same facts', async () => {
   const answer = await explainJson(id);
   expect(answer).toMatchObject({

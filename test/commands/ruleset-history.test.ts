@@ -1,16 +1,21 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemUser } from '../../src/commands/context.ts';
+import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
 import { createDatabase } from '../support/service.ts';
 import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
 
 let environment: Environment;
+let file: (name: string, text: string) => string;
 const acme = ['--organisation', 'acme'];
 
 const rules = (value: number, ...names: string[]) =>
   `rules:\n${names.map(name => `  - name: ${name}\n    logic:\n      - { expression: merged, effect: { action: ADD, value: ${value} } }\n`).join('')}`;
+
+/** The same rules as they are exported. */
+const formatted = (text: string) => formatRulesFile(parseRulesFile(text));
 
 beforeAll(requireBuild);
 
@@ -18,7 +23,7 @@ beforeEach(async () => {
   const database = await createDatabase();
   environment = { DATABASE_URL: database.url };
   const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
-  const file = (name: string, text: string) => {
+  file = (name, text) => {
     const path = join(folder, name);
     writeFileSync(path, text);
     return path;
@@ -43,6 +48,7 @@ test('the history shows when and by whom each version was applied, and what it c
       added: ['New'],
       changed: ['Merged'],
       removed: ['Old'],
+      definitions: { added: [], changed: [], removed: [] },
     },
     {
       version: 1,
@@ -52,6 +58,7 @@ test('the history shows when and by whom each version was applied, and what it c
       added: ['Merged', 'Old'],
       changed: [],
       removed: [],
+      definitions: { added: [], changed: [], removed: [] },
     },
   ]);
   const { stdout } = await run(environment, 'rules', 'history', ...acme);
@@ -97,4 +104,60 @@ test('a version must be a number, and have been applied', async () => {
   expect(complaintOf(never)).toContain('has no version 9');
   const both = await run(environment, 'rules', 'apply', 'rules.yaml', '--version', '1', ...acme);
   expect(both.code).toBe(2);
+});
+
+describe('definitions and conditions of rules', () => {
+  const defined = (small: string, when: string) =>
+    `define:\n  zebra: "1"\n  small: ${small}\nrules:\n  - name: Small\n    when: ${when}\n    logic:\n      - expression: small\n        effect:\n          action: ADD\n          value: zebra\n  - name: Other\n    logic:\n      - expression: draft\n        effect:\n          action: ADD\n          value: "2"\n`;
+  const apply = (name: string, text: string) => runJson(environment, 'rules', 'apply', file(name, text), ...acme);
+
+  test('are exported as they were written', async () => {
+    const text = defined('size < 5', 'merged');
+    expect(await apply('3.yaml', text)).toMatchObject({ version: 3, changed: true });
+    const { stdout } = await run(environment, 'rules', 'export', ...acme);
+    expect(stdout).toBe(text);
+    expect(await apply('4.yaml', stdout)).toMatchObject({ version: 3, changed: false });
+    const exported = await runJson<{ define: unknown; rules: unknown[] }>(environment, 'rules', 'export', ...acme);
+    expect(exported.define).toEqual({ zebra: '1', small: 'size < 5' });
+    expect(exported.rules[0]).toMatchObject({ name: 'Small', when: 'merged', logic: [{ expression: 'small' }] });
+  });
+
+  test('that change are in the history and in a diff, with the rules that use them', async () => {
+    await apply('3.yaml', defined('size < 5', 'merged'));
+    expect(await apply('4.yaml', defined('size < 6', 'merged'))).toMatchObject({ version: 4, changed: true });
+    expect(await apply('5.yaml', defined('size < 6', 'draft'))).toMatchObject({ version: 5, changed: true });
+    const [fifth, fourth, third] = await runJson<unknown[]>(environment, 'rules', 'history', ...acme);
+    const none = { added: [], changed: [], removed: [] };
+    expect(fifth).toMatchObject({ changed: ['Small'], definitions: none });
+    expect(fourth).toMatchObject({ changed: ['Small'], definitions: { ...none, changed: ['small'] } });
+    expect(third).toMatchObject({ added: ['Small', 'Other'], definitions: { ...none, added: ['zebra', 'small'] } });
+    expect(await runJson(environment, 'rules', 'diff', '3', '5', ...acme)).toMatchObject({
+      added: [],
+      changed: [{ name: 'Small', parts: ['when', 'definitions'] }],
+      removed: [],
+      definitions: { ...none, changed: [{ name: 'small', before: 'size < 5', after: 'size < 6' }] },
+    });
+    const { stdout } = await run(environment, 'rules', 'diff', '3', '5', ...acme);
+    expect(stdout).toContain('-  small: size < 5\n+  small: size < 6');
+    expect(stdout).toContain('-    when: merged\n+    when: draft');
+  });
+
+  test('come back with an earlier version', async () => {
+    const text = defined('size < 5', 'merged');
+    await apply('3.yaml', text);
+    await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
+    const gone = await run(environment, 'rules', 'export', ...acme);
+    expect(gone.stdout).toBe(formatted(rules(5, 'Merged', 'Old')));
+    await runJson(environment, 'rules', 'apply', '--version', '3', ...acme);
+    expect((await run(environment, 'rules', 'export', ...acme)).stdout).toBe(text);
+  });
+
+  test('are counted by a check, and a mistake in them changes nothing', async () => {
+    const valid = await run(environment, 'rules', 'check', file('a.yaml', defined('size < 5', 'merged')));
+    expect(valid.stdout).toMatch(/ is valid: 2 definitions, 2 rules; 0 tests passed\.\n$/);
+    const cyclic = await run(environment, 'rules', 'apply', file('b.yaml', defined('small || merged', 'x')), ...acme);
+    expect(cyclic.code).toBe(1);
+    expect(complaintOf(cyclic)).toContain('b.yaml:3: Definition "small": it refers to itself: small → small (and ');
+    expect(await runJson<unknown[]>(environment, 'rules', 'history', ...acme)).toHaveLength(2);
+  });
 });

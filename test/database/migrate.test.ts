@@ -10,6 +10,9 @@ import { saveMembers } from '../../src/database/members.ts';
 import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
 import { saveGithubIdentity } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
+import { applyRuleset, getRuleset } from '../../src/database/rules.ts';
+import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
+import type { Ruleset } from '../../src/scoring/ruleset.ts';
 import { administer } from '../support/database-server.ts';
 import { createEarlierDatabase, createMigrationsFolder, query, readJournal } from '../support/migrations.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
@@ -306,6 +309,30 @@ test('a server older than PostgreSQL 15 is refused by its version', async () => 
   await expect(migrateDatabase(`postgres://nobody@127.0.0.1:${port}/none`)).rejects.toMatchObject({
     text: 'PostgreSQL 14 is too old. Use version 15 or newer.',
   });
+});
+
+test('a stored ruleset from before definitions means what it meant', async () => {
+  const url = await createEarlierDatabase(9);
+  const organisationId = '01900000-0000-7000-8000-000000000001';
+  const logic = [{ expression: 'merged', effect: { action: 'ADD' as const, value: '5' } }];
+  const rules = [{ name: 'Merged', description: '', is_enabled: true, logic }];
+  await administer(
+    url,
+    `insert into organisations (id, login, name, photo_url, ruleset_version)
+      values ('${organisationId}', 'acme', 'Acme', '', 1);
+    insert into rulesets (organisation_id, version, rules, applied_by)
+      values ('${organisationId}', 1, '${JSON.stringify(rules)}', 'ada')`,
+  );
+  expect(await migrateDatabase(url)).toBeGreaterThan(0);
+  const database = connect(url);
+  const ruleset = await getRuleset(database.executor, organisationId, 1);
+  expect(ruleset).toEqual({ definitions: [], rules });
+  const apply = (given: Ruleset) => database.transaction(executor => applyRuleset(executor, organisationId, given));
+  expect(await apply(parseRulesFile(formatRulesFile(ruleset)))).toEqual({ version: 1, changed: false });
+  const next = { definitions: [{ name: 'done', expression: 'merged' }], rules };
+  expect(await apply(next)).toEqual({ version: 2, changed: true });
+  expect(await apply(next)).toEqual({ version: 2, changed: false });
+  expect(await getRuleset(database.executor, organisationId, 2)).toEqual(next);
 });
 
 /** What PostgreSQL's catalogue says about the tables. */

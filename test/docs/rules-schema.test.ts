@@ -34,6 +34,8 @@ test('the example rules name the schema in their first line, and are valid', asy
 });
 
 const rule = (logic: string) => `rules:\n- name: R\n  logic:\n  ${logic}`;
+const conditional = (when: string) =>
+  `rules:\n- name: R\n  when: ${when}\n  logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]`;
 const withTest = (facts: string, score = '1') =>
   `rules: []\ntests:\n- { name: t, pull_request: { ${facts} }, score: ${score} }`;
 
@@ -58,6 +60,10 @@ describe('rules check and the schema accept', () => {
     ['texts that look like other things', withTest('title: 5, author: true, labels: [1, yes, "a"]')],
     ['quoted numbers and switches', withTest('additions: "5", draft: "true"', '"-5"')],
     ['states', withTest('state: merged')],
+    ['definitions', `define: { a: 5, B_2: 'merged && a > 1', c: true }\nrules: []`],
+    ['no definitions yet', 'define:\nrules: []'],
+    ['a condition of a rule', conditional('merged')],
+    ['a condition that looks like something else', conditional('true')],
   ])('%s', async (_, file) => {
     expect(problemsOf(file)).toEqual([]);
     expect(await complaint(file)).toBeUndefined();
@@ -103,6 +109,13 @@ describe('rules check and the schema refuse', () => {
     ['null for a fact that is never absent', withTest('title: null')],
     ['a test without a score', 'rules: []\ntests:\n- { name: t, pull_request: {} }'],
     ['half a point', withTest('', '1.5')],
+    ['definitions as a list', 'define: [size]\nrules: []'],
+    ['a definition that is a list', 'define: { a: [1] }\nrules: []'],
+    ['a definition with a hyphen', 'define: { a-b: 1 }\nrules: []'],
+    ['a definition with a long name', `define: { ${'a'.repeat(61)}: 1 }\nrules: []`],
+    ['201 definitions', `define:\n${Array.from({ length: 201 }, (_, index) => `  d${index}: 1\n`).join('')}rules: []`],
+    ['a condition that is a list', conditional('[merged]')],
+    ['an empty condition', conditional('""')],
   ])('%s', async (_, file) => {
     expect(problemsOf(file)).not.toEqual([]);
     expect(await complaint(file)).toMatch(/^body/);

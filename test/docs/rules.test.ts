@@ -14,6 +14,7 @@ import { maxRefetchesPerHour } from '../../src/database/refetches.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request.ts';
 import { compileExpression } from '../../src/scoring/compile.ts';
 import { maxRulesetCost } from '../../src/scoring/cost.ts';
+import { definitionLimits } from '../../src/scoring/definitions.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import { factDescriptions } from '../../src/scoring/fact-descriptions.ts';
 import { factTypes } from '../../src/scoring/facts.ts';
@@ -94,13 +95,24 @@ describe('the documented mistake', () => {
   );
 });
 
+describe('the documented mistake of definitions', () => {
+  test.each(rowsWith('Definitions refused', 'Message').map(row => [row['Definitions refused'] ?? '', row.Message]))(
+    '%s gets the message %s',
+    (cell, message) => {
+      const lines = [...cell.matchAll(/`([^`]+)`/g)].map(([, line]) => `  ${line}\n`);
+      const { problems } = parseRulesFile(`define:\n${lines.join('')}rules: []`);
+      expect(problems.map(problem => problem.message.replace(/^Definition "[^"]*": /, ''))).toEqual([message]);
+    },
+  );
+});
+
 test('the rules files on the page are valid, and their tests pass', () => {
-  const files = [...page.matchAll(/```yaml\n(rules:[\s\S]*?)```/g)].map(([, text]) => text ?? '');
+  const files = [...page.matchAll(/```yaml\n((?:define|rules):[\s\S]*?)```/g)].map(([, text]) => text ?? '');
   expect(files.length).toBeGreaterThan(3);
   for (const text of files) {
-    const { rules, tests, problems } = parseRulesFile(text);
-    expect(problems).toEqual([]);
-    expect(runRuleTests(rules, tests).filter(({ passed }) => !passed)).toEqual([]);
+    const file = parseRulesFile(text);
+    expect(file.problems).toEqual([]);
+    expect(runRuleTests(file, file.tests).filter(({ passed }) => !passed)).toEqual([]);
   }
 });
 
@@ -110,6 +122,7 @@ test('the documented limits are those of the code', () => {
   expect(limits).toEqual([
     number(ruleLimits.rules),
     number(ruleLimits.entries),
+    number(definitionLimits.definitions),
     `${number(ruleLimits.nameCharacters)}, ${number(ruleLimits.descriptionCharacters)}`,
     number(expressionLimits.characters),
     number(expressionLimits.nodes),

@@ -3,7 +3,7 @@ import { type ExplainedPart, explainExpression } from '../../src/scoring/evaluat
 import { explainScore } from '../../src/scoring/explain.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import type { RuleAction } from '../../src/scoring/ruleset.ts';
-import { entry, factsWith, rule } from './support.ts';
+import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 const facts = factsWith({
   state: 'merged',
@@ -183,19 +183,19 @@ describe('an entry', () => {
     ],
     ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 is outside -2147483648 to 2147483647'],
   ])('with the condition %s and the value %s is %s', (expression, value, outcome, effect, reason) => {
-    const { rules, score } = explainScore([rule('R', entry(expression, value))], facts);
+    const { rules, score } = explainScore(rulesetOf([rule('R', entry(expression, value))]), facts);
     expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression, value, outcome, effect, reason });
     expect(score).toBe(effect);
   });
 
   test('of a rule that is disabled or no longer valid is not evaluated and does not count', () => {
     const { rules, score } = explainScore(
-      [
+      rulesetOf([
         { ...rule('Off', entry('true', '1')), is_enabled: false },
         rule('Old', entry('true', '2'), entry('weather', '3')),
         rule('Empty', entry('true', '4', 'MULTIPLY' as RuleAction)),
         rule('Good', entry('true', '8', 'SUBTRACT')),
-      ],
+      ]),
       facts,
     );
     expect(score).toBe(-8);
@@ -222,6 +222,9 @@ describe('an entry', () => {
 
   test('adds to a sum that is limited to 32 bits', () => {
     const max = rule('R', entry('true', '2147483647'));
-    expect(explainScore([max, { ...max, name: 'S' }], facts)).toMatchObject({ sum: 4294967294, score: 2147483647 });
+    expect(explainScore(rulesetOf([max, { ...max, name: 'S' }]), facts)).toMatchObject({
+      sum: 4294967294,
+      score: 2147483647,
+    });
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type FactName, factsOf, factTypes, type PullRequestRecord } from '../../src/scoring/facts.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
-import { entry, rule } from './support.ts';
+import { entry, rule, rulesetOf } from './support.ts';
 
 const record: PullRequestRecord = {
   repository: 'acme/web',
@@ -89,7 +89,7 @@ test('an open pull request has no hours to review, merge or close', () => {
 
 describe('a ruleset reads only the facts that it names', () => {
   const factsRead = (expression: string, value = '1') => [
-    ...compileRuleset([rule('R', entry(expression, value))]).facts,
+    ...compileRuleset(rulesetOf([rule('R', entry(expression, value))])).facts,
   ];
 
   test.each<[kind: string, expression: string, facts: FactName[]]>([
@@ -121,6 +121,6 @@ describe('a ruleset reads only the facts that it names', () => {
       rule('Invalid', entry('draft', '1'), entry('weather', '1')),
       rule('Valid', entry('from_fork', '1')),
     ];
-    expect([...compileRuleset(rules).facts]).toEqual(['from_fork']);
+    expect([...compileRuleset(rulesetOf(rules)).facts]).toEqual(['from_fork']);
   });
 });

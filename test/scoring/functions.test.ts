@@ -57,6 +57,30 @@ test.each([
   expect(evaluate(source)).toBe(expected);
 });
 
+test.each([
+  'sqrt(-1)',
+  'log(0)',
+  'log(-1)',
+  'log(-0)',
+  'sqrt(hours_to_merge)',
+  'log(hours_to_merge)',
+  'exp(hours_to_merge)',
+])('%s is absent', source => {
+  const facts = { hours_to_merge: null };
+  expect(evaluate(source, facts)).toBeNaN();
+  expect(evaluate(`${source} + 1 > 0 || ${source} != 1`, facts)).toBe(false);
+});
+
+test('sqrt, log and exp give what they give in mathematics', () => {
+  expect(evaluate('sqrt(0)')).toBe(0);
+  expect(evaluate('sqrt(6.25)')).toBe(2.5);
+  expect(evaluate('log(1)')).toBe(0);
+  expect(evaluate('exp(0)')).toBe(1);
+  expect(evaluate('abs(log(exp(3)) - 3) < 1e-9')).toBe(true);
+  expect(evaluate('exp(-1e9)')).toBe(0);
+  expect(evaluate('exp(1e9)')).toBe(Number.POSITIVE_INFINITY);
+});
+
 test('all_files needs at least one file, and a matching glob for each', () => {
   const files = ['docs/a.md', 'README.md'];
   expect(evaluate('all_files("**")', { files: [] })).toBe(false);

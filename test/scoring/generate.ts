@@ -76,7 +76,9 @@ export const anyExpression = fc.letrec<{ number: string; boolean: string; text: 
       call('max', tie('number'), tie('number')),
       call('clamp', tie('number'), tie('number'), tie('number')),
       call('per', tie('number'), tie('number')),
-      fc.tuple(fc.constantFrom('abs', 'round', 'floor', 'ceil'), tie('number')).map(([name, x]) => `${name}(${x})`),
+      fc
+        .tuple(fc.constantFrom('abs', 'round', 'floor', 'ceil', 'sqrt', 'log', 'exp'), tie('number'))
+        .map(([name, x]) => `${name}(${x})`),
       call('length', fc.oneof(tie('text'), list)),
       call('count_files', globs, globs),
       call('date', fc.constant('"2026-01-31"')),
@@ -122,6 +124,9 @@ export const anyRules: fc.Arbitrary<RuleDefinition[]> = fc
           name: fc.constant(name),
           description: fc.constant(''),
           is_enabled: fc.boolean(),
+          ...(name.length % 2 === 0
+            ? {}
+            : { when: fc.oneof(fc.constantFrom('merged', 'size >'), anyExpression.boolean) }),
           logic: fc.array(
             fc.record({
               expression: fc.oneof(fc.constantFrom('true', 'merged', 'nonsense('), anyExpression.boolean),

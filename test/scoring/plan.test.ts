@@ -1,10 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Definition } from '../../src/scoring/definitions.ts';
 import { createPlan } from '../../src/scoring/plan.ts';
 import { compareRules, hasChanges } from '../../src/scoring/rule-changes.ts';
-import { type BreakdownEntry, compileRuleset, type RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { type BreakdownEntry, compileRuleset, type RuleDefinition, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
-import { entry, factsWith, rule } from './support.ts';
+import { entry, factsWith, rule, rulesetOf } from './support.ts';
+
+const defined = (given: Record<string, string>): Definition[] =>
+  Object.entries(given).map(([name, expression]) => ({ name, expression }));
 
 const off = (given: RuleDefinition): RuleDefinition => ({ ...given, is_enabled: false });
 
@@ -19,11 +23,11 @@ describe('a plan', () => {
         anyRules,
         fc.array(fc.tuple(fc.constantFrom('ada', 'bob', 'cleo'), anyFacts), { maxLength: 6 }),
         (before, after, pullRequests) => {
-          const plan = createPlan(before, after);
+          const plan = createPlan(rulesetOf(before), rulesetOf(after));
           for (const [index, [member, facts]] of pullRequests.entries()) plan.add(`pr ${index}`, member, facts);
           const result = plan.result();
 
-          const sides = { before: compileRuleset(before), after: compileRuleset(after) };
+          const sides = { before: compileRuleset(rulesetOf(before)), after: compileRuleset(rulesetOf(after)) };
           const scored = pullRequests.map(([member, facts], index) => {
             const scores = { from: sides.before.score(facts), to: sides.after.score(facts) };
             return { id: `pr ${index}`, member, from: scores.from.score, to: scores.to.score, scores };
@@ -63,11 +67,35 @@ describe('a plan', () => {
     );
   });
 
+  test('counts the same entry on both sides apart if a definition or the condition of its rule changed', () => {
+    const rules = [rule('R', entry('many', 'points')), rule('S', entry('merged', '1'))];
+    const before = { definitions: defined({ many: 'size > 10', points: '5' }), rules };
+    const after = { definitions: defined({ many: 'limit < size', limit: '20', points: '5' }), rules };
+    const plan = createPlan(before, after);
+    plan.add('1', 'ada', factsWith({ size: 15, merged: true }));
+    plan.add('2', 'ada', factsWith({ size: 25, merged: true }));
+    const { rules: results, lowered } = plan.result();
+    expect(lowered).toBe(1);
+    expect(results[0]?.entries).toEqual([
+      { logic: entry('many', 'points'), before: null, after: { pullRequests: 1, points: 5 } },
+      { logic: entry('many', 'points'), before: { pullRequests: 2, points: 10 }, after: null },
+    ]);
+    expect(results[1]?.entries).toHaveLength(1);
+    const conditional = createPlan(rulesetOf([rule('S', entry('merged', '1'))]), {
+      definitions: [],
+      rules: [{ ...rule('S', entry('merged', '1')), when: 'size > 20' }],
+    });
+    expect(conditional.result().rules[0]?.entries.map(({ logic }) => logic.expression)).toEqual([
+      '(size > 20) && (merged)',
+      'merged',
+    ]);
+  });
+
   test('describes every change of a few pull requests', () => {
     const either = rule('Both', entry('merged', '2'), entry('merged', 'size', 'SUBTRACT'));
     const plan = createPlan(
-      [either, rule('Gone', entry('true', '10'), entry('size > 1', '1'))],
-      [rule('New', entry('draft', '4')), either],
+      rulesetOf([either, rule('Gone', entry('true', '10'), entry('size > 1', '1'))]),
+      rulesetOf([rule('New', entry('draft', '4')), either]),
     );
     plan.add('1', 'ada', factsWith({ merged: true, size: 3 }));
     plan.add('2', 'bob', factsWith({ draft: true }));
@@ -130,7 +158,7 @@ describe('a plan', () => {
 
   test('has no change if a pull request keeps its score from the same entries', () => {
     const same = [rule('One', entry('true', 'size'))];
-    const plan = createPlan(same, same);
+    const plan = createPlan(rulesetOf(same), rulesetOf(same));
     plan.add('1', 'ada', factsWith({ size: 3 }));
     expect(plan.result()).toMatchObject({ pullRequests: 1, raised: 0, lowered: 0, otherBreakdown: 0 });
     expect(plan.result().movers).toEqual({ raised: [], lowered: [] });
@@ -141,8 +169,8 @@ describe('a plan', () => {
     const many = Array.from({ length: 12 }, (_, index) =>
       rule(`R${index}`, ...Array.from({ length: 50 }, (_, at) => entry(`size > ${index * 50 + at}`, 'size / 100'))),
     );
-    const plan = createPlan([], many);
-    const { score } = compileRuleset(many);
+    const plan = createPlan(rulesetOf([]), rulesetOf(many));
+    const { score } = compileRuleset(rulesetOf(many));
     for (const size of [0, 1, 299, 300, 600, 10_000]) {
       const facts = factsWith({ size });
       plan.add(String(size), 'ada', facts);
@@ -153,8 +181,8 @@ describe('a plan', () => {
 
   test('shows which entries are kept, added and removed', () => {
     const plan = createPlan(
-      [rule('Size', entry('size > 10', '5'), entry('size > 100', '2', 'SUBTRACT'))],
-      [rule('Size', entry('size > 10', '5'), entry('size > 200', '2', 'SUBTRACT'))],
+      rulesetOf([rule('Size', entry('size > 10', '5'), entry('size > 100', '2', 'SUBTRACT'))]),
+      rulesetOf([rule('Size', entry('size > 10', '5'), entry('size > 200', '2', 'SUBTRACT'))]),
     );
     for (const size of [5, 50, 150, 250]) plan.add(`of ${size}`, 'ada', factsWith({ size }));
     const [size] = plan.result().rules;
@@ -171,8 +199,8 @@ describe('a plan', () => {
 
   test('counts pull requests that keep their score from other entries', () => {
     const plan = createPlan(
-      [rule('Old', entry('true', '5'))],
-      [rule('New', entry('size > 10', '5'), entry('size <= 10', '4'))],
+      rulesetOf([rule('Old', entry('true', '5'))]),
+      rulesetOf([rule('New', entry('size > 10', '5'), entry('size <= 10', '4'))]),
     );
     plan.add('large', 'ada', factsWith({ size: 50 }));
     plan.add('small', 'ada', factsWith({ size: 5 }));
@@ -181,7 +209,10 @@ describe('a plan', () => {
 
   test('lists a disabled rule without entries, and an invalid rule with no points', () => {
     const invalid = rule('Old', entry('title.length > 3', '5'));
-    const plan = createPlan([invalid], [rule('Old', entry('true', '5')), off(rule('Off', entry('true', '9')))]);
+    const plan = createPlan(
+      rulesetOf([invalid]),
+      rulesetOf([rule('Old', entry('true', '5')), off(rule('Off', entry('true', '9')))]),
+    );
     plan.add('one', 'ada', factsWith());
     const { rules, before, after } = plan.result();
     expect([before.sum, after.sum]).toEqual([0, 5]);
@@ -195,7 +226,7 @@ describe('a plan', () => {
   });
 
   test('gives members with the same total the same rank, and skips the ranks after it', () => {
-    const plan = createPlan([], [rule('Size', entry('true', 'size'))]);
+    const plan = createPlan(rulesetOf([]), rulesetOf([rule('Size', entry('true', 'size'))]));
     for (const [member, size] of [
       ['ada', 3],
       ['bob', 9],
@@ -213,7 +244,10 @@ describe('a plan', () => {
   });
 
   test('lists members by total after, then by total before, then by id', () => {
-    const plan = createPlan([rule('Before', entry('true', 'additions'))], [rule('After', entry('true', 'deletions'))]);
+    const plan = createPlan(
+      rulesetOf([rule('Before', entry('true', 'additions'))]),
+      rulesetOf([rule('After', entry('true', 'deletions'))]),
+    );
     const totals = [
       ['ada', 1, 5],
       ['cleo', 3, 5],
@@ -226,7 +260,7 @@ describe('a plan', () => {
   });
 
   test('keeps the twenty-five largest changes in each direction, of equal ones the later first', () => {
-    const plan = createPlan([], [rule('Number', entry('true', 'number'))]);
+    const plan = createPlan(rulesetOf([]), rulesetOf([rule('Number', entry('true', 'number'))]));
     const changes = Array.from({ length: 200 }, (_, index) => ((index * 37) % 60) - 30);
     // These sort in order of creation, as our ids do.
     const id = (index: number) => String(index).padStart(3, '0');
@@ -242,7 +276,10 @@ describe('a plan', () => {
   });
 
   test('has no mean, median or buckets without pull requests', () => {
-    const { before, buckets, members } = createPlan([], [rule('One', entry('true', '1'))]).result();
+    const { before, buckets, members } = createPlan(
+      rulesetOf([]),
+      rulesetOf([rule('One', entry('true', '1'))]),
+    ).result();
     expect(before).toEqual({ sum: 0, mean: null, median: null, minimum: null, maximum: null });
     expect([buckets, members]).toEqual([[], []]);
   });
@@ -254,8 +291,12 @@ describe('a comparison of rules', () => {
 
   test('finds added, removed and changed rules by name', () => {
     const changes = compareRules(
-      [one, two, rule('Gone', entry('true', '3'))],
-      [rule('New', entry('true', '4')), { ...off(one), description: 'Says why.' }, rule('Two', entry('merged', '2'))],
+      rulesetOf([one, two, rule('Gone', entry('true', '3'))]),
+      rulesetOf([
+        rule('New', entry('true', '4')),
+        { ...off(one), description: 'Says why.' },
+        rule('Two', entry('merged', '2')),
+      ]),
     );
     expect(changes.added.map(({ name }) => name)).toEqual(['New']);
     expect(changes.removed.map(({ name }) => name)).toEqual(['Gone']);
@@ -267,21 +308,75 @@ describe('a comparison of rules', () => {
   });
 
   test('finds no changes if nothing differs, and a change if only the order does', () => {
-    expect(hasChanges(compareRules([one, two], structuredClone([one, two])))).toBe(false);
-    expect(compareRules([one, two], [two, one])).toMatchObject({ changed: [], unchanged: 2, reordered: true });
+    expect(hasChanges(compareRules(rulesetOf([one, two]), rulesetOf(structuredClone([one, two]))))).toBe(false);
+    expect(compareRules(rulesetOf([one, two]), rulesetOf([two, one]))).toMatchObject({
+      changed: [],
+      unchanged: 2,
+      reordered: true,
+    });
   });
 
   test('counts unchanged rules, and sees if one has moved', () => {
     const three = rule('Three', entry('true', '3'));
-    const removed = compareRules([one, two, three], [one, three]);
+    const removed = compareRules(rulesetOf([one, two, three]), rulesetOf([one, three]));
     expect([removed.unchanged, removed.reordered, hasChanges(removed)]).toEqual([2, false, true]);
-    const swapped = compareRules([one, two, three], [two, one, three]);
+    const swapped = compareRules(rulesetOf([one, two, three]), rulesetOf([two, one, three]));
     expect([swapped.unchanged, swapped.reordered, hasChanges(swapped)]).toEqual([3, true, true]);
-    const replaced = compareRules([one], [two]);
+    const replaced = compareRules(rulesetOf([one]), rulesetOf([two]));
     expect([replaced.unchanged, replaced.reordered, hasChanges(replaced)]).toEqual([0, false, true]);
   });
 
   test('sees no new order if a rule is added in between', () => {
-    expect(compareRules([one, two], [one, rule('New', entry('true', '4')), two]).reordered).toBe(false);
+    expect(compareRules(rulesetOf([one, two]), rulesetOf([one, rule('New', entry('true', '4')), two])).reordered).toBe(
+      false,
+    );
+  });
+
+  test('include definitions, the rules that use them, and conditions', () => {
+    const rules = [
+      rule('Direct', entry('small', '1')),
+      rule('Indirect', entry('merged', 'points')),
+      { ...rule('Conditional', entry('merged', '1')), when: 'small' },
+      rule('None', entry('merged', '1')),
+    ];
+    const before: Ruleset = { definitions: defined({ small: 'size < 5', points: 'small ? 1 : 2', gone: '1' }), rules };
+    const after: Ruleset = { definitions: defined({ added: '2', points: 'small ? 1 : 2', small: 'size < 6' }), rules };
+    const changes = compareRules(before, after);
+    expect(changes.changed.map(({ name, parts }) => [name, parts])).toEqual([
+      ['Direct', ['definitions']],
+      ['Indirect', ['definitions']],
+      ['Conditional', ['definitions']],
+    ]);
+    expect(changes.unchanged).toBe(1);
+    expect(changes.definitions).toEqual({
+      added: [{ name: 'added', expression: '2' }],
+      removed: [{ name: 'gone', expression: '1' }],
+      changed: [{ name: 'small', before: 'size < 5', after: 'size < 6' }],
+    });
+    expect(hasChanges(changes)).toBe(true);
+    expect(compareRules(after, before).definitions.added).toEqual([{ name: 'gone', expression: '1' }]);
+  });
+
+  test('leave out the order of definitions, but not a definition that no rule uses', () => {
+    const [one, two] = defined({ one: '1', two: '2' }) as [Definition, Definition];
+    expect(
+      hasChanges(compareRules({ definitions: [one, two], rules: [] }, { definitions: [two, one], rules: [] })),
+    ).toBe(false);
+    expect(hasChanges(compareRules({ definitions: [one, two], rules: [] }, { definitions: [one], rules: [] }))).toBe(
+      true,
+    );
+    expect(hasChanges(compareRules({ definitions: [one], rules: [] }, { definitions: [one, two], rules: [] }))).toBe(
+      true,
+    );
+  });
+
+  test('include a condition that is added, changed or removed', () => {
+    const plain = rule('R', entry('merged', '1'));
+    const partsOf = (before: RuleDefinition, after: RuleDefinition) =>
+      compareRules(rulesetOf([before]), rulesetOf([after])).changed.map(({ parts }) => parts);
+    expect(partsOf(plain, { ...plain, when: 'draft' })).toEqual([['when']]);
+    expect(partsOf({ ...plain, when: 'draft' }, plain)).toEqual([['when']]);
+    expect(partsOf({ ...plain, when: 'draft' }, { ...plain, when: 'merged' })).toEqual([['when']]);
+    expect(partsOf({ ...plain, when: 'draft' }, { ...plain, when: 'draft' })).toEqual([]);
   });
 });

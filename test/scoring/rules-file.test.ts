@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { runRuleTests } from '../../src/scoring/rule-tests.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
+import type { Ruleset } from '../../src/scoring/ruleset.ts';
 import { processorTime } from './processor-time.ts';
+import { rulesetOf } from './support.ts';
 
 /** `line: message` of each problem. */
 const problems = (text: string) => parseRulesFile(text).problems.map(({ line, message }) => `${line}: ${message}`);
@@ -18,7 +20,7 @@ test('the example file is valid and its tests pass', () => {
   expect(found).toEqual([]);
   expect(rules.length).toBeGreaterThanOrEqual(5);
   expect(tests.length).toBeGreaterThanOrEqual(3);
-  expect(runRuleTests(rules, tests).filter(({ passed }) => !passed)).toEqual([]);
+  expect(runRuleTests(rulesetOf(rules), tests).filter(({ passed }) => !passed)).toEqual([]);
 });
 
 test('a rules file becomes rules as they are stored and shown', () => {
@@ -94,8 +96,8 @@ test('rules written to a file can be read back', () => {
       logic: [{ expression: 'true', effect: { action: 'ADD' as const, value: '1' } }],
     },
   ];
-  const text = formatRulesFile(rules);
-  expect(parseRulesFile(text)).toEqual({ rules, tests: [], problems: [] });
+  const text = formatRulesFile(rulesetOf(rules));
+  expect(parseRulesFile(text)).toEqual({ definitions: [], rules, tests: [], problems: [] });
   expect(text.split('\n').filter(line => /description|enabled/.test(line))).toEqual([
     '    description: |-',
     '    enabled: false',
@@ -124,14 +126,14 @@ test('a description of 2,000 characters is kept, and so is a score with a sign',
 
 test('a file may have no rules', () => {
   for (const text of ['rules: []', 'rules:', '\ufeffrules: []\r\n']) {
-    expect(parseRulesFile(text)).toEqual({ rules: [], tests: [], problems: [] });
+    expect(parseRulesFile(text)).toEqual({ definitions: [], rules: [], tests: [], problems: [] });
   }
 });
 
 describe('a problem names the line, the rule, the entry and the part', () => {
   test.each<[string, string[]]>([
-    ['', ['1: The file must be a map with `rules`, `tests`, not a text']],
-    ['- a', ['1: The file must be a map with `rules`, `tests`, not a list']],
+    ['', ['1: The file must be a map with `define`, `rules`, `tests`, not a text']],
+    ['- a', ['1: The file must be a map with `define`, `rules`, `tests`, not a list']],
     [
       'rule: []',
       [
@@ -140,7 +142,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       ],
     ],
     ['rules: 5', ['1: `rules` must be a list, each item beginning with `-`, not a text']],
-    ['rules:\n- 5', ['2: Rule 1 must be a map with `name`, `description`, `enabled`, `logic`, not a text']],
+    ['rules:\n- 5', ['2: Rule 1 must be a map with `name`, `description`, `enabled`, `when`, `logic`, not a text']],
     ['rules:\n- logic: []', ['2: Rule 1 has no `name`; write one']],
     ['rules:\n- name: ""\n  logic: []', ['2: Rule 1 has an empty name; write one']],
     ['rules:\n- name: R\n', ['2: Rule "R", logic: it has no entries; write at least one']],
@@ -198,8 +200,8 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     [
       `weather: 1\nrules: []\n${'x'.repeat(70)}: 1`,
       [
-        '1: The file has an unknown key `weather`; known are `rules`, `tests`',
-        `3: The file has an unknown key \`${'x'.repeat(60)}\`; known are \`rules\`, \`tests\``,
+        '1: The file has an unknown key `weather`; known are `define`, `rules`, `tests`',
+        `3: The file has an unknown key \`${'x'.repeat(60)}\`; known are \`define\`, \`rules\`, \`tests\``,
       ],
     ],
     [
@@ -238,7 +240,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     [
       'rules:\n- 5\n- name: A\n  logic:\n  - 5',
       [
-        '2: Rule 1 must be a map with `name`, `description`, `enabled`, `logic`, not a text',
+        '2: Rule 1 must be a map with `name`, `description`, `enabled`, `when`, `logic`, not a text',
         '5: Rule "A", entry 1 must be a map with `expression`, `effect`, not a text',
       ],
     ],
@@ -406,6 +408,151 @@ describe('the cost of a ruleset', () => {
   });
 });
 
+describe('definitions and conditions of rules', () => {
+  const logic = '  logic:\n  - {expression: small, effect: {action: ADD, value: points}}\n';
+
+  test('are read, and their tests run', () => {
+    const file = parseRulesFile(
+      `define:\n  small: size <= limit\n  limit: 200\n  points: "merged ? 5 : 2"\nrules:\n- name: R\n  when: '!draft'\n${logic}tests:\n- {name: t, pull_request: {additions: 200, merged: true}, score: 5}\n- {name: u, pull_request: {draft: true}, score: 0}\n`,
+    );
+    expect(file.problems).toEqual([]);
+    expect(file.definitions).toEqual([
+      { name: 'small', expression: 'size <= limit' },
+      { name: 'limit', expression: '200' },
+      { name: 'points', expression: 'merged ? 5 : 2' },
+    ]);
+    expect(file.rules).toEqual([
+      {
+        name: 'R',
+        description: '',
+        is_enabled: true,
+        when: '!draft',
+        logic: [{ expression: 'small', effect: { action: 'ADD', value: 'points' } }],
+      },
+    ]);
+    expect(runRuleTests(file, file.tests).map(({ passed }) => passed)).toEqual([true, true]);
+  });
+
+  test('are written as they were read, in their order', () => {
+    const ruleset: Ruleset = {
+      definitions: [
+        { name: 'zebra', expression: 'title == "a: b" && ape > 1\n&& merged' },
+        { name: 'ape', expression: '5' },
+        { name: 'constructor', expression: 'size' },
+      ],
+      rules: [
+        {
+          name: 'R',
+          description: '',
+          is_enabled: false,
+          when: '!draft && zebra',
+          logic: [{ expression: 'true', effect: { action: 'ADD', value: 'ape' } }],
+        },
+      ],
+    };
+    const text = formatRulesFile(ruleset);
+    expect(parseRulesFile(text)).toEqual({ ...ruleset, tests: [], problems: [] });
+    expect(text).toBe(`define:
+  zebra: |-
+    title == "a: b" && ape > 1
+    && merged
+  ape: "5"
+  constructor: size
+rules:
+  - name: R
+    enabled: false
+    when: "!draft && zebra"
+    logic:
+      - expression: "true"
+        effect:
+          action: ADD
+          value: ape
+`);
+  });
+
+  test.each(['define:', 'define: {}'])('may be none: %s', define => {
+    expect(parseRulesFile(`${define}\nrules: []`)).toEqual({ definitions: [], rules: [], tests: [], problems: [] });
+  });
+
+  test.each<[string, string[]]>([
+    ['define: [a]', ['1: `define` must be a map of names to expressions, not a list']],
+    ['define: size', ['1: `define` must be a map of names to expressions, not a text']],
+    ['define:\n  a: [size]', ['2: Definition "a": it must be an expression, not a list; put it in quotes']],
+    ['define:\n  a:\n    b: 1', ['3: Definition "a": it must be an expression, not a map of keys; put it in quotes']],
+    ['define:\n  a:', ['2: Definition "a": it is empty; write a value']],
+    ['define:\n  a: 1\n  a: 2', ['3: `a` is given twice; keep one']],
+    ['define:\n  b: 1\n  a: b + a', ['3: Definition "a": it refers to itself: a → a']],
+    ['define:\n  size: 1', ['2: Definition "size": its name is that of a fact; choose another one']],
+    ['define:\n  sqrt: 1', ['2: Definition "sqrt": its name is that of a function; choose another one']],
+    ...['true', 'false', 'null', 'undefined', 'in', 'and', 'or', 'not'].map((name): [string, string[]] => [
+      `define:\n  ${name}: 1`,
+      [`2: Definition "${name}": its name is a word of the rule language; choose another one`],
+    ]),
+    ...['__proto__', '_a', '1a', 'a-b', 'a.b', 'a b', '$a', 'a$', 'naïve', '', 'a\u200b', 'a'.repeat(61)].map(
+      (name): [string, string[]] => [
+        `define:\n  ${JSON.stringify(name)}: 1`,
+        [
+          `2: Definition ${JSON.stringify(name)}: its name must begin with a letter and consist of at most 60 letters, digits and \`_\``,
+        ],
+      ],
+    ),
+  ])('that are not valid are told in one line: %j', (define, expected) => {
+    expect(problems(`${define}\nrules: []`)).toEqual(expected);
+  });
+
+  test('may have a name of 60 characters', () => {
+    expect(problems(`define:\n  ${'a'.repeat(60)}: 1\nrules: []`)).toEqual([]);
+  });
+
+  test('do not make a rule fail a second time if only the name of a definition is wrong', () => {
+    const used = '- {name: R, logic: [{expression: size == 1, effect: {action: ADD, value: size}}]}';
+    expect(problems(`define:\n  size: 1\nrules:\n${used}`)).toHaveLength(1);
+  });
+
+  test('name the rule, the entry and the part that use them wrongly', () => {
+    expect(
+      problems(
+        `define:\n  small: siz < 5\n  points: 5\nrules:\n- name: R\n  when: points\n${logic}  - {expression: smal, effect: {action: ADD, value: 1}}\n`,
+      ),
+    ).toEqual([
+      '2: Definition "small": `siz` is not a known fact or definition; did you mean `size`?',
+      '6: Rule "R", when: `points` is a number, but a condition must be true or false; compare it, as in `size > 0`',
+      '8: Rule "R", entry 1, expression: definition `small`: `siz` is not a known fact or definition; did you mean `size`?',
+      '9: Rule "R", entry 2, expression: `smal` is not a known fact or definition; did you mean `small`?',
+    ]);
+  });
+
+  test('can be 200, and no more', () => {
+    const defined = (count: number) =>
+      `define:\n${Array.from({ length: count }, (_, index) => `  d${index}: size > ${index}\n`).join('')}rules: []`;
+    expect(problems(defined(200))).toEqual([]);
+    expect(problems(defined(201))).toEqual(['2: The file has 201 definitions, more than 200']);
+    const check = () => expect(problems(defined(10_000))).toEqual(['2: The file has 10000 definitions, more than 200']);
+    expect(processorTime(check, 1000)).toBeLessThan(1000);
+  });
+
+  test('count in the cost of a ruleset wherever they are used', () => {
+    const rules = Array.from(
+      { length: 10 },
+      (_, index) =>
+        `- {name: R${index}, logic: [${Array.from({ length: 50 }, () => '{expression: found, effect: {action: ADD, value: 1}}').join()}]}\n`,
+    ).join('');
+    expect(problems(`define:\n  found: matches(title, "a")\nrules:\n${rules}`)).toEqual([]);
+    expect(problems(`define:\n  found: matches(body, "a")\nrules:\n${rules}`)).toEqual([
+      expect.stringContaining('The rules together take too long'),
+    ]);
+  });
+
+  test('that are unknown hundreds of times are told in a second', () => {
+    const defined = Array.from({ length: 200 }, (_, index) => `  ${'d'.repeat(50)}${index}: 1\n`).join('');
+    const entry = `{expression: ${'e'.repeat(55)}, effect: {action: ADD, value: ${'f'.repeat(55)}}}`;
+    const entries = Array.from({ length: 50 }, () => entry).join();
+    const rules = Array.from({ length: 5 }, (_, index) => `- {name: R${index}, logic: [${entries}]}\n`).join('');
+    const check = () => expect(problems(`define:\n${defined}rules:\n${rules}`)).toHaveLength(500);
+    expect(processorTime(check, 2000)).toBeLessThan(2000);
+  });
+});
+
 describe('hostile YAML', () => {
   test.each([
     ['anchors and aliases', 'a: &a [x]\nrules: *a', '2: `*a`: aliases are not supported; write the value out'],
@@ -499,7 +646,7 @@ describe('a test of a rules file', () => {
       `${withLogic(`- expression: ${JSON.stringify(expression)}\n  effect: {action: ADD, value: 7}`)}tests:\n- {name: t, pull_request: ${facts}, score: 7}`,
     );
     expect(found).toEqual([]);
-    return runRuleTests(rules, tests)[0]?.passed;
+    return runRuleTests(rulesetOf(rules), tests)[0]?.passed;
   };
 
   test.each([
@@ -545,7 +692,7 @@ describe('a test of a rules file', () => {
     const { rules, tests } = parseRulesFile(
       `${withLogic('- {expression: size > 1, effect: {action: SUBTRACT, value: size}}')}tests:\n- {name: t, pull_request: {size: 3}, score: 5}`,
     );
-    expect(runRuleTests(rules, tests)).toEqual([
+    expect(runRuleTests(rulesetOf(rules), tests)).toEqual([
       {
         name: 't',
         passed: false,

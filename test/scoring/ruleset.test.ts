@@ -9,10 +9,10 @@ import { compileRuleset, type RuleAction, type RuleDefinition } from '../../src/
 import { ExpressionError } from '../../src/scoring/syntax.ts';
 import { anyExpression, anyFacts, anyRules } from './generate.ts';
 import { processorTime } from './processor-time.ts';
-import { entry, factsWith, rule } from './support.ts';
+import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 function scored(rules: RuleDefinition[], facts: Facts = factsWith()) {
-  const { score, problems } = compileRuleset(rules);
+  const { score, problems } = compileRuleset(rulesetOf(rules));
   expect(problems).toEqual([]);
   const result = score(facts);
   return { score: result.score, breakdown: JSON.parse(result.breakdown) as unknown };
@@ -141,11 +141,13 @@ describe('a score', () => {
 
 describe('a rule that is not valid', () => {
   test('is reported and contributes nothing, while the others score', () => {
-    const { score, problems } = compileRuleset([
-      rule('Good', entry('true', '5')),
-      rule('Old', entry('true', '7'), entry('weather == 5', 'title')),
-      rule('Also good', entry('true', '1')),
-    ]);
+    const { score, problems } = compileRuleset(
+      rulesetOf([
+        rule('Good', entry('true', '5')),
+        rule('Old', entry('true', '7'), entry('weather == 5', 'title')),
+        rule('Also good', entry('true', '1')),
+      ]),
+    );
     expect(score(factsWith()).score).toBe(6);
     expect(problems).toEqual([
       {
@@ -165,12 +167,14 @@ describe('a rule that is not valid', () => {
   });
 
   test('has an unknown action, no entries, or more than 50', () => {
-    const { score, problems } = compileRuleset([
-      rule('Action', entry('true', '1', 'MULTIPLY' as RuleAction)),
-      rule('Empty'),
-      rule('Long', ...Array.from({ length: 51 }, () => entry('true', '1'))),
-      rule('Full', ...Array.from({ length: 50 }, () => entry('true', '1'))),
-    ]);
+    const { score, problems } = compileRuleset(
+      rulesetOf([
+        rule('Action', entry('true', '1', 'MULTIPLY' as RuleAction)),
+        rule('Empty'),
+        rule('Long', ...Array.from({ length: 51 }, () => entry('true', '1'))),
+        rule('Full', ...Array.from({ length: 50 }, () => entry('true', '1'))),
+      ]),
+    );
     expect(score(factsWith()).score).toBe(50);
     expect(problems.map(({ message }) => message)).toEqual([
       'Rule "Action", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT',
@@ -186,7 +190,7 @@ test('a required fact that is null or missing does not make a score throw', () =
     rule('S', entry('contains(title, "a") || title in labels || any_file("a*") || lower(title) < body', '1')),
     rule('T', entry('length(files) != length(labels)', 'commits')),
   ];
-  const { score } = compileRuleset(rules);
+  const { score } = compileRuleset(rulesetOf(rules));
   const nothing = Object.fromEntries(Object.keys(factsWith()).map(name => [name, null]));
   for (const facts of [nothing, {}]) expect(() => JSON.parse(score(facts as unknown as Facts).breakdown)).not.toThrow();
   fc.assert(
@@ -209,6 +213,85 @@ function parsed(source: string, type: 'boolean' | 'number') {
   }
 }
 
+describe("a rule's `when`", () => {
+  const conditional = { ...rule('R', entry('size > 5 || draft', '3'), entry('true', '1')), when: 'merged || draft' };
+
+  test('is a condition of all entries, and the breakdown shows the whole condition', () => {
+    expect(scored([conditional], factsWith({ size: 6 }))).toEqual({ score: 0, breakdown: [] });
+    expect(scored([conditional], factsWith({ size: 6, merged: true }))).toEqual({
+      score: 4,
+      breakdown: [
+        { name: 'R', action: 'ADD', effect: 3, expression: '(merged || draft) && (size > 5 || draft)' },
+        { name: 'R', action: 'ADD', effect: 1, expression: '(merged || draft) && (true)' },
+      ],
+    });
+  });
+
+  test('can use definitions', () => {
+    const { score, problems, facts } = compileRuleset({
+      definitions: [{ name: 'done', expression: 'merged && approvals > 0' }],
+      rules: [{ ...rule('R', entry('true', '2')), when: 'done' }],
+    });
+    expect(problems).toEqual([]);
+    expect([...facts].sort()).toEqual(['approvals', 'merged']);
+    expect(score(factsWith({ merged: true })).score).toBe(0);
+    expect(score(factsWith({ merged: true, approvals: 1 })).score).toBe(2);
+  });
+
+  test('is explained together with the expression', () => {
+    const explained = explainScore(rulesetOf([conditional]), factsWith({ size: 6 }));
+    expect(explained.rules[0]?.entries[0]).toMatchObject({
+      expression: '(merged || draft) && (size > 5 || draft)',
+      outcome: 'condition_false',
+      condition: {
+        value: false,
+        parts: [{ source: 'merged || draft', value: false }, { source: 'size > 5 || draft' }],
+      },
+    });
+    const off = explainScore(rulesetOf([{ ...conditional, is_enabled: false }]), factsWith());
+    expect(off.rules[0]?.entries[0]).toMatchObject({ expression: '(merged || draft) && (size > 5 || draft)' });
+  });
+
+  test.each([
+    ['size', 'Rule "R", when: `size` is a number, but a condition must be true or false; compare it, as in `size > 0`'],
+    ['merged) || (true', 'Rule "R", when: `)` has no opening bracket'],
+    ['', 'Rule "R", when: it is empty; write a value'],
+    ['mergd', 'Rule "R", when: `mergd` is not a known fact; did you mean `merged`?'],
+  ])('that is not valid is told once, and the rule counts for nothing: %j', (when, message) => {
+    const { score, problems } = compileRuleset(rulesetOf([{ ...conditional, when }]));
+    expect(problems).toEqual([{ rule: 'R', entry: null, part: 'when', message }]);
+    expect(score(factsWith({ merged: true, size: 9 }))).toEqual({ score: 0, breakdown: '[]' });
+  });
+
+  test.each([
+    ['draft) || (true', 'Rule "R", entry 1, expression: `)` has no opening bracket'],
+    ['size', 'Rule "R", entry 1, expression: `size` is a number, but a condition must be true or false'],
+  ])('does not change what an expression must be: %j', (expression, message) => {
+    const { problems } = compileRuleset(rulesetOf([{ ...conditional, logic: [entry(expression, '1')] }]));
+    expect(problems).toHaveLength(1);
+    expect(problems[0]?.message).toContain(message);
+  });
+
+  test('counts within the limits of each expression', () => {
+    const chain = (count: number) => Array.from({ length: count }, () => 'merged').join(' && ');
+    const long = (count: number) => `title == "${'x'.repeat(count)}"`;
+    const problemsOf = (when: string, expression: string) =>
+      compileRuleset(rulesetOf([{ ...rule('R', entry(expression, '1')), when }])).problems.map(
+        ({ message }) => message,
+      );
+    expect(problemsOf(chain(31), chain(31))).toEqual([]);
+    expect(problemsOf(chain(32), 'draft')).toEqual([
+      expect.stringMatching(
+        /^Rule "R", entry 1, expression: together with the rule's `when`, it is nested deeper than 32/,
+      ),
+    ]);
+    expect(problemsOf(long(950), long(950))).toEqual([]);
+    expect(problemsOf(long(990), long(990))).toEqual([
+      expect.stringMatching(/entry 1, expression: together with the rule's `when`, it is longer than 2000 characters/),
+    ]);
+  });
+});
+
 describe('compiled code agrees with the explanation', () => {
   test.each(['number', 'boolean'] as const)('for an expression of type %s', type => {
     fc.assert(
@@ -228,10 +311,10 @@ describe('compiled code agrees with the explanation', () => {
   test('for whole rulesets', () => {
     fc.assert(
       fc.property(anyRules, fc.array(anyFacts, { minLength: 1, maxLength: 3 }), (rules, many) => {
-        const { score } = compileRuleset(rules);
+        const { score } = compileRuleset(rulesetOf(rules));
         for (const facts of many) {
           const { score: total, breakdown } = score(facts);
-          const explained = explainScore(rules, facts);
+          const explained = explainScore(rulesetOf(rules), facts);
           const counted = explained.rules.flatMap(({ name, entries }) =>
             entries
               .filter(({ outcome }) => outcome === 'counted')
@@ -257,7 +340,7 @@ test('a ruleset at all its limits is compiled within a few seconds and scores', 
   );
   const rules = Array.from({ length: 200 }, (_, index) => rule(`R${index}`, ...logic));
   const compileAndScore = () => {
-    const { score, problems } = compileRuleset(rules);
+    const { score, problems } = compileRuleset(rulesetOf(rules));
     expect(problems).toEqual([]);
     expect(JSON.parse(score(factsWith({ size: 30, state: 'open' })).breakdown)).toHaveLength(200 * 29);
   };

@@ -5,7 +5,7 @@ import { explainExpression } from '../../src/scoring/evaluate.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import { type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/functions.ts';
-import type { RuleAction, RuleDefinition, RuleLogic } from '../../src/scoring/ruleset.ts';
+import type { RuleAction, RuleDefinition, RuleLogic, Ruleset } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
 
 type GivenFacts = { [Name in FactName]?: Value | null };
@@ -21,6 +21,9 @@ export const rule = (name: string, ...logic: RuleLogic[]): RuleDefinition => ({
   is_enabled: true,
   logic,
 });
+
+/** Rules without definitions. */
+export const rulesetOf = (rules: readonly RuleDefinition[]): Ruleset => ({ definitions: [], rules: [...rules] });
 
 /** The given facts; all others are empty, but none is absent. */
 export function factsWith(given: GivenFacts = {}): Facts {

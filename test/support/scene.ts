@@ -1,4 +1,5 @@
 import { applyRuleset } from '../../src/database/rules.ts';
+import type { Definition } from '../../src/scoring/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type ImportResult, importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
@@ -17,7 +18,7 @@ export interface Scene extends Tenant {
   client: Client;
   /** Imports all pull requests of acme. */
   import(): Promise<ImportResult>;
-  applyRules(rules: RuleDefinition[]): Promise<void>;
+  applyRules(rules: RuleDefinition[], definitions?: Definition[]): Promise<void>;
   /** Fetches all pull requests that are waiting. @returns the number of batches */
   workOff(): Promise<number>;
   close(): Promise<void>;
@@ -37,8 +38,10 @@ export async function startScene(environment: Record<string, string> = {}): Prom
     service,
     client: await createClient(service),
     import: () => importPullRequests(service, tenant.organisation),
-    async applyRules(rules) {
-      await service.database.transaction(executor => applyRuleset(executor, tenant.organisation.id, rules));
+    async applyRules(rules, definitions = []) {
+      await service.database.transaction(executor =>
+        applyRuleset(executor, tenant.organisation.id, { definitions, rules }),
+      );
     },
     async workOff() {
       let batches = 0;

@@ -60,7 +60,9 @@ test('rules from before the limit on cost score all, in short transactions, whil
     .set({ body })
     .where(eq(pullRequests.organisationId, home.organisation.id));
   const rules = expensiveRules(250);
-  expect(parseRulesFile(formatRulesFile(rules)).problems[0]?.message).toContain('too long to score one pull request');
+  expect(parseRulesFile(formatRulesFile({ definitions: [], rules })).problems[0]?.message).toContain(
+    'too long to score one pull request',
+  );
   await apply(world.service, home, ...rules);
 
   const observer = await openSession(world);
@@ -128,7 +130,7 @@ test('a batch with much to save ends early, too', async () => {
 test.each([
   [
     'the rules change',
-    (executor, { organisation }) => applyRuleset(executor, organisation.id, [rule('5')]),
+    (executor, { organisation }) => applyRuleset(executor, organisation.id, { definitions: [], rules: [rule('5')] }),
     '0 → 5 (ruleset, 2)',
   ],
   [
@@ -185,7 +187,7 @@ test('fetched pull requests are scored before their transaction, and again if th
     saving ??= sync(world.service, home, pullRequest);
     await waitUntil(async () => (await lockWaits(world.service)) === 1);
     expect(complaints).toMatchObject([{ msg: expect.stringContaining('a stored rule is no longer valid') }]);
-    await applyRuleset(executor, home.organisation.id, [rule('additions * 2')]);
+    await applyRuleset(executor, home.organisation.id, { definitions: [], rules: [rule('additions * 2')] });
   });
   expect(await saving).toEqual(['saved']);
   expect(await stored(world.service, home, pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });

@@ -390,7 +390,7 @@ test('rules are applied once even if the reply to the commit is lost', async () 
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
   proxy.loseReplyTo('commit');
   const { version } = await database.transaction(executor =>
-    applyRuleset(executor, home.organisation.id, [rule('1'), rule('2')]),
+    applyRuleset(executor, home.organisation.id, { definitions: [], rules: [rule('1'), rule('2')] }),
   );
   expect(version).toBe(1);
   expect(proxy.connections).toBe(2);

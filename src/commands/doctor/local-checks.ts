@@ -5,7 +5,7 @@ import type { OrganisationInspection, ServerInspection } from '../../database/in
 import type { Organisation } from '../../database/organisations.ts';
 import { maxRefetchesPerHour } from '../../database/refetches.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
-import { compileRuleset, type RuleDefinition } from '../../scoring/ruleset.ts';
+import { compileRuleset, type Ruleset } from '../../scoring/ruleset.ts';
 import { counted, duration } from '../numbers.ts';
 import { list, ok, problem, skipped, type Verdicts, warning } from './findings.ts';
 
@@ -134,12 +134,12 @@ export function checkWorkers(workers: number, { program, config }: Scope): Verdi
     : warning(`No process keeps ${task}, and WORKER is false here.`, `Start one beside the service: ${program} worker`);
 }
 
-export function checkRules(rules: readonly RuleDefinition[], scope: OrganisationScope): Verdicts {
+export function checkRules(ruleset: Ruleset, scope: OrganisationScope): Verdicts {
   const { rulesetVersion } = scope.organisation;
-  const [invalid] = compileRuleset(rules).problems;
+  const [invalid] = compileRuleset(ruleset).problems;
   const apply = `Apply some: ${command(scope, 'rules apply rules.example.yaml')}`;
   if (rulesetVersion === 0) return warning('No rules are in force: every score is 0.', apply);
-  if (invalid === undefined) return ok(`${counted(rules.length, 'rule')} in force, version ${rulesetVersion}.`);
+  if (invalid === undefined) return ok(`${counted(ruleset.rules.length, 'rule')} in force, version ${rulesetVersion}.`);
   return warning(
     `A rule is not valid in this release, so it does not count: ${invalid.message}`,
     `Fix and apply the rules. To get them: ${command(scope, 'rules export')}`,

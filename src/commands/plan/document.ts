@@ -78,6 +78,11 @@ export function planDocument(result: PlanResult, changes: RuleChanges, details: 
       unchanged: changes.unchanged,
       reordered: changes.reordered,
     },
+    definition_changes: {
+      added: changes.definitions.added.length,
+      removed: changes.definitions.removed.length,
+      changed: changes.definitions.changed.length,
+    },
     pull_requests: {
       total,
       changed: raised + lowered,

@@ -11,7 +11,7 @@ import { readSnapshot } from '../../database/snapshot.ts';
 import type { Deps } from '../../deps.ts';
 import { createPlan } from '../../scoring/plan.ts';
 import { compareRules } from '../../scoring/rule-changes.ts';
-import type { RuleDefinition } from '../../scoring/ruleset.ts';
+import type { Ruleset } from '../../scoring/ruleset.ts';
 import { answering, CommandError, type Context, requireOrganisation, withDeps } from '../context.ts';
 import { startProgress } from '../progress.ts';
 import { lineWidth } from '../terminal.ts';
@@ -28,7 +28,7 @@ async function makePlan(
   { database }: Deps,
   organisation: Organisation,
   file: string,
-  rules: readonly RuleDefinition[],
+  ruleset: Ruleset,
 ): Promise<PlanDocument> {
   const progress = startProgress(context, 'pull requests');
   try {
@@ -37,7 +37,7 @@ async function makePlan(
       // Not the stored scores: they may still be those of an earlier version.
       const inForce = await getRuleset(executor, id, version);
       const { outdated, total } = await countOutdated(executor, id);
-      const plan = createPlan(inForce, rules);
+      const plan = createPlan(inForce, ruleset);
       let done = 0;
       progress.update(0, total, '');
       for await (const batch of readFacts(id, createFactsReader(plan.facts))) {
@@ -50,7 +50,7 @@ async function makePlan(
       }
       const result = plan.result();
       const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);
-      return planDocument(result, compareRules(inForce, rules), {
+      return planDocument(result, compareRules(inForce, ruleset), {
         organisation: login,
         file,
         version,
@@ -95,7 +95,7 @@ interface PlanOptions {
 export function planCommand(
   group: Command,
   context: Context,
-  loadRules: (context: Context, path: string) => Promise<{ name: string; rules: readonly RuleDefinition[] }>,
+  loadRules: (context: Context, path: string) => Promise<{ name: string; ruleset: Ruleset }>,
 ): void {
   group
     .command('plan')
@@ -115,10 +115,10 @@ Example:
     )
     .action(
       answering<PlanOptions>(context, async ({ organisation: login, report, detailedExitcode }, file = '') => {
-        const { name, rules } = await loadRules(context, file);
+        const { name, ruleset } = await loadRules(context, file);
         if (report !== undefined) await checkReportPath(report, file);
         const plan = await withDeps(context, async deps =>
-          makePlan(context, deps, await requireOrganisation(context, deps, login), name, rules),
+          makePlan(context, deps, await requireOrganisation(context, deps, login), name, ruleset),
         );
         if (report !== undefined) await writeReport(report, planReport(plan, new Date()));
         const apply = `${context.program} rules apply ${file} --organisation ${plan.organisation}`;

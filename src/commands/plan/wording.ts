@@ -9,12 +9,16 @@ export const isFirst = ({ rules }: PlanDocument): boolean =>
 export const comparedWith = ({ ruleset_version: version }: PlanDocument): string =>
   `compared with ${version === 0 ? 'no rules: none are in force yet' : `version ${version}, which is in force`}`;
 
-/** `1 added, 2 unchanged`; `none` if there are no rules at all. */
-export function describeRuleChanges({ rule_changes: { reordered, ...counts } }: PlanDocument): string {
-  const parts = (['added', 'changed', 'removed', 'unchanged'] as const)
-    .filter(kind => counts[kind] > 0)
-    .map(kind => `${counts[kind]} ${kind}`);
-  return [...parts, ...(reordered ? ['reordered'] : [])].join(', ') || 'none';
+const kindsOfChange = ['added', 'changed', 'removed', 'unchanged'] as const;
+
+const listChanges = (counts: { [Kind in (typeof kindsOfChange)[number]]?: number }): string[] =>
+  kindsOfChange.filter(kind => counts[kind]).map(kind => `${counts[kind]} ${kind}`);
+
+/** `1 added, 2 unchanged; definitions: 1 changed`; `none` if there are no rules at all. */
+export function describeRuleChanges({ rule_changes: rules, definition_changes: definitions }: PlanDocument): string {
+  const parts = [...listChanges(rules), ...(rules.reordered ? ['reordered'] : [])];
+  const defined = listChanges(definitions).join(', ');
+  return `${parts.join(', ') || 'none'}${defined === '' ? '' : `; definitions: ${defined}`}`;
 }
 
 /** What else the counts of a plan need to be understood. */

@@ -101,6 +101,7 @@ describe('a plan', () => {
       ruleset_version: 1,
       changes: true,
       rule_changes: { added: 1, removed: 1, changed: 1, unchanged: 0, reordered: false },
+      definition_changes: { added: 0, removed: 0, changed: 0 },
       pull_requests: { total: 20, changed: 20, raised: 10, lowered: 10, breakdown_only: 0, outdated: 0 },
       scores: { before: { sum: 60, mean: 3, maximum: 6 }, after: { sum: 110, mean: 5.5, maximum: 21 } },
     });
@@ -130,6 +131,40 @@ describe('a plan', () => {
       ['Grace Hopper', 2, 1],
       ['Ada Lovelace', 1, 2],
     ]);
+  });
+
+  test('shows what a changed definition and a new condition of a rule do', async () => {
+    const tenant = await newOrganisation(20);
+    const definedFile = (name: string, limit: number, when: string) => {
+      const path = join(folder, name);
+      const logic = '[{ expression: large, effect: { action: ADD, value: 3 } }]';
+      writeFileSync(
+        path,
+        `define: { large: size > limit, limit: ${limit} }\nrules:\n- { name: Large, logic: ${logic} }\n- { name: Other, ${when}logic: ${logic.replace('large', '"true"')} }\n`,
+      );
+      return path;
+    };
+    const before = definedFile('defined.yaml', 10, '');
+    await runJson(environment, 'rules', 'apply', before, '--organisation', tenant.login);
+    expect(await planJson(tenant.login, before)).toMatchObject({ changes: false });
+    const after = definedFile('redefined.yaml', 15, 'when: size > 5, ');
+    const document = await planJson(tenant.login, after);
+    expect(document).toMatchObject({
+      changes: true,
+      rule_changes: { added: 0, removed: 0, changed: 2, unchanged: 0 },
+      definition_changes: { added: 0, removed: 0, changed: 1 },
+    });
+    expect(document.rules.map(({ changes, entries }) => [changes, entries.map(entry => entry.expression)])).toEqual([
+      [['definitions'], ['large', 'large']],
+      [['when'], ['(size > 5) && (true)', 'true']],
+    ]);
+    const { stdout } = await plan(tenant.login, after);
+    expect(stdout).toContain('2 changed; definitions: 1 changed');
+    expect(stdout).toContain('~ Large (definitions changed)');
+    expect(stdout).toContain('~ Other (when changed)');
+    await runJson(environment, 'rules', 'apply', after, '--organisation', tenant.login);
+    await runJson(environment, 'rescore', '--organisation', tenant.login);
+    expect((await stored(tenant)).reduce((sum, { total }) => sum + total, 0)).toBe(document.scores.after.sum);
   });
 
   test('saves nothing', async () => {

@@ -9,7 +9,7 @@ import { planText } from '../../../src/commands/plan/text.ts';
 import { newId } from '../../../src/ids.ts';
 import { createPlan } from '../../../src/scoring/plan.ts';
 import { compareRules } from '../../../src/scoring/rule-changes.ts';
-import { factsWith } from '../../scoring/support.ts';
+import { factsWith, rulesetOf } from '../../scoring/support.ts';
 
 interface Texts {
   title: string;
@@ -31,13 +31,13 @@ function planOf(count: number, people = 3, { title, url, name, rule }: Texts = u
   const quoted = JSON.stringify(rule.replace(/\p{Cc}/gu, ''));
   const before = [ruleOf(rule, 'size > 10', 'size'), ruleOf('Gone', `title == ${quoted}`, '1')];
   const after = [ruleOf(rule, 'size > 10', '5 - number'), ruleOf(`${rule}!`, `title != ${quoted}`, '2')];
-  const plan = createPlan(before, after);
+  const plan = createPlan(rulesetOf(before), rulesetOf(after));
   const pullRequests = Array.from({ length: count }, () => newId());
   const members = Array.from({ length: people }, () => newId());
   for (const [index, id] of pullRequests.entries()) {
     plan.add(id, members[index % people] ?? '', factsWith({ number: index, size: index * 3, title }));
   }
-  return planDocument(plan.result(), compareRules(before, after), {
+  return planDocument(plan.result(), compareRules(rulesetOf(before), rulesetOf(after)), {
     organisation: name,
     file: name,
     version: 3,

@@ -1,0 +1,1 @@
+ALTER TABLE "rulesets" ADD COLUMN "definitions" jsonb DEFAULT '[]'::jsonb NOT NULL;

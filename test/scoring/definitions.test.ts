@@ -1,0 +1,340 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { compileExpression } from '../../src/scoring/compile.ts';
+import { checkDefinitions, type Definition } from '../../src/scoring/definitions.ts';
+import { explainExpression } from '../../src/scoring/evaluate.ts';
+import { explainScore } from '../../src/scoring/explain.ts';
+import { parseExpression } from '../../src/scoring/expression.ts';
+import type { FactName } from '../../src/scoring/facts.ts';
+import type { Value } from '../../src/scoring/functions.ts';
+import { compileRuleset, type RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { ExpressionError } from '../../src/scoring/syntax.ts';
+import { anyExpression, anyFacts } from './generate.ts';
+import { processorTime } from './processor-time.ts';
+import { entry, factsWith, rule } from './support.ts';
+
+type Defined = Record<string, string>;
+
+const listOf = (defined: Defined): Definition[] =>
+  Object.entries(defined).map(([name, expression]) => ({ name, expression }));
+const problemsOf = (defined: Defined) => Object.fromEntries(checkDefinitions(listOf(defined)).problems);
+
+/** What an expression that uses definitions gives; compiled code and explanation must agree. */
+function evaluate(source: string, defined: Defined, given: { [Name in FactName]?: Value | null } = {}): Value | null {
+  const { checked, problems } = checkDefinitions(listOf(defined));
+  expect(Object.fromEntries(problems)).toEqual({});
+  const facts = factsWith(given);
+  let tree: ReturnType<typeof parseExpression>;
+  try {
+    tree = parseExpression(source, 'boolean', checked);
+  } catch {
+    tree = parseExpression(source, 'number', checked);
+  }
+  const value = compileExpression(tree)(facts);
+  expect(explainExpression(source, tree, facts).value ?? Number.NaN).toBe(value);
+  return value;
+}
+
+/** Why an expression that uses definitions is refused. */
+function problemOf(source: string, defined: Defined): string {
+  try {
+    parseExpression(source, 'boolean', checkDefinitions(listOf(defined)).checked);
+  } catch (error) {
+    if (error instanceof ExpressionError) return error.message;
+    throw error;
+  }
+  return 'accepted';
+}
+
+describe('a definition', () => {
+  test('is used like a fact, whatever its type', () => {
+    const defined = {
+      limit: '200',
+      changed: 'additions + deletions',
+      small: 'changed <= limit',
+      kind: 'merged ? "done" : state',
+      people: 'merged ? labels : assignees',
+      first: '"ada"',
+    };
+    expect(evaluate('small && changed > 3', defined, { additions: 150, deletions: 50 })).toBe(true);
+    expect(evaluate('small', defined, { additions: 150, deletions: 51 })).toBe(false);
+    expect(evaluate('2 * changed - limit', defined, { additions: 1 })).toBe(-198);
+    expect(evaluate('kind in ["done", "x"] && length(kind) == 4', defined, { merged: true })).toBe(true);
+    expect(evaluate('first in people', defined, { assignees: ['bert', 'ada'] })).toBe(true);
+    expect(evaluate('contains(people, author)', defined, { merged: true, labels: ['ada'], author: 'ada' })).toBe(true);
+    expect(evaluate('has_label(first)', defined, { labels: ['ADA'] })).toBe(true);
+    expect(evaluate('-limit', defined)).toBe(-200);
+  });
+
+  test('may come before or after those that use it', () => {
+    expect(evaluate('a == 6', { a: 'b * 2', b: 'c + 1', c: '2' })).toBe(true);
+    expect(evaluate('a == 6', { c: '2', b: 'c + 1', a: 'b * 2' })).toBe(true);
+  });
+
+  test('is a value of its own: operators around it do not reach into it', () => {
+    expect(evaluate('a * 2', { a: '1 + 2' })).toBe(6);
+    expect(evaluate('!a', { a: 'draft || merged' }, { merged: true })).toBe(false);
+  });
+
+  test('is absent if its expression is', () => {
+    const defined = { days: 'hours_to_merge / 24', root: 'sqrt(additions - 5)', sprint: 'lower(milestone)' };
+    const facts = { hours_to_merge: null, milestone: null };
+    expect(evaluate('days <= 1', defined, facts)).toBe(false);
+    expect(evaluate('days != 1', defined, facts)).toBe(false);
+    expect(evaluate('days + 1', defined, facts)).toBeNaN();
+    expect(evaluate('root > -1', defined, facts)).toBe(false);
+    expect(evaluate('sprint == sprint', defined, facts)).toBe(false);
+    expect(evaluate('sprint < "z"', defined, facts)).toBe(false);
+    expect(evaluate('length(sprint)', defined, facts)).toBeNaN();
+    expect(evaluate('author in labels && contains(sprint, "x")', defined, facts)).toBe(false);
+  });
+
+  test('may have names that mean something to JavaScript', () => {
+    const defined = { constructor: '1', toString: '2', hasOwnProperty: '3', this: '4', arguments: '5' };
+    expect(evaluate('constructor + toString + hasOwnProperty + this + arguments', defined)).toBe(15);
+  });
+
+  test('gives what its expression in brackets gives', () => {
+    const { number, boolean, text } = anyExpression;
+    fc.assert(
+      fc.property(number, boolean, text, fc.array(anyFacts, { minLength: 1, maxLength: 4 }), (n, b, t, many) => {
+        const source = '(yes ? count : 3) > 1 && word != "x" || !yes';
+        const written = source.replaceAll('count', `(${n})`).replaceAll('yes', `(${b})`).replaceAll('word', `(${t})`);
+        const { checked } = checkDefinitions(listOf({ count: n, yes: b, word: t }));
+        const read = (text: string) => {
+          try {
+            return parseExpression(text, 'boolean', checked);
+          } catch (error) {
+            if (error instanceof ExpressionError) return undefined;
+            throw error;
+          }
+        };
+        const [one, other] = [read(source), read(written)];
+        fc.pre(one !== undefined && other !== undefined);
+        for (const facts of many) {
+          const expected = compileExpression(other)(facts);
+          expect(compileExpression(one)(facts)).toBe(expected);
+          expect(explainExpression(source, one, facts).value).toBe(expected);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('a mistake', () => {
+  test.each<[string, Defined, Record<string, string>]>([
+    ['itself', { a: 'a + 1' }, { a: 'it refers to itself: a → a' }],
+    ['a cycle', { a: 'b', b: 'c', c: 'size > 1 ? a : 2' }, { c: 'it refers to itself: c → a → b → c' }],
+    ['a cycle that others lead to', { x: 'a', a: 'b', b: '-a', y: 'x' }, { b: 'it refers to itself: b → a → b' }],
+    [
+      'an unknown name',
+      { small: 'siz < 5', ok: 'small' },
+      { small: '`siz` is not a known fact or definition; did you mean `size`?' },
+    ],
+    [
+      'an unknown definition',
+      { small: 'size < 5', other: 'smal' },
+      { other: '`smal` is not a known fact or definition; did you mean `small`?' },
+    ],
+    ['a wrong type', { a: 'size + title' }, { a: '`title` is a text, but both sides of `+` must be a number' }],
+    [
+      'a type of another definition',
+      { a: 'b && true', b: 'size' },
+      { a: '`b` is a number, but both sides of `&&` must be true or false' },
+    ],
+    ['an empty one', { a: '' }, { a: 'it is empty; write a value' }],
+    ['a list', { a: '["x"]' }, { a: 'a list in square brackets can only stand after `in`' }],
+    [
+      'a pattern that is refused',
+      { a: 'matches(title, "(?=a)")' },
+      { a: '`matches(title, "(?=a)")` is not a pattern in RE2 syntax: invalid or unsupported Perl syntax: `(?=`' },
+    ],
+  ])('is told once, where it is: %s', (_, defined, expected) => {
+    expect(problemsOf(defined)).toEqual(expected);
+  });
+
+  test('of a long cycle is one short line', () => {
+    const names = Array.from({ length: 200 }, (_, index) => `name_${index}`);
+    const defined = Object.fromEntries(names.map((name, index) => [name, names[(index + 1) % 200] ?? '']));
+    expect(problemsOf(defined)).toEqual({
+      name_199: 'it refers to itself: name_199 → name_0 → name_1 → name_2 → … → name_199',
+    });
+  });
+
+  test('is also told where the definition is used, with its cause', () => {
+    const defined = { a: 'b', b: 'siz', good: 'size' };
+    const cause = 'definition `b`: `siz` is not a known fact or definition; did you mean `size`?';
+    expect(problemOf('good > 1 && a > 1', defined)).toBe(cause);
+    expect(problemOf('b > 1', defined)).toBe(cause);
+    expect(problemOf('good > 1', defined)).toBe('accepted');
+  });
+
+  test.each<[string, string]>([
+    ['amount > "x"', '`amount` is a number and `"x"` is a text, but `>` compares values of the same type'],
+    ['amount', '`amount` is a number, but a condition must be true or false; compare it, as in `size > 0`'],
+    ['amount()', '`amount` is not a known function; it is a definition, written without brackets'],
+    ['amout > 1', '`amout` is not a known fact or definition; did you mean `amount`?'],
+    ['glob(title, pattern)', '`pattern` is not a quoted text, which `glob(text, "glob")` needs here'],
+    ['title in [pattern]', '`pattern` is computed, but the list after `in` can only hold plain values'],
+    [
+      'amount.constructor',
+      '`.` is not part of the rule language; values have no members; call functions as in `length(title)`',
+    ],
+  ])('in the use of a definition names it: %s', (source, message) => {
+    expect(problemOf(source, { amount: 'size', pattern: '"*.md"' })).toBe(message);
+  });
+});
+
+describe('the limits of an expression', () => {
+  const chain = (length: number, step: (before: string) => string): Defined =>
+    Object.fromEntries(
+      Array.from({ length }, (_, index) => [`d${index}`, index === 0 ? 'size' : step(`d${index - 1}`)]),
+    );
+
+  test('count all parts of the definitions that it uses', () => {
+    // 99 parts: 50 facts and 49 operators, in a tree that is not deep.
+    const balanced = (count: number): string =>
+      count === 1 ? 'size' : `(${balanced(count >> 1)} + ${balanced(count - (count >> 1))})`;
+    const defined = { a: balanced(50) };
+    expect(problemOf('a > 1', defined)).toBe('accepted');
+    // Two names with 99 parts each, and one operator, are 201 parts.
+    expect(problemOf('a > a', defined)).toBe(
+      'with its definitions written out, it has more than 200 parts; split it into several entries',
+    );
+    expect(problemOf('a > size', { a: balanced(99) })).toBe('accepted');
+    expect(problemOf('a > size + 1', { a: balanced(99) })).toMatch(/more than 200 parts/);
+  });
+
+  test('count their levels', () => {
+    const defined = chain(20, before => `${before} + 1`);
+    expect(problemsOf(defined).d16).toBe(
+      'with its definitions written out, it is nested deeper than 32 levels, counting each operator of a chain; split it into several entries',
+    );
+    expect(problemOf('d14 > 0', defined)).toBe('accepted');
+    expect(problemOf('d15 > 0', defined)).toMatch(/deeper than 32 levels/);
+  });
+
+  test('count their characters', () => {
+    const long = `title == "${'x'.repeat(1000)}"`;
+    expect(problemOf('a && merged', { a: long })).toBe('accepted');
+    expect(problemOf('a && a', { a: long })).toBe(
+      'with its definitions written out, it is longer than 2000 characters; split it into several entries',
+    );
+  });
+
+  test('count their patterns', () => {
+    const defined = { a: 'matches(title, "[ab]{90}")', b: 'a || matches(body, "[ab]{90}")' };
+    expect(problemOf('b', defined)).toBe('accepted');
+    expect(problemOf('a || b', defined)).toBe(
+      '`b` exceeds the limit of all patterns together; split them into several entries',
+    );
+    expect(problemOf('b || matches(title, "[ab]{90}")', defined)).toMatch(/exceeds the limit of all patterns together/);
+  });
+
+  test('stop definitions that double each other, at once', () => {
+    const defined = chain(200, before => `${before} + ${before}`);
+    const check = () => expect(Object.keys(problemsOf(defined))).toEqual(['d6']);
+    expect(problemsOf(defined).d6).toMatch(/with its definitions written out, it has more than 200 parts/);
+    expect(processorTime(check, 200)).toBeLessThan(200);
+  });
+
+  test('stop chains of names', () => {
+    const defined = chain(200, before => before);
+    const check = () => expect(problemsOf(defined).d32).toMatch(/deeper than 32 levels/);
+    expect(processorTime(check, 200)).toBeLessThan(200);
+  });
+
+  test('keep a ruleset fast whose entries all use definitions as large as they can be', () => {
+    const definitions = listOf(chain(6, before => `min(${Array.from({ length: 2 }, () => before).join()})`));
+    const logic = Array.from({ length: 50 }, () => entry('d5 > 1 || merged', 'd5'));
+    const rules = Array.from({ length: 200 }, (_, index) => rule(`R${index}`, ...logic));
+    const compile = () => {
+      const { score, problems } = compileRuleset({ definitions, rules });
+      expect(problems).toEqual([]);
+      expect(score(factsWith({ size: 2 })).score).toBe(200 * 50 * 2);
+    };
+    expect(processorTime(compile, 5000)).toBeLessThan(5000);
+  });
+});
+
+describe('a ruleset with definitions', () => {
+  const definitions = listOf({ reviewable: 'additions + deletions', points: 'per(reviewable, 20)', bonus: '5' });
+  const rules: RuleDefinition[] = [
+    rule('Size', entry('reviewable > 0', 'min(50, points)'), entry('reviewable > 100', 'bonus', 'SUBTRACT')),
+  ];
+
+  test('scores, and its breakdown shows expressions as they were written', () => {
+    const { score, facts, problems } = compileRuleset({ definitions, rules });
+    expect(problems).toEqual([]);
+    expect([...facts].sort()).toEqual(['additions', 'deletions']);
+    const { score: total, breakdown } = score(factsWith({ additions: 90, deletions: 30 }));
+    expect(total).toBe(1);
+    expect(JSON.parse(breakdown)).toEqual([
+      { name: 'Size', action: 'ADD', effect: 6, expression: 'reviewable > 0' },
+      { name: 'Size', action: 'SUBTRACT', effect: 5, expression: 'reviewable > 100' },
+    ]);
+  });
+
+  test('is explained with the value of each definition and of its parts', () => {
+    const explained = explainScore({ definitions, rules }, factsWith({ additions: 90, deletions: 30 }));
+    expect(explained.score).toBe(1);
+    const [first, second] = explained.rules[0]?.entries ?? [];
+    expect(first).toMatchObject({ expression: 'reviewable > 0', value: 'min(50, points)', effect: 6 });
+    expect(first?.amount).toMatchObject({
+      source: 'min(50, points)',
+      parts: [
+        {
+          source: 'points',
+          kind: 'definition',
+          value: 6,
+          parts: [
+            {
+              source: 'per(reviewable, 20)',
+              value: 6,
+              parts: [
+                {
+                  source: 'reviewable',
+                  kind: 'definition',
+                  value: 120,
+                  parts: [{ source: 'additions + deletions', kind: 'operation', value: 120 }],
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+    expect(second?.amount).toMatchObject({ source: 'bonus', kind: 'definition', value: 5, parts: [] });
+  });
+
+  test('names what made a value absent within a definition', () => {
+    const days = listOf({ days: 'hours_to_merge / 24' });
+    const { rules: explained } = explainScore(
+      { definitions: days, rules: [rule('R', entry('true', '10 - days'))] },
+      factsWith({ hours_to_merge: null }),
+    );
+    expect(explained[0]?.entries[0]?.reason).toBe(
+      'its value is absent, as `hours_to_merge` is absent: it is not merged',
+    );
+  });
+
+  test('that this release refuses in part scores by the rest', () => {
+    const { score, problems } = compileRuleset({
+      definitions: [...definitions, ...listOf({ old: 'weather', older: 'old', lonely: 'nonsense(' })],
+      rules: [...rules, rule('Old', entry('older > 1', '1'))],
+    });
+    expect(problems.map(({ message }) => message)).toEqual([
+      'Rule "Old", entry 1, expression: definition `old`: `weather` is not a known fact or definition',
+    ]);
+    expect(score(factsWith({ additions: 40 })).score).toBe(2);
+  });
+
+  test('keeps its meaning if a later release has a fact of the same name', () => {
+    const { score } = compileRuleset({
+      definitions: listOf({ size: '1000', sqrt: '1' }),
+      rules: [rule('R', entry('size == 1000 && sqrt(4) == 2', 'size + sqrt'))],
+    });
+    expect(score(factsWith({ size: 3 })).score).toBe(1001);
+  });
+});
