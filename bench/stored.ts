@@ -9,7 +9,7 @@ import { withClient } from './database.ts';
 export const pullRequests = Number(process.env.ROWS ?? 1_000_000);
 
 export async function joinStored() {
-  const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}` });
+  const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}-with-lines` });
   await migrateDatabase(server.url);
   return { url: server.url, leave: () => server.leave(), ...(await fill(server.url)) };
 }
@@ -45,6 +45,9 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
   });
 }
 
+/** One in so many has a thousand files; the others have one. */
+export const manyFilesEvery = 1_000;
+
 /** Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are, of 500 members in 50 repositories. */
 export async function insertPullRequests(client: pg.Client, organisationId: string, count: number): Promise<void> {
   await client.query(
@@ -61,18 +64,24 @@ export async function insertPullRequests(client: pg.Client, organisationId: stri
     `insert into pull_requests (organisation_id, id, repository_id, member_id, github_id, node_id, url, number,
         title, body, state, draft, author, author_association, author_is_bot, base, head, from_fork, additions,
         deletions, changed_files, commits, comments, reviews, approvals, changes_requested, linked_issues,
-        created_at, source_updated_at, labels, assignees, files, score, score_breakdown, ruleset_version,
+        created_at, source_updated_at, labels, assignees, files, file_changes, score, score_breakdown, ruleset_version,
         fetch_ticket)
       select $1, uuidv7(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
         'https://github.com/bench/repository/pull/' || n, n, 'Change number ' || n,
         repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
         'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
         n % 4, n % 3, 0, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
-        '{src/main.ts}', 15,
+        case when n % $3 = 0 then many.files else '{src/main.ts}' end,
+        case when n % $3 = 0 then many.file_changes else json_build_array(n % 500, n % 300, 0) end, 15,
         '[{"name":"Small","action":"ADD","effect":10,"expression":"size <= 200"},{"name":"Merged","action":"ADD","effect":5,"expression":"merged"}]',
         0, 0
       from generate_series(1, $2::int) n,
-        (select array_agg(id) as members from members) m, (select array_agg(id) as repositories from repositories) r`,
-    [organisationId, count],
+        (select array_agg(id) as members from members) m, (select array_agg(id) as repositories from repositories) r,
+        (
+          select array_agg('src/components/part-' || f || '/index.ts') as files,
+            (select json_agg(case v % 3 when 0 then 1 else 0 end) from generate_series(0, 2999) v) as file_changes
+          from generate_series(1, 1000) f
+        ) many`,
+    [organisationId, count, manyFilesEvery],
   );
 }

@@ -1,7 +1,7 @@
 /** The tables of docs/rules.md, generated from the code. */
 import { type FactDescription, factDescriptions } from '../src/scoring/fact-descriptions.ts';
 import { absenceReasons, type FactName, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
-import { functions } from '../src/scoring/functions.ts';
+import { type FunctionDefinition, functions } from '../src/scoring/functions.ts';
 
 const factNames = Object.keys(factTypes) as FactName[];
 
@@ -59,6 +59,21 @@ function factTable(group: string): string {
   );
 }
 
+type Example = FunctionDefinition['example'];
+
+/** The facts of an example as a test in a rules file gives them. */
+function writeFacts({ files, file_changes: changes, ...others }: Example['facts']): string {
+  const withLines = (path: string, index: number) => {
+    const [additions, deletions] = changes?.slice(3 * index) ?? [];
+    return `{path: ${path}, additions: ${additions}, deletions: ${deletions}}`;
+  };
+  const given: Example['facts'] = { ...others, ...(files === undefined || changes !== undefined ? {} : { files }) };
+  return [
+    ...Object.entries(given).map(([name, value]) => `${name}: ${JSON.stringify(value).replaceAll('","', '", "')}`),
+    ...(Array.isArray(files) && changes !== undefined ? [`files: [${files.map(withLines).join(', ')}]`] : []),
+  ].join(', ');
+}
+
 function functionTable(names: string): string {
   const definitions = names.split(' ').flatMap(name => {
     const found = functions.get(name);
@@ -71,11 +86,7 @@ function functionTable(names: string): string {
       code(signature),
       description,
       code(example.expression),
-      code(
-        Object.entries(example.facts)
-          .map(([name, value]) => `${name}: ${JSON.stringify(value).replaceAll('","', '", "')}`)
-          .join(', '),
-      ),
+      code(writeFacts(example.facts)),
       code(JSON.stringify(example.result)),
     ]),
   );

@@ -29,6 +29,16 @@ const values: Record<FactType, TSchema[]> = {
   list: [Type.Array(Type.Union(text))],
 };
 
+const File = Type.Object(
+  {
+    path: Type.Union(text, { description: 'Its path.' }),
+    additions: Type.Optional(Type.Union(number, { description: 'Lines added; 0 if left out.' })),
+    deletions: Type.Optional(Type.Union(number, { description: 'Lines removed; 0 if left out.' })),
+  },
+  { additionalProperties: false },
+);
+const files = Type.Array(Type.Union([...text, File]));
+
 function factSchema(name: FactName): TSchema {
   const { meaning, unit } = factDescriptions[name];
   const isTime = name.endsWith('_at');
@@ -40,7 +50,11 @@ function factSchema(name: FactName): TSchema {
   const options =
     name === 'state'
       ? ['open', 'draft', 'closed', 'merged'].map(state => Type.Literal(state))
-      : [...values[factTypes[name]], ...(isTime ? [day] : []), ...(isOptionalFact(name) ? [Type.Null()] : [])];
+      : [
+          ...(name === 'files' ? [files] : values[factTypes[name]]),
+          ...(isTime ? [day] : []),
+          ...(isOptionalFact(name) ? [Type.Null()] : []),
+        ];
   const description = notes.join(' ').replaceAll('`', '');
   return Type.Union(options, { description });
 }

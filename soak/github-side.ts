@@ -105,7 +105,12 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
       case 'push':
         return source.push({
           commits: 1 + (turn % 3),
-          files: [{ path: `${turn % 2 === 0 ? 'src' : 'docs'}/${turn}.ts`, additions: turn, deletions: turn % 5 }],
+          // Now and then more than GitHub has on a page.
+          files: Array.from({ length: turn % 8 === 0 ? 130 : 1 }, (_, index) => ({
+            path: `${turn % 2 === 0 ? 'src' : 'docs'}/${turn + index}.ts`,
+            additions: turn,
+            deletions: turn % 5,
+          })),
         });
       case 'edit':
         return source.edit({ [step.part]: step.part === 'base' ? `base-${turn % 3}` : `${step.text} ${turn % 4}` });
@@ -131,7 +136,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
         source.linkIssues(turn % 4);
         return undefined;
       case 'merge':
-        return isOpen && source.merge();
+        return isOpen && source.merge(by);
       case 'close':
         return isOpen && source.close();
       case 'reopen':

@@ -15,6 +15,13 @@ const rule = (name: string, action: RuleAction, expression: string, value: strin
   effect,
 });
 
+/** Lines of the files that match: those added (`column` 0), or also those removed. */
+const linesOf = ({ files, fileChanges }: ScoredFacts, matches: (path: string) => boolean, column?: 0): number =>
+  files.reduce((sum, path, index) => {
+    const [added = 0, removed = 0] = (fileChanges ?? []).slice(3 * index);
+    return matches(path) ? sum + added + (column === 0 ? 0 : removed) : sum;
+  }, 0);
+
 /** Rules that together read every kind of fact, each with its effect in TypeScript. */
 export const rulePool = [
   rule('Merged', 'ADD', 'merged', '10', f => (f.state === 'merged' ? 10 : undefined)),
@@ -55,6 +62,17 @@ export const rulePool = [
     'any_file("src/**")',
     '2 * count_files("src/**")',
     f => 2 * f.files.filter(path => path.startsWith('src/')).length,
+  ),
+  rule('Lines', 'SUBTRACT', 'lines_except("docs/**") > 0', 'added("src/**") / 10', f =>
+    linesOf(f, path => !path.startsWith('docs/')) > 0
+      ? Math.round(linesOf(f, path => path.startsWith('src/'), 0) / 10)
+      : undefined,
+  ),
+  rule('Writers', 'ADD', 'writer_approvals > 0 && !self_merged', '2 * writer_approvals', f =>
+    f.selfMerged === true ? undefined : 2 * (f.writerApprovals ?? 0),
+  ),
+  rule('Rework', 'SUBTRACT', 'merged_by != "ghost"', 'times_changes_requested + bot_reviews', f =>
+    f.mergedBy === null || f.mergedBy === 'ghost' ? undefined : (f.timesChangesRequested ?? 0) + (f.botReviews ?? 0),
   ),
   rule('Issues', 'ADD', 'linked_issues > 0 && base != "main"', 'linked_issues', f =>
     f.base === 'main' ? undefined : f.linkedIssues,

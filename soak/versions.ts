@@ -32,14 +32,22 @@ export const isLagging = (source: PullRequest) => source.shown() !== source || s
 
 /** The pull request as GitHub shows it at this moment, in the terms of the specification and the rules. */
 export function columnsOf(pullRequest: PullRequest): Columns {
-  const { author, state, draft } = pullRequest;
+  const { author, state, draft, repository } = pullRequest;
   const submitted = pullRequest.reviews.filter(review => review.state !== 'PENDING');
-  // A deleted account shows as nobody, and counts as somebody else.
-  const byOthers = submitted.filter(review => !exists(author) || review.author !== author);
+  // A deleted account shows as nobody, and counts as another person.
+  const isOther = (review: Review) => !exists(author) || review.author !== author;
+  const isBot = ({ author: reviewer }: Review) => exists(reviewer) && reviewer.type === 'Bot';
+  const byOthers = submitted.filter(isOther);
+  const byPeople = byOthers.filter(review => !isBot(review));
   const verdicts = new Map<Account | null, Review['state']>();
-  for (const review of submitted) if (review.state !== 'COMMENTED') verdicts.set(review.author, review.state);
-  const people = (verdict: Review['state']) => [...verdicts.values()].filter(one => one === verdict).length;
-  const reviewTimes = byOthers.flatMap(({ submittedAt }) => submittedAt ?? []);
+  for (const review of byPeople) if (review.state !== 'COMMENTED') verdicts.set(review.author, review.state);
+  const people = (verdict: Review['state']) => [...verdicts].filter(([, one]) => one === verdict).map(([one]) => one);
+  const mayPush = (account: Account | null) => exists(account) && repository.organisation.members.has(account.id);
+  const dismissed = pullRequest.dismissals.filter(
+    ({ review, previousState }) => previousState === 'CHANGES_REQUESTED' && isOther(review) && !isBot(review),
+  );
+  const { mergedBy } = pullRequest;
+  const reviewTimes = byPeople.flatMap(({ submittedAt }) => submittedAt ?? []);
   return {
     githubId: pullRequest.id,
     nodeId: pullRequest.nodeId,
@@ -60,17 +68,27 @@ export function columnsOf(pullRequest: PullRequest): Columns {
     changedFiles: pullRequest.changedFiles,
     commits: pullRequest.commits,
     comments: pullRequest.comments,
-    reviews: byOthers.length,
-    approvals: people('APPROVED'),
-    changesRequested: people('CHANGES_REQUESTED'),
+    reviews: byPeople.length,
+    approvals: people('APPROVED').length,
+    changesRequested: people('CHANGES_REQUESTED').length,
+    writerApprovals: people('APPROVED').filter(mayPush).length,
+    timesChangesRequested: byPeople.filter(review => review.state === 'CHANGES_REQUESTED').length + dismissed.length,
+    botReviews: byOthers.length - byPeople.length,
     linkedIssues: pullRequest.linkedIssues,
     createdAt: pullRequest.createdAt,
     sourceUpdatedAt: pullRequest.updatedAt,
     mergedAt: pullRequest.mergedAt,
     closedAt: pullRequest.closedAt,
+    mergedBy: state !== 'MERGED' ? null : exists(mergedBy) ? mergedBy.login : 'ghost',
+    selfMerged: state === 'MERGED' && exists(author) && mergedBy === author,
     firstReviewAt: reviewTimes.length === 0 ? null : Math.min(...reviewTimes),
     labels: pullRequest.labels.map(kept),
     assignees: pullRequest.assignees.filter(exists).map(({ login }) => login),
     files: pullRequest.files.map(({ path }) => path),
+    fileChanges: pullRequest.files.flatMap(({ additions, deletions, changeType = 'MODIFIED' }) => [
+      additions,
+      deletions,
+      ['MODIFIED', 'ADDED', 'DELETED', 'RENAMED', 'COPIED', 'CHANGED'].indexOf(changeType),
+    ]),
   };
 }

@@ -1,7 +1,7 @@
 /** Reads the facts of stored pull requests: only the columns that the given rules need. */
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { type FactName, type Facts, factsOf, type PullRequestRecord } from '../scoring/facts.ts';
+import { type Facts, factsOf, type PullRequestRecord, type SourceName } from '../scoring/facts.ts';
 import type { TextRow } from './client.ts';
 import { isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories } from './schema.ts';
@@ -10,7 +10,7 @@ import { query } from './statement.ts';
 type Column = keyof PullRequestRecord;
 
 /** Columns from which a fact is calculated. Facts that are not here are one column of the same name. */
-const sources: { readonly [Name in FactName]?: readonly Column[] } = {
+const sources: { readonly [Name in SourceName]?: readonly Column[] } = {
   size: ['additions', 'deletions'],
   updated_at: ['sourceUpdatedAt'],
   hours_to_first_review: ['createdAt', 'firstReviewAt'],
@@ -42,16 +42,25 @@ const emptyRecord: PullRequestRecord = {
   reviews: 0,
   approvals: 0,
   changesRequested: 0,
+  writerApprovals: 0,
+  timesChangesRequested: 0,
+  botReviews: 0,
   linkedIssues: 0,
   createdAt: 0,
   sourceUpdatedAt: 0,
   mergedAt: null,
   closedAt: null,
+  mergedBy: null,
+  selfMerged: false,
   firstReviewAt: null,
   labels: [],
   assignees: [],
   files: [],
+  fileChanges: [],
 };
+
+/** They may have tens of kilobytes. */
+const largeColumns: ReadonlySet<string> = new Set<Column>(['body', 'files', 'fileChanges']);
 
 type Kind = 'boolean' | 'list' | 'number' | 'text' | 'time';
 
@@ -65,7 +74,7 @@ function kindOf(column: Column): Kind {
   return typeof empty === 'boolean' ? 'boolean' : 'text';
 }
 
-function columnsOf(name: FactName): readonly Column[] {
+function columnsOf(name: SourceName): readonly Column[] {
   const column = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
   const columns = sources[name] ?? (isColumn(column) ? [column] : []);
   if (columns.length === 0) throw new Error(`no column holds the fact ${name}`);
@@ -77,7 +86,7 @@ function expressionOf(column: Column): PgColumn | SQL {
   const stored = pullRequests[column];
   // The cheapest ways to write and to read: `extract` gives a slow numeric, and a text[] is slow to parse.
   if (kindOf(column) === 'time') return sql`date_part('epoch', ${stored})`;
-  return kindOf(column) === 'list' ? sql`array_to_json(${stored})` : stored;
+  return kindOf(column) === 'list' && column !== 'fileChanges' ? sql`array_to_json(${stored})` : stored;
 }
 
 function readValue(kind: Kind, text: string): unknown {
@@ -87,7 +96,7 @@ function readValue(kind: Kind, text: string): unknown {
 }
 
 export interface FactsReader {
-  /** Whether a row may have tens of kilobytes. */
+  /** Whether a row may have {@link largeColumns}. */
   readonly isLarge: boolean;
   /** Selects these columns, and then those of the facts, from the pull requests in any or in the given order. */
   select(
@@ -104,12 +113,12 @@ export interface FactsReader {
 }
 
 /** Reads only these facts. */
-export function createFactsReader(names: Iterable<FactName>): FactsReader {
+export function createFactsReader(names: Iterable<SourceName>): FactsReader {
   const columns = [...new Set([...names].flatMap(columnsOf))].sort();
   const record: Record<Column, unknown> = { ...emptyRecord };
   const readers = columns.map((column, index) => ({ column, index, kind: kindOf(column) }));
   return {
-    isLarge: columns.some(column => column === 'body' || column === 'files'),
+    isLarge: columns.some(column => largeColumns.has(column)),
     select(others, condition, order) {
       const selection = query
         .select(Object.fromEntries([...others, ...columns.map(expressionOf)].entries()))

@@ -81,6 +81,8 @@ export interface OrganisationInspection {
   /** Seconds until its repositories are compared with GitHub; negative if that is overdue. */
   untilComparison: number;
   pullRequests: number;
+  /** Pull requests that lack facts, because an earlier release fetched them. */
+  toRenew: number;
   /** Seconds since the pull request that was fetched longest ago was; null without pull requests. */
   sinceOldestFetch: number | null;
   /** All that are tracked here. */
@@ -111,6 +113,9 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
       select extract(epoch from reconcile_due_at - now())::float8 from organisations where id = ${organisationId}
     ), 0) as "untilComparison",
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
+    (
+      select count(*)::int from pull_requests where organisation_id = ${organisationId} and file_changes is null
+    ) as "toRenew",
     (
       select extract(epoch from now() - min(fetched_at))::float8 from pull_requests
       where organisation_id = ${organisationId}

@@ -92,8 +92,9 @@ export interface ErasedMember {
 }
 
 /**
- * Erases what is stored of a person: profile, pull requests with their scores, and assignments. Tombstones, which name
- * only GitHub's ids, keep their pull requests away until these change on GitHub.
+ * Erases what is stored of a person: profile, pull requests with their scores, and assignments; what they merged was
+ * merged by a ghost then. Tombstones, which name only GitHub's ids, keep their pull requests away until these change on
+ * GitHub.
  *
  * @param record runs in the last transaction
  * @returns undefined if nobody has the login
@@ -124,17 +125,21 @@ export async function eraseMember(
   const assignments = await database.transaction(async executor => {
     await lockOrganisation(executor, organisationId, 'exclusive');
     const logins = [...new Set(people.map(person => person.login))];
-    let changed = 0;
-    for (const assigned of logins) {
-      const { rowCount } = await executor
-        .update(pullRequests)
-        .set({ assignees: sql`array_remove(${pullRequests.assignees}, ${assigned})` })
-        .where(
-          and(eq(pullRequests.organisationId, organisationId), sql`${pullRequests.assignees} @> array[${assigned}]`),
-        );
-      changed += rowCount ?? 0;
+    let assigned = 0;
+    let merged = 0;
+    for (const login of logins) {
+      const change = async (isTheirs: SQL, values: Partial<Record<'assignees' | 'mergedBy', SQL>>) => {
+        const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
+        const { rowCount } = await executor.update(pullRequests).set(values).where(and(isOfOrganisation, isTheirs));
+        return rowCount ?? 0;
+      };
+      const { assignees, mergedBy } = pullRequests;
+      assigned += await change(sql`${assignees} @> array[${login}]`, {
+        assignees: sql`array_remove(${assignees}, ${login})`,
+      });
+      merged += await change(eq(mergedBy, login), { mergedBy: sql`'ghost'` });
     }
-    if (changed > 0) await requestRescoring(executor, organisationId);
+    if (assigned + merged > 0) await requestRescoring(executor, organisationId);
     const authorIds = people.map(({ githubId }) => githubId);
     await executor
       .delete(untrackedPullRequests)
@@ -147,7 +152,7 @@ export async function eraseMember(
     await executor.delete(members).where(and(eq(members.organisationId, organisationId), inArray(members.id, ids)));
     await record(executor);
     await renewContentVersion(executor, organisationId);
-    return changed;
+    return assigned;
   });
   return { hadLeft: people.every(({ leftAt }) => leftAt !== null), pullRequests: pullRequestCount, assignments };
 }

@@ -2,6 +2,7 @@ import { ServiceError } from '../errors.ts';
 import type { GithubConfig, OrganisationReference } from './credentials.ts';
 import { UnexpectedReply } from './decode.ts';
 import { errorOfFailures, type GithubError, type GraphqlFailure } from './errors.ts';
+import { readFurtherPages } from './further-pages.ts';
 import {
   type GithubIdentity,
   type GithubOrganisation,
@@ -21,12 +22,10 @@ import {
   isPullRequestPage,
   type ListedPullRequest,
   nodeIdOf,
-  pullRequestListQuery,
-  pullRequestPageQuery,
-  pullRequestsQuery,
   readListed,
   readPullRequestPage,
 } from './pull-request.ts';
+import { pullRequestListQuery, pullRequestPageQuery, pullRequestsQuery } from './pull-request-queries.ts';
 import {
   answerAt,
   type FetchResult,
@@ -48,10 +47,11 @@ export const maxRepositories = 100;
 export const maxMembers = 100;
 
 /**
- * What this service asks GitHub. Each method sends one GraphQL request and settles within the time limit. A request is
- * repeated once if its connection breaks before the reply. All methods throw {@link ServiceError}, mostly a
- * {@link GithubError}, which says whether a smaller request may succeed (`tooMuch`) and when to try again
- * (`retryAfter`). If `signal` is aborted, they reject with its reason. An App uses its installation on `organisation`.
+ * What this service asks GitHub. Each method sends one GraphQL request, which settles within the time limit; those that
+ * fetch pull requests send up to 29 more if lists have further pages. A request is repeated once if its connection breaks
+ * before the reply. All methods throw {@link ServiceError}, mostly a {@link GithubError}, which says whether a smaller
+ * request may succeed (`tooMuch`) and when to try again (`retryAfter`). If `signal` is aborted, they reject with its
+ * reason. An App uses its installation on `organisation`.
  */
 export interface Github {
   /** False without credentials: every method throws `github_not_configured`. */
@@ -114,6 +114,9 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       action: 'Check their rights, and that it still exists.',
     });
 
+  const completeLists = (nodes: readonly unknown[], request: Parameters<typeof transport.graphql>[2]) =>
+    readFurtherPages(nodes, (query, variables) => transport.graphql(query, variables, request), names);
+
   return {
     configured: config.app !== undefined || Boolean(config.token),
     onRequest: transport.onRequest,
@@ -133,14 +136,14 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
           ? errorOfFailures(failures, subject, names)
           : unexpectedReplyError(new UnexpectedReply('nodes are missing'), subject);
       }
+      const incomplete = await completeLists(nodes, { organisation, subject, signal });
       return new Map(
-        nodeIds.map((nodeId, index) => [
-          nodeId,
-          readEntry(nodes[index], ['nodes', index], failures, {
-            subject: `the pull request ${nodeId}`,
-            credentials: names,
-          }),
-        ]),
+        nodeIds.map((nodeId, index) => {
+          const error = incomplete.get(nodes[index]);
+          if (error !== undefined) return [nodeId, { status: 'failed', error }];
+          const words = { subject: `the pull request ${nodeId}`, credentials: names };
+          return [nodeId, readEntry(nodes[index], ['nodes', index], failures, words)];
+        }),
       );
     },
 
@@ -149,7 +152,13 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       if (answer === undefined) return undefined;
       const { nodes, pageInfo, failures, subject } = answer;
       const page: PullRequestPage = { items: [], failed: [], ...pageInfo };
+      const incomplete = await completeLists(nodes, { organisation, subject, signal });
       nodes.forEach((node, index) => {
+        const error = incomplete.get(node);
+        if (error !== undefined) {
+          page.failed.push({ nodeId: nodeIdOf(node), error });
+          return;
+        }
         const result = readEntry(node, ['node', 'pullRequests', 'nodes', index], failures, {
           subject,
           credentials: names,

@@ -1,10 +1,10 @@
-import { type Static, Type } from '@sinclair/typebox';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
-import type { PullRequestRecord, PullRequestState } from '../scoring/facts.ts';
+import { fileKinds, type PullRequestRecord, type PullRequestState } from '../scoring/facts.ts';
+import { storable } from '../scoring/text.ts';
 import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
 import { type GithubIdentity, Identity, identityOf } from './organisation.ts';
-import { pageInfo, pageOf, readPageInfo } from './pages.ts';
-import { rateLimit } from './transport.ts';
+import { pageOf, readPageInfo } from './pages.ts';
 
 const { Count, Entries, Flag, Id, Link, Nullable, OneOf, Text, Time, Total } = Reply;
 
@@ -33,72 +33,16 @@ export interface FetchedPullRequest extends PullRequestRecord {
   authorPhotoUrl: string;
 }
 
-/**
- * Every fact in one request. A pull request has at most 420 nodes (GitHub allows 500,000 a request), and 50 cost about
- * three of an hour's 5,000 points. `reviews` leaves out pending ones. The first hundred show when the first review was,
- * and which are the author's own.
- */
-const pullRequestFragment = `
-fragment PullRequestFacts on PullRequest {
-  id
-  fullDatabaseId
-  number
-  url
-  title
-  body
-  state
-  isDraft
-  authorAssociation
-  baseRefName
-  headRefName
-  isCrossRepository
-  additions
-  deletions
-  changedFiles
-  createdAt
-  updatedAt
-  mergedAt
-  closedAt
-  author {
-    __typename
-    login
-    avatarUrl
-    ... on User { databaseId name }
-    ... on Bot { databaseId }
-    ... on Mannequin { databaseId }
-    ... on Organization { databaseId name }
-  }
-  repository {
-    id
-    databaseId
-    name
-    owner {
-      id
-      login
-      ... on Organization { databaseId }
-      ... on User { databaseId }
-    }
-  }
-  milestone { title }
-  commits { totalCount }
-  comments { totalCount }
-  closingIssuesReferences { totalCount }
-  labels(first: 100) { nodes { name } }
-  assignees(first: 20) { nodes { login } }
-  files(first: 100) { nodes { path } }
-  reviews(first: 100, states: [APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED]) {
-    totalCount
-    nodes { submittedAt author { __typename login } }
-  }
-  latestOpinionatedReviews(first: 100) { nodes { state } }
-}`;
-
 const Actor = Type.Object({ __typename: Text, login: Text });
 const Author = Type.Object({ ...Actor.properties, avatarUrl: Link, databaseId: Nullable(Id), name: Nullable(Text) });
-const Reviews = Type.Object({
-  totalCount: Count,
-  nodes: Entries(Type.Object({ submittedAt: Nullable(Time), author: Nullable(Actor) })),
+const Review = Type.Object({ author: Nullable(Actor), submittedAt: Nullable(Time), state: Text });
+const Verdict = Type.Object({ author: Nullable(Actor), state: Text, authorCanPushToRepository: Nullable(Flag) });
+const Dismissal = Type.Object({
+  previousReviewState: Text,
+  review: Nullable(Type.Object({ author: Nullable(Actor) })),
 });
+const File = Type.Object({ path: Text, additions: Count, deletions: Count, changeType: Text });
+const listOf = <Schema extends TSchema>(entry: Schema) => Nullable(Type.Object({ nodes: Entries(entry) }));
 const PullRequestFacts = Type.Object({
   id: Text,
   fullDatabaseId: Id,
@@ -121,49 +65,23 @@ const PullRequestFacts = Type.Object({
   closedAt: Nullable(Time),
   author: Nullable(Author),
   repository: Type.Object({ id: Text, databaseId: Id, name: Text, owner: Identity }),
+  mergedBy: Nullable(Actor),
   milestone: Nullable(Type.Object({ title: Text })),
   commits: Total,
   comments: Total,
   closingIssuesReferences: Nullable(Total),
-  labels: Nullable(Type.Object({ nodes: Entries(Type.Object({ name: Text })) })),
-  assignees: Nullable(Type.Object({ nodes: Entries(Type.Object({ login: Text })) })),
-  files: Nullable(Type.Object({ nodes: Entries(Type.Object({ path: Text })) })),
-  reviews: Nullable(Reviews),
-  latestOpinionatedReviews: Nullable(Type.Object({ nodes: Entries(Type.Object({ state: Text })) })),
+  labels: listOf(Type.Object({ name: Text })),
+  assignees: listOf(Type.Object({ login: Text })),
+  files: Nullable(pageOf({ nodes: Entries(File) })),
+  reviews: Nullable(pageOf({ nodes: Entries(Review) })),
+  latestOpinionatedReviews: listOf(Verdict),
+  timelineItems: Type.Object({ nodes: Entries(Dismissal) }),
 });
 const factsCheck = TypeCompiler.Compile(PullRequestFacts);
 const mayBeNull = OneOf('closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews');
 const completeCheck = TypeCompiler.Compile(Type.Record(mayBeNull, Type.Object({})));
 const nodeCheck = TypeCompiler.Compile(Type.Object({ id: Text }));
 
-export const pullRequestsQuery = `
-query PullRequests($ids: [ID!]!) {
-  ${rateLimit}
-  nodes(ids: $ids) { __typename ...PullRequestFacts }
-}
-${pullRequestFragment}`;
-
-/** The points that a page of fifty costs: 251 connections, a point for a hundred. */
-export const pointsOfPage = 3;
-
-const pageQuery = (operation: string, selection: string) => `
-query ${operation}($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
-  ${rateLimit}
-  node(id: $repository) {
-    ... on Repository {
-      pullRequests(first: $first, after: $after, orderBy: $orderBy) {
-        ${pageInfo}
-        nodes { ${selection} }
-      }
-    }
-  }
-}`;
-
-export const pullRequestPageQuery = `${pageQuery('PullRequestPage', '...PullRequestFacts')}
-${pullRequestFragment}`;
-
-/** The pull requests of a page. GitHub can answer this even if it fails on the facts of one. */
-export const pullRequestListQuery = pageQuery('PullRequestList', 'id fullDatabaseId updatedAt');
 const listedCheck = TypeCompiler.Compile(Type.Object({ id: Text, fullDatabaseId: Id, updatedAt: Time }));
 const pageCheck = TypeCompiler.Compile(Type.Object({ pullRequests: pageOf({ nodes: Entries(Type.Unknown()) }) }));
 
@@ -175,20 +93,76 @@ export function readPullRequestPage(repository: unknown, after: string | null) {
   return { nodes: pullRequests.nodes ?? [], pageInfo: readPageInfo(pullRequests, after) };
 }
 
-/** Counts the reviews of others. A ghost's, which has no author, counts, and so do all past the first hundred. */
-function readReviews(reviews: Static<typeof Reviews>, author: string | null) {
-  const listed = present(reviews.nodes);
-  const others = listed.filter(review => author === null || actorKey(review.author) !== author);
-  const times = others.flatMap(({ submittedAt }) => optionalUnixSeconds(submittedAt) ?? []);
-  return {
-    reviews: Math.max(reviews.totalCount - (listed.length - others.length), 0),
-    firstReviewAt: times.sort((one, other) => one - other)[0] ?? null,
-  };
-}
+type Facts = Static<typeof PullRequestFacts>;
 
 /** A bot and a person may share a login. */
 const actorKey = (actor: Static<typeof Actor> | null | undefined) =>
   actor ? `${actor.__typename} ${actor.login}` : null;
+
+/**
+ * Counts what people did, without the author, and the reviews of bots. A ghost, whose account is gone, counts as
+ * somebody else, and so does whoever wrote the reviews that GitHub counts and does not list.
+ */
+function readReviews({ author, reviews, latestOpinionatedReviews, timelineItems }: Facts) {
+  const own = actorKey(author);
+  const isOther = (entry: { author?: Static<typeof Actor> | null | undefined }) =>
+    own === null || actorKey(entry.author) !== own;
+  const isPerson = (entry: { author?: Static<typeof Actor> | null | undefined }) =>
+    isOther(entry) && entry.author?.__typename !== 'Bot';
+  const listed = present(reviews?.nodes);
+  const unlisted = Math.max((reviews?.totalCount ?? 0) - listed.length, 0);
+  const byPeople = listed.filter(isPerson);
+  const times = byPeople.flatMap(({ submittedAt }) => optionalUnixSeconds(submittedAt) ?? []);
+  const verdicts = present(latestOpinionatedReviews?.nodes).filter(isPerson);
+  const approvals = verdicts.filter(({ state }) => state === 'APPROVED');
+  const dismissed = present(timelineItems.nodes).filter(
+    ({ previousReviewState, review }) => previousReviewState === requested && isPerson(review ?? {}),
+  );
+  return {
+    reviews: byPeople.length + unlisted,
+    botReviews: listed.filter(isOther).length - byPeople.length,
+    firstReviewAt: times.sort((one, other) => one - other)[0] ?? null,
+    approvals: approvals.length,
+    writerApprovals: approvals.filter(({ authorCanPushToRepository: canPush }) => canPush).length,
+    changesRequested: verdicts.filter(({ state }) => state === requested).length,
+    timesChangesRequested: byPeople.filter(({ state }) => state === requested).length + dismissed.length,
+  };
+}
+const requested = 'CHANGES_REQUESTED';
+
+function readMerger({ state, mergedBy, author }: Facts) {
+  const isMerged = state === 'MERGED';
+  return {
+    mergedBy: isMerged ? (mergedBy?.login ?? 'ghost') : null,
+    selfMerged: isMerged && author != null && actorKey(author) === actorKey(mergedBy),
+  };
+}
+
+/** A kind that GitHub adds later is a change like any other. */
+const kindOf = (changeType: string) => Math.max(fileKinds.indexOf(changeType.toLowerCase()), 0);
+
+/**
+ * What all paths of a pull request may have together, so that rules that read them stay within their time. It is enough
+ * for GitHub's 3,000 files with 87 characters each.
+ */
+const maxPathCharacters = 262_144;
+
+/** If there is too much of them, long paths lose their middle: most globs are about the beginning or the end. */
+function shorten(paths: string[]): string[] {
+  if (paths.reduce((sum, { length }) => sum + length, 0) <= maxPathCharacters) return paths;
+  const half = Math.floor(maxPathCharacters / paths.length / 2) - 1;
+  return paths.map(path =>
+    path.length <= 2 * half ? path : storable(`${path.slice(0, half)}\u2026${path.slice(-half)}`),
+  );
+}
+
+function readFiles({ files }: Facts) {
+  const listed = present(files?.nodes);
+  return {
+    files: shorten(listed.map(({ path }) => path)),
+    fileChanges: listed.flatMap(({ additions, deletions, changeType }) => [additions, deletions, kindOf(changeType)]),
+  };
+}
 
 function stateOf(state: 'CLOSED' | 'MERGED' | 'OPEN', draft: boolean): PullRequestState {
   if (state === 'MERGED') return 'merged';
@@ -222,13 +196,12 @@ export const readListed = (node: unknown): ListedPullRequest[] =>
 export const nodeIdOf = (node: unknown) => (nodeCheck.Check(node) ? node.id : undefined);
 
 /**
- * Reads one node of {@link pullRequestFragment}.
+ * Reads a pull request that was asked for with every fact.
  * @throws UnexpectedReply if anything in it is not as GitHub documents it
  */
 export function readPullRequest(value: unknown): FetchedPullRequest {
   const node = decode(factsCheck, value);
   const { repository } = node;
-  const verdicts = present(node.latestOpinionatedReviews?.nodes);
   return {
     githubId: Number(node.fullDatabaseId),
     nodeId: node.id,
@@ -254,9 +227,9 @@ export function readPullRequest(value: unknown): FetchedPullRequest {
     changedFiles: node.changedFiles,
     commits: node.commits.totalCount,
     comments: node.comments.totalCount,
-    ...readReviews(node.reviews ?? { totalCount: 0 }, actorKey(node.author)),
-    approvals: verdicts.filter(({ state }) => state === 'APPROVED').length,
-    changesRequested: verdicts.filter(({ state }) => state === 'CHANGES_REQUESTED').length,
+    ...readReviews(node),
+    ...readMerger(node),
+    ...readFiles(node),
     linkedIssues: node.closingIssuesReferences?.totalCount ?? 0,
     createdAt: unixSeconds(node.createdAt),
     sourceUpdatedAt: unixSeconds(node.updatedAt),
@@ -264,6 +237,5 @@ export function readPullRequest(value: unknown): FetchedPullRequest {
     closedAt: optionalUnixSeconds(node.closedAt),
     labels: present(node.labels?.nodes).map(label => label.name),
     assignees: present(node.assignees?.nodes).map(assignee => assignee.login),
-    files: present(node.files?.nodes).map(file => file.path),
   };
 }

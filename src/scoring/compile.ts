@@ -2,7 +2,7 @@
  * Turns checked rules into JavaScript. The source text consists of fixed templates, indexes, and operators and fact
  * names from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
  */
-import { type FactName, type Facts, isOptionalFact } from './facts.ts';
+import { type Facts, isOptionalFact, type SourceName } from './facts.ts';
 import type { Value } from './functions.ts';
 import { roundHalfAway } from './number-functions.ts';
 import { compareText } from './text.ts';
@@ -55,7 +55,7 @@ const interned = (text: string) => Object.keys({ [text]: 0 })[0] ?? text;
 function createWriter() {
   const constants: unknown[] = [];
   const constantNames = new Map<unknown, string>();
-  const facts = new Map<FactName, string>();
+  const facts = new Map<SourceName, string>();
   let variables = 0;
   let statements = '';
 

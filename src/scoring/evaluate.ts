@@ -2,8 +2,8 @@
  * Evaluates an expression part by part, for explanations. The compiled code must give the same values; a test compares
  * them.
  */
-import { absenceReasons, type FactName, type Facts, isOptionalFact } from './facts.ts';
-import type { Value } from './functions.ts';
+import { absenceReasons, type Facts, fileKinds, isOptionalFact, type SourceName, unknown } from './facts.ts';
+import type { FunctionDefinition, Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
 import type { ArithmeticOperator, ComparisonOperator } from './syntax.ts';
 import { compareText } from './text.ts';
@@ -53,8 +53,9 @@ const timeOf = (seconds: number) => {
 };
 
 /** Why a fact is absent, or how it is calculated. */
-function noteOfFact(name: FactName, facts: Facts): string {
+function noteOfFact(name: SourceName, facts: Facts): string {
   const value = facts[name];
+  if (name === 'merged_by' && value === null && facts.merged) return unknown;
   if (value === null) return isOptionalFact(name) ? absenceReasons[name] : '';
   if (name === 'size') return `additions ${facts.additions} + deletions ${facts.deletions}`;
   return typeof value === 'number' && name.endsWith('_at') ? timeOf(value) : '';
@@ -67,18 +68,28 @@ function listFiles(files: readonly string[]): string {
   return `${files.slice(0, shownFiles).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
+/** Each file with its lines, and with what happened to it if it was not just modified. */
+function withLines(files: readonly string[], changes: readonly number[]): string[] {
+  return files.map((file, index) => {
+    const [added, removed, kind = 0] = changes.slice(3 * index, 3 * index + 3);
+    return `${kind === 0 ? '' : `${fileKinds[kind]} `}${file} +${added} −${removed}`;
+  });
+}
+
 /** Which files match. */
-function noteOfFiles(functionName: string, globs: readonly Pattern[], facts: Facts): string {
-  const { files, changed_files: all } = facts;
+function noteOfFiles({ name, facts: read = [] }: FunctionDefinition, globs: readonly Pattern[], facts: Facts): string {
+  const { files, changed_files: all, file_changes: changes } = facts;
   if (files.length === 0) return 'there are no files';
-  const isMatched = (file: string) => globs.some(glob => glob.test(file));
-  const matched = files.filter(isMatched);
+  const shown = read.includes('file_changes') ? withLines(files, changes ?? []) : files;
+  const isMatched = (_: string, index: number) => globs.some(glob => glob.test(files[index] ?? ''));
+  const matched = shown.filter(isMatched);
+  const others = shown.filter((file, index) => !isMatched(file, index));
   const of = `of ${files.length === 1 ? '1 file' : `${files.length} files`}${all > files.length ? `, the first of ${all}` : ''}`;
-  if (functionName === 'all_files') {
-    const others = files.filter(file => !isMatched(file));
+  if (name === 'all_files') {
     return others.length === 0 ? `all ${of}` : `${others.length} ${of} do not match: ${listFiles(others)}`;
   }
-  return matched.length === 0 ? `none ${of}` : `${matched.length} ${of}: ${listFiles(matched)}`;
+  const counted = name === 'lines_except' ? others : matched;
+  return counted.length === 0 ? `none ${of}` : `${counted.length} ${of}: ${listFiles(counted)}`;
 }
 
 /** Why a number is absent or infinite although its operands are not. */
@@ -119,13 +130,17 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
   function walkCall(tree: TypedExpression & { kind: 'call' }): ExplainedPart {
     const { definition, prepared } = tree;
     const parts = tree.values.map(walk);
+    const readsFiles = definition.facts?.includes('files') ?? false;
     const values = parts.map(({ value }) => value);
-    if (values.some(value => value === null)) return part(tree, tree.type === 'boolean' ? false : null, parts);
+    if (values.some(value => value === null)) {
+      if (readsFiles) return part(tree, null, [], unknown);
+      return part(tree, tree.type === 'boolean' ? false : null, parts);
+    }
     const given = definition.prepare === undefined ? values : [...values, prepared];
     const value = (definition.implementation as (...values: unknown[]) => Value)(...given);
-    if (definition.fact === 'files') {
+    if (readsFiles) {
       // The note says more than a long list of files.
-      return part(tree, value, [], noteOfFiles(definition.name, prepared as readonly Pattern[], facts));
+      return part(tree, value, [], noteOfFiles(definition, prepared as readonly Pattern[], facts));
     }
     return typeof value === 'number'
       ? numericPart(tree, value, parts, definition.name === 'per')
@@ -137,7 +152,11 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
       case 'constant':
         return { ...part(tree, tree.value, []), kind: 'constant' };
       case 'fact':
-        return { ...part(tree, facts[tree.name], [], noteOfFact(tree.name, facts)), kind: 'fact', source: tree.name };
+        return {
+          ...part(tree, facts[tree.name] as Value | null, [], noteOfFact(tree.name, facts)),
+          kind: 'fact',
+          source: tree.name,
+        };
       case 'defined': {
         const { expression, tree: body } = tree.definition;
         const explained = explainExpression(expression, body, facts);

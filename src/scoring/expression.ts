@@ -1,5 +1,5 @@
 /** Checks the names and types of an expression, and turns its text into a typed tree. */
-import { type FactType, factTypes, isFactName } from './facts.ts';
+import { type FactType, factTypes, isFactName, type SourceName } from './facts.ts';
 import { type FunctionDefinition, functions, type Prepared } from './functions.ts';
 import { suggestion } from './nearest-name.ts';
 import { parseSyntax } from './parser.ts';
@@ -26,6 +26,9 @@ const arithmeticOperators: ReadonlySet<string> = new Set<ArithmeticOperator>(['+
 const isArithmetic = (operator: string): operator is ArithmeticOperator => arithmeticOperators.has(operator);
 const comparisonOperators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);
 const isComparison = (operator: string): operator is ComparisonOperator => comparisonOperators.has(operator);
+
+/** Functions also read what rules can't name. */
+const sourceType = (name: SourceName): FactType => (isFactName(name) ? factTypes[name] : 'list');
 
 type NodeOf<Type> = Extract<SyntaxNode, { type: Type }>;
 
@@ -181,10 +184,10 @@ export function checkExpression(
       } else if (part.kind === 'constant' && typeof part.value === 'string') literals.push(part.value);
       else throw errorAt(`${show(part)} is not a quoted text, which \`${signature}\` needs here`, part);
     }
-    if (definition.fact !== undefined) {
-      const { start, end } = callee;
-      values.unshift({ kind: 'fact', type: factTypes[definition.fact], name: definition.fact, start, end });
-    }
+    const sources = (definition.facts ?? []).map(
+      (name): TypedExpression => ({ kind: 'fact', type: sourceType(name), name, start: callee.start, end: callee.end }),
+    );
+    values.unshift(...sources);
     const { value: prepared, cost: patternCost } = prepare(definition, literals, span);
     return { kind: 'call', type: definition.result, definition, values, prepared, patternCost, ...span };
   }

@@ -42,7 +42,7 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     webhooks: ['issue_comment'],
   },
   reviews: {
-    meaning: 'Reviews submitted by anyone but the author.',
+    meaning: 'Reviews submitted by people other than the author.',
     unit: 'reviews',
     sources: ['reviews.totalCount', 'reviews.nodes.author'],
     webhooks: review,
@@ -51,16 +51,37 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
   approvals: {
     meaning: 'People whose latest verdict is an approval.',
     unit: people,
-    sources: ['latestOpinionatedReviews.nodes.state'],
+    sources: ['latestOpinionatedReviews.nodes.state', 'latestOpinionatedReviews.nodes.author'],
     webhooks: ['pull_request_review'],
     otherwise: aDayIf("a reviewer's account is gone"),
   },
   changes_requested: {
     meaning: 'People whose latest verdict asks for changes.',
     unit: people,
-    sources: ['latestOpinionatedReviews.nodes.state'],
+    sources: ['latestOpinionatedReviews.nodes.state', 'latestOpinionatedReviews.nodes.author'],
     webhooks: ['pull_request_review'],
     otherwise: aDayIf("a reviewer's account is gone"),
+  },
+  times_changes_requested: {
+    meaning: 'How often people asked for changes, whatever they said later, and even if it was dismissed.',
+    unit: 'reviews',
+    sources: ['reviews.nodes.state', 'reviews.nodes.author', 'timelineItems.nodes.previousReviewState'],
+    webhooks: ['pull_request_review'],
+    otherwise: aDayIf(authorIsGone),
+  },
+  writer_approvals: {
+    meaning: 'Of the `approvals`, those by people who may push to the repository.',
+    unit: people,
+    sources: ['latestOpinionatedReviews.nodes.state', 'latestOpinionatedReviews.nodes.authorCanPushToRepository'],
+    webhooks: ['pull_request_review'],
+    otherwise: aDayIf("a reviewer's rights changed or the account is gone"),
+  },
+  bot_reviews: {
+    meaning: 'Reviews submitted by apps other than the author.',
+    unit: 'reviews',
+    sources: ['reviews.nodes.author'],
+    webhooks: review,
+    otherwise: aDayIf('the app is gone'),
   },
   linked_issues: {
     meaning: 'Issues that it closes when it is merged.',
@@ -85,9 +106,9 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     webhooks: pullRequest,
   },
   hours_to_first_review: {
-    meaning: 'From opening to the first review by somebody else.',
+    meaning: 'From opening to the first review by a person other than the author.',
     unit: hours,
-    sources: ['createdAt', 'reviews.nodes.submittedAt'],
+    sources: ['createdAt', 'reviews.nodes.submittedAt', 'reviews.nodes.author'],
     webhooks: review,
     otherwise: aDayIf(authorIsGone),
   },
@@ -148,6 +169,12 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     sources: ['milestone.title'],
     webhooks: [...pullRequest, 'milestone'],
   },
+  merged_by: {
+    meaning: 'The login of who merged it; `ghost` if the account is gone.',
+    sources: ['mergedBy.login'],
+    webhooks: pullRequest,
+    otherwise: aDayIf('the account was renamed or is gone'),
+  },
   draft: {
     meaning: 'Whether it is marked as a draft. A closed draft still is, though its `state` is `"closed"`.',
     sources: ['isDraft'],
@@ -159,6 +186,12 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     meaning: 'Whether the author is an app.',
     sources: ['author.__typename'],
     webhooks: [],
+    otherwise: aDayIf(authorIsGone),
+  },
+  self_merged: {
+    meaning: 'Whether the author merged it. False before it is merged, and before `merged_by` is known.',
+    sources: ['mergedBy', 'author'],
+    webhooks: pullRequest,
     otherwise: aDayIf(authorIsGone),
   },
   labels: {
@@ -173,7 +206,7 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     otherwise: aDayIf('a person was renamed or the account is gone'),
   },
   files: {
-    meaning: 'The paths of the changed files, the first 100. `changed_files` counts them all.',
+    meaning: 'The paths of the changed files. GitHub lists up to 3,000; `changed_files` counts them all.',
     sources: ['files.nodes.path'],
     ...diff,
   },

@@ -3,6 +3,9 @@
  * All times are Unix seconds, whole as GitHub's are.
  */
 
+/** What may have happened to a file, in the order of their numbers in {@link PullRequestRecord.fileChanges}. */
+export const fileKinds: readonly string[] = ['modified', 'added', 'deleted', 'renamed', 'copied', 'changed'];
+
 export type PullRequestState = 'closed' | 'draft' | 'merged' | 'open';
 
 /** What is fetched from GitHub and stored: everything a score can depend on. */
@@ -28,22 +31,34 @@ export interface PullRequestRecord {
   commits: number;
   /** Those in the conversation, without those on lines of code. */
   comments: number;
-  /** Those submitted by anyone but the author. */
+  /** Those submitted by people other than the author. */
   reviews: number;
   /** People whose latest verdict is an approval. */
   approvals: number;
   /** People whose latest verdict asks for changes. */
   changesRequested: number;
+  /** Of the approvals, those by people who may push. Like other facts that came later, null until they are fetched. */
+  writerApprovals: number | null;
+  /** How often people asked for changes, whatever their latest verdict is. */
+  timesChangesRequested: number | null;
+  /** Reviews submitted by bots other than the author. */
+  botReviews: number | null;
   linkedIssues: number;
   createdAt: number;
   sourceUpdatedAt: number;
   mergedAt: number | null;
   closedAt: number | null;
+  /** Null also if it is not merged. */
+  mergedBy: string | null;
+  selfMerged: boolean | null;
+  /** By a person other than the author. */
   firstReviewAt: number | null;
   labels: string[];
   assignees: string[];
-  /** Paths of the first 100 changed files. */
+  /** Paths of the changed files: all of them, up to GitHub's 3,000. */
   files: string[];
+  /** For each of `files`, three numbers: lines added, lines removed, and its kind's place in {@link fileKinds}. */
+  fileChanges: number[] | null;
 }
 
 export type FactType = 'number' | 'text' | 'boolean' | 'list';
@@ -60,6 +75,9 @@ export const factTypes = {
   reviews: 'number',
   approvals: 'number',
   changes_requested: 'number',
+  times_changes_requested: 'number',
+  writer_approvals: 'number',
+  bot_reviews: 'number',
   linked_issues: 'number',
   created_at: 'number',
   updated_at: 'number',
@@ -77,16 +95,24 @@ export const factTypes = {
   head: 'text',
   repository: 'text',
   milestone: 'text',
+  merged_by: 'text',
   draft: 'boolean',
   merged: 'boolean',
   from_fork: 'boolean',
   author_is_bot: 'boolean',
+  self_merged: 'boolean',
   labels: 'list',
   assignees: 'list',
   files: 'list',
 } as const satisfies Record<string, FactType>;
 
 export type FactName = keyof typeof factTypes;
+
+/** What functions read and rules can't name: {@link PullRequestRecord.fileChanges}. */
+type HiddenFact = 'file_changes';
+
+/** What expressions read. */
+export type SourceName = FactName | HiddenFact;
 
 export const isFactName = (name: string): name is FactName => Object.hasOwn(factTypes, name);
 
@@ -97,23 +123,30 @@ interface FactValues {
   list: readonly string[];
 }
 
+/** Stored by an earlier release. */
+export const unknown = 'it is not known before the next fetch';
+
 /** The facts that may be absent, and why they are; an absent fact is null in {@link Facts}. */
 export const absenceReasons = {
+  times_changes_requested: unknown,
+  writer_approvals: unknown,
+  bot_reviews: unknown,
   merged_at: 'it is not merged',
   closed_at: 'it is still open',
   hours_to_first_review: 'nobody else has reviewed it',
   hours_to_merge: 'it is not merged',
   hours_to_close: 'it is still open',
   milestone: 'it has no milestone',
+  merged_by: 'it is not merged',
 } as const satisfies { readonly [Name in FactName]?: string };
 
 export type OptionalFactName = keyof typeof absenceReasons;
 
-export const isOptionalFact = (name: FactName): name is OptionalFactName => Object.hasOwn(absenceReasons, name);
+export const isOptionalFact = (name: SourceName): name is OptionalFactName => Object.hasOwn(absenceReasons, name);
 
 export type Facts = {
   readonly [Name in FactName]: FactValues[(typeof factTypes)[Name]] | (Name extends OptionalFactName ? null : never);
-};
+} & { readonly [Name in HiddenFact]: readonly number[] | null };
 
 export const hoursBetween = (start: number | null, end: number | null): number | null =>
   start === null || end === null ? null : (end - start) / 3600;
@@ -130,6 +163,9 @@ export function factsOf(record: PullRequestRecord): Facts {
     reviews: record.reviews,
     approvals: record.approvals,
     changes_requested: record.changesRequested,
+    times_changes_requested: record.timesChangesRequested,
+    writer_approvals: record.writerApprovals,
+    bot_reviews: record.botReviews,
     linked_issues: record.linkedIssues,
     created_at: record.createdAt,
     updated_at: record.sourceUpdatedAt,
@@ -147,12 +183,15 @@ export function factsOf(record: PullRequestRecord): Facts {
     head: record.head,
     repository: record.repository,
     milestone: record.milestone,
+    merged_by: record.mergedBy,
     draft: record.draft,
     merged: record.state === 'merged',
     from_fork: record.fromFork,
     author_is_bot: record.authorIsBot,
+    self_merged: record.selfMerged ?? false,
     labels: record.labels,
     assignees: record.assignees,
     files: record.files,
+    file_changes: record.fileChanges,
   };
 }

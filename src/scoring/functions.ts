@@ -1,11 +1,14 @@
 /** The functions of the rule language. The documentation and its examples are generated from this table. */
-import type { FactName, FactType } from './facts.ts';
+import type { FactName, FactType, SourceName } from './facts.ts';
+import { fileFunctions } from './file-functions.ts';
 import { compileGlob } from './glob.ts';
 import { numberFunctions } from './number-functions.ts';
-import { compilePattern, type Pattern, PatternError } from './pattern.ts';
+import { compilePattern, matchesAny, PatternError, prepareWith } from './pattern.ts';
 import { characterCount, containsText, startOfDay } from './text.ts';
 
 export type Value = number | string | boolean | readonly string[];
+
+type ExampleFacts = { [Name in FactName]?: Value } & { file_changes?: readonly number[] };
 
 /** Literal arguments, compiled when the expression is checked. */
 export interface Prepared {
@@ -21,13 +24,13 @@ export interface FunctionDefinition {
   /** One line of documentation. */
   description: string;
   /** An expression and its value for a pull request with these facts. */
-  example: { expression: string; facts: { [Name in FactName]?: Value }; result: Value };
+  example: { expression: string; facts: ExampleFacts; result: Value };
   /** Types of the arguments; `literal` is a quoted text, known when the expression is checked. */
   parameters: readonly (FactType | 'literal')[];
   /** Whether the last parameter may be repeated. */
   repeats?: boolean;
-  /** A fact that every call reads; it is passed first. */
-  fact?: FactName;
+  /** Facts that every call reads; they are passed first. */
+  facts?: readonly SourceName[];
   result: FactType;
   /** Compiles the literals; the result is passed in their place, last. @throws PatternError */
   prepare?: (literals: readonly string[]) => Prepared;
@@ -48,16 +51,6 @@ function readDate(text: string): number {
   if (time === undefined) throw new PatternError('is not a valid day; write it like "2026-01-31"');
   return time;
 }
-
-const prepareWith =
-  (compile: (source: string) => Pattern) =>
-  (sources: readonly string[]): Prepared => {
-    const patterns = sources.map(compile);
-    return { value: patterns, cost: patterns.reduce((sum, { cost }) => sum + cost, 0) };
-  };
-const prepareGlobs = prepareWith(compileGlob);
-
-const matchesAny = (text: string, patterns: readonly Pattern[]) => patterns.some(pattern => pattern.test(text));
 
 const definitions: readonly FunctionDefinition[] = [
   {
@@ -113,7 +106,7 @@ const definitions: readonly FunctionDefinition[] = [
     example: { expression: 'glob(base, "release/*")', facts: { base: 'release/2.1' }, result: true },
     parameters: ['text', 'literal'],
     result: 'boolean',
-    prepare: prepareGlobs,
+    prepare: prepareWith(compileGlob),
     implementation: matchesAny,
   },
   {
@@ -160,53 +153,11 @@ const definitions: readonly FunctionDefinition[] = [
     description: 'Whether the pull request has this label; case does not matter.',
     example: { expression: 'has_label("bug")', facts: { labels: ['Bug'] }, result: true },
     parameters: ['text'],
-    fact: 'labels',
+    facts: ['labels'],
     result: 'boolean',
     implementation: hasLabel,
   },
-  {
-    name: 'any_file',
-    signature: 'any_file("glob", …)',
-    description: 'Whether any of the globs matches any changed file.',
-    example: { expression: 'any_file("**/*.sql")', facts: { files: ['db/1.sql', 'README.md'] }, result: true },
-    parameters: ['literal'],
-    repeats: true,
-    fact: 'files',
-    result: 'boolean',
-    prepare: prepareGlobs,
-    implementation: (files: readonly string[], globs: readonly Pattern[]) =>
-      files.some(file => matchesAny(file, globs)),
-  },
-  {
-    name: 'all_files',
-    signature: 'all_files("glob", …)',
-    description: 'Whether every changed file matches one of the globs; false if there are no files.',
-    example: {
-      expression: 'all_files("docs/**", "*.md")',
-      facts: { files: ['docs/a/b.png', 'README.md'] },
-      result: true,
-    },
-    parameters: ['literal'],
-    repeats: true,
-    fact: 'files',
-    result: 'boolean',
-    prepare: prepareGlobs,
-    implementation: (files: readonly string[], globs: readonly Pattern[]) =>
-      files.length > 0 && files.every(file => matchesAny(file, globs)),
-  },
-  {
-    name: 'count_files',
-    signature: 'count_files("glob", …)',
-    description: 'The number of changed files that match one of the globs.',
-    example: { expression: 'count_files("test/**")', facts: { files: ['test/a.ts', 'src/a.ts'] }, result: 1 },
-    parameters: ['literal'],
-    repeats: true,
-    fact: 'files',
-    result: 'number',
-    prepare: prepareGlobs,
-    implementation: (files: readonly string[], globs: readonly Pattern[]) =>
-      files.filter(file => matchesAny(file, globs)).length,
-  },
+  ...fileFunctions,
 ];
 
 /** By name; a function that takes a text or a list has two definitions. */

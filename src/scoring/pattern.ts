@@ -261,3 +261,11 @@ export function compilePattern(source: string): Pattern {
   const tables = makeTables(program, steps, dfa.classBounds);
   return { test: text => run(tables, text), cost: 512 + steps.length ** 2 };
 }
+
+export const matchesAny = (text: string, patterns: readonly Pattern[]) => patterns.some(pattern => pattern.test(text));
+
+/** Compiles the literals of a call: its patterns, and what they cost together. */
+export const prepareWith = (compile: (source: string) => Pattern) => (sources: readonly string[]) => {
+  const patterns = sources.map(compile);
+  return { value: patterns, cost: patterns.reduce((sum, { cost }) => sum + cost, 0) };
+};

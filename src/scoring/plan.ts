@@ -4,7 +4,7 @@
  */
 import { clampScore, compileEffects } from './compile.ts';
 import { type Bucket, bucketsOf, createDistribution, type Distribution } from './distribution.ts';
-import type { FactName, Facts } from './facts.ts';
+import type { Facts, SourceName } from './facts.ts';
 import { factsOfEntries, type RuleLogic, type Ruleset } from './ruleset.ts';
 import { type CheckedRule, checkRules, tally } from './tallies.ts';
 
@@ -82,7 +82,7 @@ export interface PlanResult {
 
 export interface Plan {
   /** The facts that either ruleset reads. */
-  facts: ReadonlySet<FactName>;
+  facts: ReadonlySet<SourceName>;
   /** Adds a pull request, once. @param member its author's id */
   add(id: string, member: string, facts: Facts): void;
   result(): PlanResult;

@@ -32,15 +32,39 @@ export interface RuleTestResult {
 const states: readonly string[] = ['closed', 'draft', 'merged', 'open'] satisfies PullRequestState[];
 const plainNumber = /^[-+]?\d+(?:\.\d+)?$/;
 
-type Given = { [Name in FactName]?: Value | null };
+type Given = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] };
 
 function readNumber(name: FactName, text: string): number | undefined {
   if (plainNumber.test(text)) return Number(text);
   return name.endsWith('_at') ? startOfDay(text) : undefined;
 }
 
-/** The value of a fact in a test, or what is wrong with it. */
-function readFact(name: FactName, node: YamlNode): { value: Value | null } | { problem: string } {
+/** A file of a test: its path, or a map with `path`, `additions` and `deletions`. */
+function readFile(node: YamlNode): { path: string; lines: [added: number, removed: number] } | undefined {
+  if (node.kind === 'text') return { path: node.text, lines: [0, 0] };
+  if (node.kind !== 'map') return undefined;
+  const { path, additions, deletions, ...others } = Object.fromEntries(node.entries);
+  const lines = [additions, deletions].map(given => {
+    const text = given === undefined ? '0' : given.kind === 'text' ? given.text : '';
+    return /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+  });
+  const [added, removed] = lines;
+  if (path?.kind !== 'text' || added === undefined || removed === undefined) return undefined;
+  return Object.keys(others).length > 0 ? undefined : { path: path.text, lines: [added, removed] };
+}
+
+/** A value, for files with their `file_changes`, or what is wrong with it. */
+type ReadFact = { value: Value | null; changes?: number[] } | { problem: string };
+
+function readFiles(node: YamlNode): ReadFact {
+  if (node.kind !== 'list') return { problem: 'must be a list of paths, such as [src/a.ts, README.md]' };
+  const files = node.items.map(readFile);
+  return files.every(file => file !== undefined)
+    ? { value: files.map(({ path }) => path), changes: files.flatMap(({ lines }) => [...lines, 0]) }
+    : { problem: 'must be a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }' };
+}
+
+function readFact(name: FactName, node: YamlNode): ReadFact {
   const type = factTypes[name];
   if (type === 'list') {
     if (node.kind !== 'list') return { problem: 'must be a list, such as [one, two]' };
@@ -69,18 +93,28 @@ function complete(given: Given): Facts {
   const number = (name: FactName) => (typeof given[name] === 'number' ? given[name] : 0);
   const time = (name: FactName) => (typeof given[name] === 'number' ? given[name] : null);
   const files = given.files as readonly string[] | undefined;
+  const changes = given.file_changes ?? [];
+  const lines = (column: number) => changes.reduce((sum, value, index) => sum + (index % 3 === column ? value : 0), 0);
+  const [additions, deletions] = [given.additions ?? lines(0), given.deletions ?? lines(1)].map(Number) as [
+    number,
+    number,
+  ];
+  const author = typeof given.author === 'string' ? given.author : '';
   const state = given.merged === true ? 'merged' : given.draft === true ? 'draft' : 'open';
   const defaults: Facts = {
     number: 0,
-    additions: 0,
-    deletions: 0,
-    size: number('additions') + number('deletions'),
+    additions,
+    deletions,
+    size: additions + deletions,
     changed_files: files?.length ?? 0,
     commits: 0,
     comments: 0,
     reviews: 0,
     approvals: 0,
     changes_requested: 0,
+    times_changes_requested: number('changes_requested'),
+    writer_approvals: 0,
+    bot_reviews: 0,
     linked_issues: 0,
     created_at: 0,
     updated_at: number('created_at'),
@@ -92,19 +126,22 @@ function complete(given: Given): Facts {
     title: '',
     body: '',
     state,
-    author: '',
+    author,
     author_association: '',
     base: '',
     head: '',
     repository: '',
     milestone: null,
+    merged_by: given.self_merged === true ? author : null,
     draft: given.state === 'draft',
     merged: (given.state ?? state) === 'merged',
     from_fork: false,
     author_is_bot: false,
+    self_merged: given.merged_by !== undefined && given.merged_by === given.author,
     labels: [],
     assignees: [],
     files: [],
+    file_changes: changes,
   };
   return { ...defaults, ...(given as Partial<Facts>) };
 }
@@ -130,11 +167,14 @@ export function readTestFacts(
       isValid = false;
       continue;
     }
-    const read = readFact(name, value);
+    const read: ReadFact = name === 'files' ? readFiles(value) : readFact(name, value);
     if ('problem' in read) {
       report(value.line, `${place}, ${name}: it ${read.problem}`);
       isValid = false;
-    } else given[name] = read.value;
+      continue;
+    }
+    given[name] = read.value;
+    if (read.changes !== undefined) given.file_changes = read.changes;
   }
   return isValid ? complete(given) : undefined;
 }

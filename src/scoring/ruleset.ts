@@ -3,7 +3,7 @@ import { type CheckedEntry, compileEntries, type Score } from './compile.ts';
 import { costOf } from './cost.ts';
 import { checkDefinitions, type Definition } from './definitions.ts';
 import { parseExpression } from './expression.ts';
-import type { FactName, Facts } from './facts.ts';
+import type { Facts, SourceName } from './facts.ts';
 import { ExpressionError } from './syntax.ts';
 import { type CheckedDefinitions, factsRead, type TypedExpression } from './tree.ts';
 
@@ -52,7 +52,7 @@ export interface CompiledRuleset {
   /** Never throws, and the same facts always give the same score. */
   score(facts: Facts): Score;
   /** All facts that it reads. */
-  facts: ReadonlySet<FactName>;
+  facts: ReadonlySet<SourceName>;
   problems: RuleProblem[];
 }
 
@@ -117,7 +117,7 @@ export function checkRule(
 }
 
 /** The facts that the entries' conditions and values read. */
-export const factsOfEntries = (entries: readonly CheckedEntry[]): Set<FactName> =>
+export const factsOfEntries = (entries: readonly CheckedEntry[]): Set<SourceName> =>
   factsRead(entries.flatMap(({ condition, value }) => [condition, value]));
 
 /** What the entries cost at most for one pull request: see `maxRulesetCost`. */

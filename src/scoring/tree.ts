@@ -1,5 +1,5 @@
 /** A checked expression, as it is compiled and explained. */
-import type { FactName, FactType } from './facts.ts';
+import type { FactType, SourceName } from './facts.ts';
 import type { FunctionDefinition } from './functions.ts';
 import type { ArithmeticOperator, ComparisonOperator, DefinitionError, LogicalOperator, Span } from './syntax.ts';
 
@@ -25,7 +25,7 @@ export type CheckedDefinitions = ReadonlyMap<string, CheckedDefinition | Definit
 export type TypedExpression = { type: FactType } & Span &
   (
     | { kind: 'constant'; value: number | string | boolean }
-    | { kind: 'fact'; name: FactName }
+    | { kind: 'fact'; name: SourceName }
     | { kind: 'defined'; definition: CheckedDefinition }
     | { kind: 'negation' | 'not'; operand: TypedExpression }
     | { kind: 'arithmetic'; operator: ArithmeticOperator; left: TypedExpression; right: TypedExpression }
@@ -38,7 +38,7 @@ export type TypedExpression = { type: FactType } & Span &
     /** `in` with a fact that is a list. */
     | { kind: 'itemOf'; left: TypedExpression; list: TypedExpression }
     /**
-     * `values` are passed in order, then `prepared`. The fact that every call reads is the first of them. `patternCost`
+     * `values` are passed in order, then `prepared`. The facts that every call reads are the first of them. `patternCost`
      * is that of its patterns for a character.
      */
     | {
@@ -50,7 +50,7 @@ export type TypedExpression = { type: FactType } & Span &
       }
   );
 
-/** The direct parts of an expression; those of a call include the fact that every call reads. */
+/** The direct parts of an expression; those of a call include the facts that every call reads. */
 export function partsOf(tree: TypedExpression): readonly TypedExpression[] {
   switch (tree.kind) {
     case 'constant':
@@ -86,8 +86,8 @@ function* allParts(trees: Iterable<TypedExpression>): Iterable<TypedExpression> 
 }
 
 /** The names of all facts that the expressions read. */
-export function factsRead(trees: Iterable<TypedExpression>): Set<FactName> {
-  const names = new Set<FactName>();
+export function factsRead(trees: Iterable<TypedExpression>): Set<SourceName> {
+  const names = new Set<SourceName>();
   for (const part of allParts(trees)) if (part.kind === 'fact') names.add(part.name);
   return names;
 }

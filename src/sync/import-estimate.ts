@@ -2,7 +2,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { findImportPlaces, type ImportPlace } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { maxPullRequests } from '../github/client.ts';
-import { pointsOfPage } from '../github/pull-request.ts';
+import { pointsOfPage } from '../github/pull-request-queries.ts';
 import { reserveOf } from './exchange.ts';
 import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
 import { identifyOrganisation } from './organisation.ts';

@@ -17,6 +17,9 @@ const limits = { maxUnderWay: 1, maxWaitMs: 250, maxBatchSize: maxPullRequests }
  */
 const sharedTimeoutMs = 4_500;
 
+/** For one pull request alone, with all pages of its files. */
+const aloneTimeoutMs = 9_000;
+
 /**
  * Fetches one stored pull request again, with a request to GitHub that starts after the call. Simultaneous calls for
  * one organisation share requests.
@@ -64,7 +67,7 @@ async function refreshTogether(
   if (references.length === 0) throw absent;
   const failures =
     references.length === 1
-      ? await refreshInOneRequest(deps, organisation, references)
+      ? await refreshInOneRequest(deps, organisation, references, aloneTimeoutMs)
       : await refreshMany(deps, organisation, references);
   return ids.map(id => (references.some(reference => reference.id === id) ? failures.get(id) : absent));
 }
@@ -91,15 +94,15 @@ async function refreshMany(
   return new Map([together, ...alone].flatMap(failures => [...failures]));
 }
 
-/** @param timeoutMs for GitHub's reply; the client's own limit if undefined */
+/** @param timeoutMs for GitHub's replies */
 async function refreshInOneRequest(
   deps: Deps,
   organisation: Organisation,
   references: readonly PullRequestReference[],
-  timeoutMs?: number,
+  timeoutMs: number,
 ): Promise<Failures> {
   const nodeIds = references.map(({ nodeId }) => nodeId);
-  const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.timeout(timeoutMs);
   const { results, outcomes } = await syncByNodeIds(deps, organisation, nodeIds, { signal });
   return new Map(
     references.flatMap(({ id, nodeId, githubId }) => {

@@ -42,7 +42,9 @@ async function newHome(login: string) {
   const tenant = await createTenant(scene.service, { login, githubId: github.id, nodeId: github.nodeId });
   const [ada, bert] = [github.member('ada'), github.member('bert')];
   const web = github.repository('web');
-  for (const author of [ada, ada, bert]) web.addPullRequest({ author, assignees: [ada, bert] });
+  for (const author of [ada, ada, bert]) {
+    web.addPullRequest({ author, assignees: [ada, bert], state: 'MERGED', mergedBy: ada });
+  }
   web.addPullRequest({ author: scene.github.account('stranger') });
   await runJson(environment, 'import', '--organisation', login);
   return { ...tenant, github, ada, bert };

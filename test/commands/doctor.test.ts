@@ -765,6 +765,29 @@ describe('the background work', () => {
     ]);
   });
 
+  test('has pull requests to fetch again for facts that an earlier release did not fetch', async () => {
+    await hook();
+    const { executor } = service.database;
+    const { id } = tenant.organisation;
+    const { rows } = await executor.execute<{ changes: string }>(
+      sql`select file_changes::text as changes from pull_requests where organisation_id = ${id}`,
+    );
+    onTestFinished(async () => {
+      await executor.execute(
+        sql`update pull_requests set file_changes = ${rows[0]?.changes}::json where organisation_id = ${id}`,
+      );
+    });
+    const shown = async () => (await show()).replace(/\s+/g, ' ');
+    expect(await shown()).not.toContain('lack facts');
+    await executor.execute(sql`update pull_requests set file_changes = null where organisation_id = ${id}`);
+    expect(await shown()).toMatch(
+      /(\d+) of \1 pull requests lack facts that an earlier release did not fetch\. The sweep fetches them again/,
+    );
+    expect(await complaints({ RECONCILE_INTERVAL: '0' })).toContainEqual(
+      expect.stringMatching(/^warning facts: .* no sweep .* → Fetch them now: pullscore import --organisation acme/),
+    );
+  });
+
   test('is done by no process: pull requests wait, and the comparison is overdue', async () => {
     await hook();
     await loops.stop();

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
 import { readSnapshot, type ScoredFacts } from '../../src/database/snapshot.ts';
-import { type FactName, type Facts, factsOf, factTypes } from '../../src/scoring/facts.ts';
+import { type Facts, factsOf, factTypes, type SourceName } from '../../src/scoring/facts.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
 
@@ -15,9 +15,9 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-const names = Object.keys(factTypes) as FactName[];
+const names = [...Object.keys(factTypes), 'file_changes'] as SourceName[];
 
-async function readAll(organisationId: string, wanted: Iterable<FactName>): Promise<ScoredFacts[]> {
+async function readAll(organisationId: string, wanted: Iterable<SourceName>): Promise<ScoredFacts[]> {
   return readSnapshot(service.database, async ({ readFacts }) => {
     const read: ScoredFacts[] = [];
     for await (const batch of readFacts(organisationId, createFactsReader(wanted))) read.push(...batch);
@@ -67,6 +67,12 @@ describe('facts', () => {
         labels: hostile,
         assignees: [''],
         files: hostile,
+        fileChanges: hostile.flatMap((_, index) => [index, 2_147_483_647, index % 6]),
+        writerApprovals: 3,
+        timesChangesRequested: 4,
+        botReviews: 5,
+        mergedBy: 'null',
+        selfMerged: true,
       })
       .where(eq(pullRequests.id, ids[0] ?? ''));
     await insertPullRequests(service, await createTenant(service), [1]);
@@ -86,7 +92,7 @@ describe('facts', () => {
 
   test('that no rule needs are not read', () => {
     const { id } = pullRequests;
-    const selectOf = (...names: FactName[]) => createFactsReader(names).select([id], undefined).text;
+    const selectOf = (...names: SourceName[]) => createFactsReader(names).select([id], undefined).text;
     expect(selectOf()).toBe('select "id" from "pull_requests"');
     expect(selectOf('size', 'additions')).toBe('select "id", "additions", "deletions" from "pull_requests"');
     expect(selectOf('repository')).toContain('inner join "repositories"');
@@ -96,6 +102,7 @@ describe('facts', () => {
     expect(createFactsReader(['size', 'title']).isLarge).toBe(false);
     expect(createFactsReader(['body']).isLarge).toBe(true);
     expect(createFactsReader(['files']).isLarge).toBe(true);
+    expect(createFactsReader(['file_changes']).isLarge).toBe(true);
   });
 });
 

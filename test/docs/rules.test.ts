@@ -4,6 +4,7 @@ import {
   isCompositeType,
   isInterfaceType,
   isObjectType,
+  isUnionType,
   Kind,
   parse,
   type SelectionSetNode,
@@ -11,7 +12,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { renderRulesPage } from '../../scripts/rules-page.ts';
 import { maxRefetchesPerHour } from '../../src/database/refetches.ts';
-import { pullRequestsQuery } from '../../src/github/pull-request.ts';
+import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
 import { compileExpression } from '../../src/scoring/compile.ts';
 import { maxRulesetCost } from '../../src/scoring/cost.ts';
 import { definitionLimits } from '../../src/scoring/definitions.ts';
@@ -177,7 +178,10 @@ test('every source of a fact is a GitHub field that the query selects', () => {
     let type = githubSchema().getType('PullRequest');
     for (const name of path.split('.')) {
       if (name === '__typename' && isCompositeType(type)) return true;
-      const field = isObjectType(type) || isInterfaceType(type) ? type.getFields()[name] : undefined;
+      const types: unknown[] = isUnionType(type) ? [...type.getTypes()] : [type];
+      const field = types
+        .flatMap(each => (isObjectType(each) || isInterfaceType(each) ? (each.getFields()[name] ?? []) : []))
+        .at(0);
       if (field === undefined) return false;
       type = getNamedType(field.type);
     }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Github } from '../../src/github/client.ts';
 import type { PullRequestPage } from '../../src/github/pages.ts';
+import { pointsOfPage } from '../../src/github/pull-request-queries.ts';
 import type { GithubRequest } from '../../src/github/transport.ts';
 import { errorOf, fetchOne, fetchResult, firstPage, found, identityOf, start } from './support.ts';
 
@@ -147,6 +148,15 @@ describe('paging', () => {
     expect(all.every(page => page.totalCount === 120 && page.failed.length === 0)).toBe(true);
     expect(all.flatMap(page => page.items.map(each => each.nodeId))).toEqual(opened.map(each => each.nodeId));
     expect(github.count('PullRequestPage')).toBe(3);
+  });
+
+  test('of fifty costs as many points as an import is estimated to need', async () => {
+    const seen: GithubRequest[] = [];
+    const { web, client } = await start();
+    for (let index = 0; index < 50; index += 1) web.openPullRequest();
+    client.onRequest(request => seen.push(request));
+    await client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage);
+    expect(seen.map(({ rateLimit }) => rateLimit?.cost)).toEqual([pointsOfPage]);
   });
 
   test('by change shows the latest first, and closed ones, too', async () => {

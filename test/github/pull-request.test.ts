@@ -25,7 +25,7 @@ describe('a pull request', () => {
       commits: 2,
       files: [
         { path: 'src/a.ts', additions: 1, deletions: 1 },
-        { path: 'src/b.ts', additions: 5, deletions: 0 },
+        { path: 'src/b.ts', additions: 5, deletions: 0, changeType: 'ADDED' },
       ],
     });
     pullRequest.review(alice, 'COMMENTED');
@@ -72,15 +72,21 @@ describe('a pull request', () => {
       reviews: 2,
       approvals: 1,
       changesRequested: 1,
+      writerApprovals: 0,
+      timesChangesRequested: 1,
+      botReviews: 0,
       linkedIssues: 2,
       createdAt: 1_700_000_000,
       sourceUpdatedAt: 1_700_003_720,
       mergedAt: 1_700_003_720,
       closedAt: 1_700_003_720,
+      mergedBy: 'bob',
+      selfMerged: false,
       firstReviewAt: 1_700_000_120,
       labels: ['bug', 'parser'],
       assignees: ['bob'],
       files: ['src/a.ts', 'src/b.ts'],
+      fileChanges: [11, 4, 0, 5, 0, 1],
     });
     expect(github.count()).toBe(1);
   });
@@ -101,13 +107,13 @@ describe('a pull request', () => {
     expect((await fetchOne(client, pullRequest.nodeId)).draft).toBe(true);
   });
 
-  test('has its own totals, not those of its first hundred files', async () => {
+  test('has its own totals, not those of the listed files', async () => {
     const { web, client } = await start();
-    const files = Array.from({ length: 130 }, (_, index) => ({ path: `f${index}`, additions: 1, deletions: 0 }));
-    const { nodeId } = web.openPullRequest({ files, additions: 4_000, changedFiles: 130 });
+    const files = Array.from({ length: 3 }, (_, index) => ({ path: `f${index}`, additions: 1, deletions: 0 }));
+    const { nodeId } = web.openPullRequest({ files, additions: 4_000, changedFiles: 2 });
     const fetched = await fetchOne(client, nodeId);
-    expect(fetched).toMatchObject({ additions: 4_000, deletions: 0, changedFiles: 130 });
-    expect(fetched.files).toHaveLength(100);
+    expect(fetched).toMatchObject({ additions: 4_000, deletions: 0, changedFiles: 2 });
+    expect(fetched.files).toEqual(['f0', 'f1', 'f2']);
   });
 
   test('counts the latest verdict of each person, unless it was dismissed', async () => {
@@ -121,6 +127,110 @@ describe('a pull request', () => {
     pullRequest.review(carol, 'APPROVED');
     pullRequest.dismissReview(carol);
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 1, changesRequested: 0, reviews: 4 });
+  });
+
+  test('counts people only, and bots apart', async () => {
+    const { github, acme, web, client } = await start();
+    github.clock.set(1_700_000_000);
+    const author = acme.member('alice');
+    const bot = github.account('reviewer', { type: 'Bot' });
+    const pullRequest = web.openPullRequest({ author });
+    pullRequest.review(bot, 'APPROVED');
+    pullRequest.review(bot, 'CHANGES_REQUESTED');
+    const approver = github.account('approver', { type: 'Bot' });
+    pullRequest.review(approver, 'APPROVED');
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+      reviews: 0,
+      approvals: 0,
+      changesRequested: 0,
+      timesChangesRequested: 0,
+      writerApprovals: 0,
+      botReviews: 3,
+      firstReviewAt: null,
+    });
+    github.clock.advance(60);
+    pullRequest.review(acme.member('bob'), 'APPROVED');
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+      reviews: 1,
+      approvals: 1,
+      botReviews: 3,
+      firstReviewAt: 1_700_000_060,
+    });
+  });
+
+  test('counts a bot’s reviews of its own pull request neither as a bot’s nor as a person’s', async () => {
+    const { github, web, client } = await start();
+    const bot = github.account('renovate', { type: 'Bot' });
+    const pullRequest = web.openPullRequest({ author: bot });
+    pullRequest.review(bot);
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+      reviews: 0,
+      botReviews: 0,
+      firstReviewAt: null,
+    });
+  });
+
+  test('counts approvals by those who may push', async () => {
+    const { github, acme, web, client } = await start();
+    const [author, writer, reader] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
+    if (!author || !writer || !reader) throw new Error('no members');
+    web.readers.add(reader.id);
+    const pullRequest = web.openPullRequest({ author });
+    for (const account of [writer, reader, github.account('stranger')]) pullRequest.review(account, 'APPROVED');
+    pullRequest.review(acme.member('dave'), 'CHANGES_REQUESTED');
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 3, writerApprovals: 1 });
+  });
+
+  test('counts how often people asked for changes, whatever came later', async () => {
+    const { github, acme, web, client } = await start();
+    const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
+    if (!author || !bob || !carol) throw new Error('no members');
+    const bot = github.account('linter', { type: 'Bot' });
+    const pullRequest = web.openPullRequest({ author });
+    for (const state of ['CHANGES_REQUESTED', 'CHANGES_REQUESTED', 'APPROVED'] as const) pullRequest.review(bob, state);
+    pullRequest.review(carol, 'CHANGES_REQUESTED');
+    pullRequest.dismissReview(carol);
+    pullRequest.review(carol, 'APPROVED');
+    pullRequest.dismissReview(carol);
+    pullRequest.review(bot, 'CHANGES_REQUESTED');
+    pullRequest.dismissReview(bot);
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ changesRequested: 0, timesChangesRequested: 3 });
+  });
+
+  test.each([
+    ['by another', { by: 'bob' }, { mergedBy: 'bob', selfMerged: false }],
+    ['by its author', { by: 'alice' }, { mergedBy: 'alice', selfMerged: true }],
+    ['by a bot with the same login', { by: 'alice', type: 'Bot' }, { mergedBy: 'alice', selfMerged: false }],
+    ['by an account that is gone', { by: 'bob', deleted: true }, { mergedBy: 'ghost', selfMerged: false }],
+  ] as const)('that was merged %s says so', async (_, { by, ...changes }, expected) => {
+    const { acme, web, client } = await start();
+    const author = acme.member('alice');
+    const pullRequest = web.openPullRequest({ author });
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ mergedBy: null, selfMerged: false });
+    pullRequest.merge({ ...acme.member(by), ...changes });
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject(expected);
+  });
+
+  test('that two accounts which are gone opened and merged is not said to be merged by its author', async () => {
+    const { acme, web, client } = await start();
+    const pullRequest = web.openPullRequest({ author: acme.member('alice') });
+    pullRequest.merge(acme.member('bob'));
+    for (const account of acme.members.values()) account.deleted = true;
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ mergedBy: 'ghost', selfMerged: false });
+  });
+
+  test('has what happened to each file, also if GitHub names a new kind', async () => {
+    const { github, web, client } = await start();
+    const kinds = ['MODIFIED', 'ADDED', 'DELETED', 'RENAMED', 'COPIED', 'CHANGED'] as const;
+    const { nodeId } = web.openPullRequest({
+      files: kinds.map((changeType, index) => ({ path: `${index}`, additions: index, deletions: 9, changeType })),
+    });
+    expect((await fetchOne(client, nodeId)).fileChanges).toEqual([0, 1, 2, 3, 4, 5].flatMap(kind => [kind, 9, kind]));
+    github.fault({
+      kind: 'alter',
+      change: reply => JSON.parse(JSON.stringify(reply).replaceAll('"RENAMED"', '"TELEPORTED"')),
+    });
+    expect((await fetchOne(client, nodeId)).fileChanges?.slice(9, 12)).toEqual([3, 9, 0]);
   });
 
   test('counts reviews after the first hundred', async () => {
@@ -220,6 +330,18 @@ describe('a reply that does not match the schema', () => {
     ['no repository', { repository: null }],
     ['labels that are not a list', { labels: { nodes: 'bug' } }],
     ['a counter that is missing', { commits: {} }],
+    [
+      'a file with half a line',
+      {
+        files: {
+          totalCount: 1,
+          pageInfo: { endCursor: null, hasNextPage: false },
+          nodes: [{ path: 'a', additions: 0.5, deletions: 0, changeType: 'MODIFIED' }],
+        },
+      },
+    ],
+    ['files without an end', { files: { totalCount: 0, nodes: [] } }],
+    ['a merger without a name', { mergedBy: { __typename: 'User' } }],
   ];
 
   test.each(changes)('with %s fails for that pull request alone, and says what is wrong', async (_, change) => {
@@ -243,13 +365,28 @@ describe('a reply that does not match the schema', () => {
   test('may have null for a list, which is empty then', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ labels: ['bug'] });
-    const absent = { labels: null, files: { nodes: null }, reviews: null, latestOpinionatedReviews: null };
+    const absent = { labels: null, files: null, reviews: null, latestOpinionatedReviews: null };
+    const withoutNodes = { timelineItems: { nodes: null }, assignees: { nodes: null } };
     github.fault({
       kind: 'alter',
       change: reply => ({
-        data: { nodes: (reply.data as { nodes: object[] }).nodes.map(node => ({ ...node, ...absent, body: null })) },
+        data: {
+          nodes: (reply.data as { nodes: object[] }).nodes.map(node => ({
+            ...node,
+            ...absent,
+            ...withoutNodes,
+            body: null,
+          })),
+        },
       }),
     });
-    expect(await fetchOne(client, nodeId)).toMatchObject({ labels: [], files: [], reviews: 0, approvals: 0, body: '' });
+    expect(await fetchOne(client, nodeId)).toMatchObject({
+      labels: [],
+      files: [],
+      fileChanges: [],
+      reviews: 0,
+      approvals: 0,
+      body: '',
+    });
   });
 });

@@ -41,9 +41,10 @@ const node = {
   closingIssuesReferences: { totalCount: 0 },
   labels: { nodes: [] },
   assignees: { nodes: [] },
-  files: { nodes: [] },
-  reviews: { totalCount: 0, nodes: [] },
+  files: { totalCount: 0, pageInfo: { endCursor: null, hasNextPage: false }, nodes: [] },
+  reviews: { totalCount: 0, pageInfo: { endCursor: null, hasNextPage: false }, nodes: [] },
   latestOpinionatedReviews: { nodes: [] },
+  timelineItems: { nodes: [] },
 };
 const words = { subject: 'the pull requests', credentials: 'GITHUB_TOKEN' };
 

@@ -122,6 +122,38 @@ describe('an explained expression', () => {
   });
 
   test.each([
+    ['lines("src/**")', '33 (2 of 4 files: src/a.ts +10 −1, added src/b.ts +20 −2)'],
+    ['lines_except("src/**")', '440 (2 of 4 files: deleted docs/a +0 −400, renamed docs/b +40 −0)'],
+    ['added("docs/**")', '40 (2 of 4 files: deleted docs/a +0 −400, renamed docs/b +40 −0)'],
+    ['removed("**/*.sql")', '0 (none of 4 files)'],
+  ])('shows the lines of the files that %s counts', (source, expected) => {
+    const given = factsWith({
+      files: ['src/a.ts', 'src/b.ts', 'docs/a', 'docs/b'],
+      file_changes: [10, 1, 0, 20, 2, 1, 0, 400, 2, 40, 0, 3],
+    });
+    expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(`${source} = ${expected}`);
+  });
+
+  test.each([
+    [false, 'it is not merged'],
+    [true, 'it is not known before the next fetch'],
+  ])('says why it is not known who merged it, merged or not: %s', (merged, reason) => {
+    const source = 'merged_by == "ada"';
+    const given = factsWith({ merged, merged_by: null });
+    expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(
+      `${source} = false [merged_by = null (${reason})]`,
+    );
+  });
+
+  test('says that lines are not known yet', () => {
+    const source = '2 * lines("src/**")';
+    const given = factsWith({ files: ['src/a.ts'], file_changes: null });
+    expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(
+      `${source} = null [lines("src/**") = null (it is not known before the next fetch)]`,
+    );
+  });
+
+  test.each([
     [['a'], 1, 'true (1 of 1 file: a)'],
     [['a', 'b'], 2, 'true (1 of 2 files: a)'],
     [['a', 'aa', 'aaa'], 3, 'true (3 of 3 files: a, aa, aaa)'],

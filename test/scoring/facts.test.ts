@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type FactName, factsOf, factTypes, type PullRequestRecord } from '../../src/scoring/facts.ts';
+import { factsOf, factTypes, type PullRequestRecord, type SourceName } from '../../src/scoring/facts.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
 import { entry, rule, rulesetOf } from './support.ts';
 
@@ -25,20 +25,26 @@ const record: PullRequestRecord = {
   reviews: 8,
   approvals: 9,
   changesRequested: 10,
+  writerApprovals: 12,
+  timesChangesRequested: 13,
+  botReviews: 14,
   linkedIssues: 11,
   createdAt: 3_600,
   sourceUpdatedAt: 99_999,
   mergedAt: 9_000,
   closedAt: 10_800,
+  mergedBy: 'bob',
+  selfMerged: true,
   firstReviewAt: 5_400,
   labels: ['bug'],
   assignees: ['bob'],
   files: ['a', 'b', 'c'],
+  fileChanges: [1, 2, 0, 3, 4, 1, 5, 6, 2],
 };
 
 test('facts are derived from the stored pull request', () => {
   const facts = factsOf(record);
-  expect(Object.keys(facts).sort()).toEqual(Object.keys(factTypes).sort());
+  expect(Object.keys(facts).sort()).toEqual([...Object.keys(factTypes), 'file_changes'].sort());
   expect(facts).toEqual({
     number: 1,
     additions: 5,
@@ -50,6 +56,9 @@ test('facts are derived from the stored pull request', () => {
     reviews: 8,
     approvals: 9,
     changes_requested: 10,
+    times_changes_requested: 13,
+    writer_approvals: 12,
+    bot_reviews: 14,
     linked_issues: 11,
     created_at: 3_600,
     updated_at: 99_999,
@@ -67,13 +76,16 @@ test('facts are derived from the stored pull request', () => {
     head: 'search',
     repository: 'acme/web',
     milestone: null,
+    merged_by: 'bob',
     draft: false,
     merged: true,
     from_fork: true,
     author_is_bot: false,
+    self_merged: true,
     labels: ['bug'],
     assignees: ['bob'],
     files: ['a', 'b', 'c'],
+    file_changes: [1, 2, 0, 3, 4, 1, 5, 6, 2],
   });
 });
 
@@ -87,12 +99,31 @@ test('an open pull request has no hours to review, merge or close', () => {
   });
 });
 
+test('what an earlier release did not store is absent, and nobody is said to have merged their own', () => {
+  const unknown = {
+    writerApprovals: null,
+    timesChangesRequested: null,
+    botReviews: null,
+    mergedBy: null,
+    selfMerged: null,
+    fileChanges: null,
+  };
+  expect(factsOf({ ...record, ...unknown })).toMatchObject({
+    times_changes_requested: null,
+    writer_approvals: null,
+    bot_reviews: null,
+    merged_by: null,
+    self_merged: false,
+    file_changes: null,
+  });
+});
+
 describe('a ruleset reads only the facts that it names', () => {
   const factsRead = (expression: string, value = '1') => [
     ...compileRuleset(rulesetOf([rule('R', entry(expression, value))])).facts,
   ];
 
-  test.each<[kind: string, expression: string, facts: FactName[]]>([
+  test.each<[kind: string, expression: string, facts: SourceName[]]>([
     ['a constant', 'true', []],
     ['a fact', 'merged', ['merged']],
     ['not', '!merged', ['merged']],
@@ -105,6 +136,7 @@ describe('a ruleset reads only the facts that it names', () => {
     ['a fact that is a list', 'author in assignees', ['assignees', 'author']],
     ['a call', 'contains(title, "body")', ['title']],
     ['a call that reads a fact without naming it', 'has_label(lower(milestone))', ['labels', 'milestone']],
+    ['a call that reads what rules can’t name', 'lines("src/**") > 0', ['file_changes', 'files']],
     ['a fact that is named twice', 'size > 1 || size < 0', ['size']],
     ['all of them', '!(min(-commits, reviews + 1) > comments)', ['comments', 'commits', 'reviews']],
   ])('in %s: %s', (_, expression, facts) => {

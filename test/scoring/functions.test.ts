@@ -3,7 +3,7 @@ import { compileExpression } from '../../src/scoring/compile.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import { functions } from '../../src/scoring/functions.ts';
 import { processorTime } from './processor-time.ts';
-import { evaluate, factsWith } from './support.ts';
+import { evaluate, factsWith, problemOf } from './support.ts';
 
 test.each([...functions.values()].flat())('the example of $signature holds', ({ example, name, description }) => {
   const { expression, facts, result: expected } = example;
@@ -79,6 +79,44 @@ test('sqrt, log and exp give what they give in mathematics', () => {
   expect(evaluate('abs(log(exp(3)) - 3) < 1e-9')).toBe(true);
   expect(evaluate('exp(-1e9)')).toBe(0);
   expect(evaluate('exp(1e9)')).toBe(Number.POSITIVE_INFINITY);
+});
+
+const withLines = {
+  files: ['src/a.ts', 'src/b.lock', 'dist/a.js', 'yarn.lock'],
+  file_changes: [10, 1, 0, 20, 2, 1, 300, 30, 2, 4_000, 400, 0],
+};
+
+test.each([
+  ['lines("src/**")', 33],
+  ['added("src/**")', 30],
+  ['removed("src/**")', 3],
+  // A file that several globs match counts once.
+  ['lines("src/**", "**/*.lock", "**")', 4_763],
+  ['lines("nothing")', 0],
+  ['lines_except("**/*.lock", "dist/**")', 11],
+  ['lines_except("nothing")', 4_763],
+  ['lines_except("**")', 0],
+  ['lines("docs/**") + lines_except("docs/**")', 4_763],
+])('%s adds up to %d', (source, expected) => {
+  expect(evaluate(source, withLines)).toBe(expected);
+});
+
+test('lines are 0 without files, and absent if they are not known', () => {
+  for (const name of ['lines', 'lines_except', 'added', 'removed']) {
+    expect(evaluate(`${name}("**")`, { files: [], file_changes: [] })).toBe(0);
+    expect(evaluate(`${name}("**")`, { files: ['a'], file_changes: null })).toBeNaN();
+    expect(evaluate(`${name}("**") >= 0 || ${name}("**") < 0`, { files: ['a'], file_changes: null })).toBe(false);
+  }
+});
+
+test('lines of thousands of files are found after the first hundred', () => {
+  const files = Array.from({ length: 3_000 }, (_, index) => (index < 2_999 ? `vendor/${index}` : 'src/a.ts'));
+  const file_changes = files.flatMap((_, index) => (index < 2_999 ? [0, 0, 1] : [7, 5, 0]));
+  expect(evaluate('lines_except("vendor/**")', { files, file_changes })).toBe(12);
+});
+
+test('what functions read besides the facts has no name in rules', () => {
+  expect(problemOf('length(file_changes) > 0')).toContain('`file_changes` is not a known fact');
 });
 
 test('all_files needs at least one file, and a matching glob for each', () => {

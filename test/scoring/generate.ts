@@ -36,14 +36,15 @@ const names = Object.keys(factTypes) as FactName[];
 const namesOf = (type: FactType) => names.filter(name => factTypes[name] === type);
 
 /** Facts that may be absent are so now and then. */
-export const anyFacts = fc.record(
-  Object.fromEntries(
+export const anyFacts = fc.record({
+  ...Object.fromEntries(
     names.map(name => {
       const present = values[factTypes[name]];
       return [name, isOptionalFact(name) ? fc.option(present, { freq: 3 }) : present];
     }),
   ),
-) as unknown as fc.Arbitrary<Facts>;
+  file_changes: fc.option(fc.array(fc.nat(), { minLength: 12, maxLength: 12 }), { freq: 3 }),
+}) as unknown as fc.Arbitrary<Facts>;
 
 const quoted = text.map(value => {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -81,6 +82,7 @@ export const anyExpression = fc.letrec<{ number: string; boolean: string; text: 
         .map(([name, x]) => `${name}(${x})`),
       call('length', fc.oneof(tie('text'), list)),
       call('count_files', globs, globs),
+      fc.tuple(fc.constantFrom('lines', 'lines_except', 'added', 'removed'), globs).map(([name, x]) => `${name}(${x})`),
       call('date', fc.constant('"2026-01-31"')),
       choice('number'),
     ),

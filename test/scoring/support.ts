@@ -8,7 +8,7 @@ import type { Value } from '../../src/scoring/functions.ts';
 import type { RuleAction, RuleDefinition, RuleLogic, Ruleset } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
 
-type GivenFacts = { [Name in FactName]?: Value | null };
+type GivenFacts = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] | null };
 
 export const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => ({
   expression,
@@ -29,7 +29,7 @@ export const rulesetOf = (rules: readonly RuleDefinition[]): Ruleset => ({ defin
 export function factsWith(given: GivenFacts = {}): Facts {
   const defaults = { number: 0, text: '', boolean: false, list: [] };
   const facts = Object.fromEntries(Object.entries(factTypes).map(([name, type]) => [name, defaults[type]]));
-  return { ...facts, ...given } as Facts;
+  return { ...facts, file_changes: [], ...given } as Facts;
 }
 
 /** Why an expression is refused, or `accepted`. */

@@ -1,19 +1,25 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { inspectOrganisation } from '../../src/database/inspection.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { claimReconciliation } from '../../src/database/reconciliation.ts';
+import { requestRescoring } from '../../src/database/rescoring.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { createLatch, pagesWith, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import {
+  apply,
   compare,
   type Home,
   makeDue,
   newHome,
+  rule,
   startWorld,
   storedPullRequests,
   sync,
@@ -372,6 +378,47 @@ describe('the sweep at the end of a comparison', () => {
     await dueForSweep(home, 1);
     await compare(world, home);
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: old.id, isBackground: true }]);
+  });
+
+  test('renews what an earlier release stored without the facts that came later, which are absent until then', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    const files = Array.from({ length: 120 }, (_, index) => ({ path: `src/${index}.ts`, additions: 1, deletions: 1 }));
+    const [ada] = home.acme.members.values();
+    if (ada === undefined) throw new Error('no member');
+    const pullRequest = web.openPullRequest({ files });
+    pullRequest.review(home.acme.member('writer'), 'APPROVED');
+    pullRequest.merge(ada);
+    const { service } = world;
+    const { executor } = service.database;
+    const { id } = home.organisation;
+    await apply(
+      service,
+      home,
+      rule('lines("src/**")', 'lines_except("docs/**") >= 0'),
+      rule('writer_approvals', 'merged_by == author'),
+      rule('1000', 'bot_reviews + times_changes_requested >= 0'),
+    );
+    await sync(service, home, pullRequest);
+    world.github.clock.advance(3_600);
+    await compare(world, home);
+    // As the release before the columns left it.
+    await executor.execute(sql`update pull_requests set file_changes = null, writer_approvals = null, merged_by = null,
+      self_merged = null, bot_reviews = null, times_changes_requested = null, files = files[1:100], score = 0,
+      fetched_at = now() - interval '2 days' where organisation_id = ${id}`);
+    await service.database.transaction(transaction => requestRescoring(transaction, id));
+    while ((await rescoreBatch(service, id)) > 0);
+    const scoreAndFiles = async () =>
+      (await storedPullRequests(service, home)).map(({ score, files }) => [score, files.length]);
+    expect(await scoreAndFiles()).toEqual([[0, 100]]);
+    expect((await inspectOrganisation(executor, id)).toRenew).toBe(1);
+
+    await dueForSweep(home, 1);
+    await compare(world, home);
+    const work = createRequestWorker(service);
+    while (await work());
+    expect(await scoreAndFiles()).toEqual([[240 + 1 + 1_000, 120]]);
+    expect((await inspectOrganisation(executor, id)).toRenew).toBe(0);
   });
 
   test('does again what a failure interrupted', async () => {

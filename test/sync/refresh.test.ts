@@ -210,4 +210,18 @@ describe('of PUT syncs that share a request', () => {
     expect(statusesOf(sources, replies)).toEqual([504, 504]);
     expect(requests).toHaveLength(3);
   });
+
+  test('of a pull request with many files gets 504 within 10 s if GitHub is slow with each page', async () => {
+    const { pullRequests, put } = await newSources(1);
+    const [large] = pullRequests;
+    if (large === undefined) throw new Error('none');
+    const files = Array.from({ length: 600 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 }));
+    large.push({ files });
+    expect(await put(large)).toMatchObject({ status: 200, body: { data: { additions: 600 } } });
+    const isFurther = ({ operation }: GithubStandInRequest) => operation === 'FurtherPages';
+    world.github.fault({ kind: 'delay', milliseconds: 2_500 }, { when: isFurther, times: Number.POSITIVE_INFINITY });
+    const begin = performance.now();
+    expect((await put(large)).status).toBe(504);
+    expect(performance.now() - begin).toBeLessThan(10_000);
+  });
 });

@@ -300,6 +300,62 @@ describe('a fetch that fails', () => {
     expect(await deliveryStates(home)).toEqual(Array(5).fill('applied'));
   });
 
+  test('on a further page of files defers that one, and saves nothing of it', async () => {
+    const home = await newHome(world);
+    const [large, small] = open(home, 2);
+    if (large === undefined || small === undefined) throw new Error('nothing opened');
+    await sync(world.service, home, large, small);
+    const files = Array.from({ length: 250 }, (_, index) => ({ path: `${index}`, additions: 2, deletions: 1 }));
+    world.github.clock.advance(1);
+    for (const pullRequest of [large, small]) pullRequest.push({ files: pullRequest === large ? files : [] });
+    await request(home, large, small);
+    const failure = { message: 'A page is missing.', path: ['page0'] };
+    world.github.fault(
+      { kind: 'alter', change: () => ({ data: { page0: null }, errors: [failure] }) },
+      { when: ({ operation }) => operation === 'FurtherPages' },
+    );
+    await untilIdle();
+    const commitsAndFiles = async () =>
+      (await storedPullRequests(world.service, home)).map(({ commits, files, fileChanges }) => [
+        commits,
+        files.length,
+        fileChanges?.length,
+      ]);
+    expect(await commitsAndFiles()).toEqual([
+      [1, 0, 0],
+      [2, 0, 0],
+    ]);
+    expect(await waiting(home)).toMatchObject([
+      { githubId: large.id, attempts: 1, lastError: expect.stringContaining('A page is missing.') },
+    ]);
+    expect(await deliveryStates(home)).toEqual(['applied', 'pending']);
+    await makeRequestsDue();
+    await untilIdle();
+    expect(await commitsAndFiles()).toEqual([
+      [2, 250, 750],
+      [2, 0, 0],
+    ]);
+    expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
+  });
+
+  test('because GitHub limits the rate on a further page stops all, and blames none', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 2);
+    opened[0]?.push({
+      files: Array.from({ length: 101 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 })),
+    });
+    await request(home, ...opened);
+    world.github.fault(secondaryLimit('90'), { when: ({ operation }) => operation === 'FurtherPages' });
+    await untilIdle();
+    const left = await waiting(home);
+    expect(left).toMatchObject([{ attempts: 0 }, { attempts: 0 }]);
+    for (const { seconds } of left) expectAbout(seconds, 90);
+    const asked = world.github.count();
+    await makeRequestsDue();
+    await untilIdle();
+    expect(world.github.count()).toBe(asked);
+  });
+
   test('because of refused credentials says so, and keeps all requests', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));

@@ -48,6 +48,7 @@ const checks = {
   workers: ['upkeep', 'workers', local.checkWorkers, logs],
   requests: ['upkeep', 'requests', local.checkBacklog, logs],
   comparison: ['upkeep', 'comparison', local.checkComparison, logs],
+  facts: ['upkeep', 'facts', local.checkFacts, logs],
 } as const;
 
 export function doctorCommand(program: Command, context: Context): void {
@@ -141,6 +142,7 @@ async function checkDatabase(
         return { example, ...(await countSyncRequests(executor, id)) };
       }),
       report.check(checks.comparison, own, () => inspecting),
+      report.check(checks.facts, own, () => inspecting),
     ]);
   }
   return organisations;

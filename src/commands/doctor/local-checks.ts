@@ -237,14 +237,29 @@ export function checkBacklog(
   ];
 }
 
+/** In how many seconds the sweep has fetched that many pull requests again: docs/rules.md promises it. */
+function sweepSeconds(pullRequests: number, { organisations }: OrganisationInspection, { config }: Scope): number {
+  // All organisations share the points of a token; with an App, each has its own.
+  const perHour = maxRefetchesPerHour / (config.github.app === undefined ? Math.max(1, organisations) : 1);
+  return Math.max(86_400, (pullRequests / perHour) * 3_600);
+}
+
+export function checkFacts(facts: OrganisationInspection, scope: OrganisationScope): Verdicts {
+  const { pullRequests, toRenew } = facts;
+  if (toRenew === 0) return [];
+  const found = `${toRenew} of ${pullRequests} pull requests lack facts that an earlier release did not fetch`;
+  const isSwept = scope.config.reconcileInterval > 0 && scope.organisation.webhooksEnabled;
+  return isSwept && scope.workers > 0
+    ? ok(`${found}. The sweep fetches them again in about ${duration(sweepSeconds(toRenew, facts, scope))}.`)
+    : warning(`${found}, and no sweep fetches them again.`, `Fetch them now: ${command(scope, 'import')}`);
+}
+
 export function checkComparison(facts: OrganisationInspection, scope: OrganisationScope): Verdicts {
   const { config, organisation, program, workers } = scope;
   if (config.reconcileInterval === 0) return skipped('Repositories are not compared: RECONCILE_INTERVAL is 0.');
   if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
-  const { untilComparison, pullRequests, sinceOldestFetch, organisations } = facts;
-  // docs/rules.md promises this. All organisations share the points of a token; with an App, each has its own.
-  const perHour = maxRefetchesPerHour / (config.github.app === undefined ? Math.max(1, organisations) : 1);
-  const promisedSeconds = Math.max(86_400, (pullRequests / perHour) * 3_600);
+  const { untilComparison, pullRequests, sinceOldestFetch } = facts;
+  const promisedSeconds = sweepSeconds(pullRequests, facts, scope);
   const next =
     untilComparison > 0 ? `next compared with GitHub in ${duration(untilComparison)}` : 'about to be compared';
   return [

@@ -282,7 +282,7 @@ export function pullRequestPayload(pullRequest: PullRequest): PullRequestPayload
     mergeable: merged ? null : true,
     rebaseable: merged ? null : true,
     mergeable_state: merged ? 'unknown' : 'clean',
-    merged_by: merged ? userPayload(pullRequest.repository.organisation.world, pullRequest.author) : null,
+    merged_by: merged ? userPayload(pullRequest.repository.organisation.world, pullRequest.mergedBy) : null,
     comments: pullRequest.comments,
     review_comments: 0,
     maintainer_can_modify: false,

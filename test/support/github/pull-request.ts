@@ -27,6 +27,8 @@ export interface ChangedFile {
   path: string;
   additions: number;
   deletions: number;
+  /** `MODIFIED` by default. */
+  changeType?: 'ADDED' | 'CHANGED' | 'COPIED' | 'DELETED' | 'MODIFIED' | 'RENAMED';
 }
 
 /** Times are Unix seconds. Defaults are those of a pull request just opened with one commit. */
@@ -58,6 +60,8 @@ export interface PullRequestOptions {
   updatedAt?: number;
   mergedAt?: number | null;
   closedAt?: number | null;
+  /** The author by default, once it is merged. */
+  mergedBy?: Account | null;
 }
 
 const sum = (files: ChangedFile[], key: 'additions' | 'deletions') =>
@@ -93,7 +97,9 @@ export class PullRequest {
   labels: string[];
   assignees: Account[];
   files: ChangedFile[];
+  mergedBy: Account | null;
   reviews: Review[] = [];
+  dismissals: { review: Review; previousState: ReviewState }[] = [];
   /** The webhook of its opening; undefined if it was added as history. */
   opened: PullRequestWebhook | undefined;
   readonly #lag = new Lag<PullRequest>();
@@ -128,6 +134,7 @@ export class PullRequest {
     this.createdAt = options.createdAt ?? clock.now();
     this.mergedAt = options.mergedAt ?? (this.state === 'MERGED' ? this.createdAt : null);
     this.closedAt = options.closedAt ?? this.mergedAt ?? (this.state === 'CLOSED' ? this.createdAt : null);
+    this.mergedBy = this.state === 'MERGED' ? (options.mergedBy ?? this.author) : null;
     this.updatedAt = options.updatedAt ?? this.closedAt ?? this.createdAt;
   }
 
@@ -173,7 +180,8 @@ export class PullRequest {
       const known = merged.get(file.path);
       if (!known) this.changedFiles++;
       merged.set(file.path, {
-        path: file.path,
+        ...known,
+        ...file,
         additions: (known?.additions ?? 0) + file.additions,
         deletions: (known?.deletions ?? 0) + file.deletions,
       });
@@ -252,6 +260,7 @@ export class PullRequest {
   merge(by: Account | null = this.author): PullRequestWebhook {
     this.#touch();
     this.state = 'MERGED';
+    this.mergedBy = by;
     this.mergedAt = this.updatedAt;
     this.closedAt = this.updatedAt;
     return this.#emit('closed', {}, by);
@@ -280,6 +289,7 @@ export class PullRequest {
     const review = this.reviews.findLast(each => each.author === author && each.state !== 'PENDING');
     if (!review) throw new Error(`${author.login} has not reviewed ${this.url}`);
     this.#touch();
+    this.dismissals = [...this.dismissals, { review, previousState: review.state }];
     review.state = 'DISMISSED';
     return reviewEvent(this, review, 'dismissed', by);
   }

@@ -18,6 +18,8 @@ export class Repository {
   archived = false;
   removed = false;
   readonly pullRequests: PullRequest[] = [];
+  /** GitHub ids of members who may not push. */
+  readonly readers = new Set<number>();
   readonly labels: Tags;
   readonly milestones: Tags;
   /** Changes with every change of a pull request: sorted lists are cached until then. */

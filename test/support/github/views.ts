@@ -165,15 +165,23 @@ function repositoryView(repository: Repository) {
   };
 }
 
-const reviewView = ({ nodeId, author, state, body, submittedAt, id }: Review) => ({
+const reviewView = ({ nodeId, author, state, body, submittedAt, id }: Review, repository: Repository) => ({
   __typename: 'PullRequestReview',
   id: nodeId,
   fullDatabaseId: String(id),
   author: accountView(author),
+  authorCanPushToRepository: canPush(author, repository),
   state,
   body,
   submittedAt: optionalIsoTime(submittedAt),
 });
+
+/** Members of the organisation may, unless they are the repository's readers. */
+const canPush = (account: Account | null, { organisation, readers }: Repository): boolean =>
+  account !== null && !account.deleted && organisation.members.has(account.id) && !readers.has(account.id);
+
+/** GitHub lists no more. */
+const maxListedFiles = 3_000;
 
 /** Each reviewer's last review with a verdict, also if it was dismissed. */
 function latestOpinionatedReviews(reviews: Review[]): Review[] {
@@ -225,6 +233,7 @@ function viewOf(pullRequest: PullRequest) {
     changedFiles: pullRequest.changedFiles,
     createdAt: isoTime(pullRequest.createdAt),
     updatedAt: isoTime(pullRequest.updatedAt),
+    mergedBy: accountView(pullRequest.mergedBy),
     mergedAt: optionalIsoTime(pullRequest.mergedAt),
     closedAt: optionalIsoTime(pullRequest.closedAt),
     commits: { totalCount: pullRequest.commits },
@@ -232,15 +241,26 @@ function viewOf(pullRequest: PullRequest) {
     closingIssuesReferences: { totalCount: pullRequest.linkedIssues },
     labels: (page: PageArguments) => connection(pullRequest.labels, page, name => ({ name })),
     assignees: (page: PageArguments) => connection(pullRequest.assignees, page, accountView),
-    files: (page: PageArguments) => connection(pullRequest.files, page, file => file),
+    files: (page: PageArguments) =>
+      connection(pullRequest.files.slice(0, maxListedFiles), page, file => ({ changeType: 'MODIFIED', ...file })),
     reviews: ({ states, ...page }: PageArguments & { states?: string[] }) =>
       connection(
         pullRequest.reviews.filter(review => !states || states.includes(review.state)),
         page,
-        reviewView,
+        review => reviewView(review, repository),
       ),
     latestOpinionatedReviews: (page: PageArguments) =>
-      connection(latestOpinionatedReviews(pullRequest.reviews), page, reviewView),
+      connection(latestOpinionatedReviews(pullRequest.reviews), page, review => reviewView(review, repository)),
+    timelineItems: ({ itemTypes, ...page }: PageArguments & { itemTypes?: string[] }) =>
+      connection(
+        itemTypes?.includes('REVIEW_DISMISSED_EVENT') ? pullRequest.dismissals : [],
+        page,
+        ({ review, previousState }) => ({
+          __typename: 'ReviewDismissedEvent',
+          previousReviewState: previousState,
+          review: reviewView(review, repository),
+        }),
+      ),
   };
 }
 

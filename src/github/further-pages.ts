@@ -1,0 +1,118 @@
+import { Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
+import type { ServiceError } from '../errors.ts';
+import { decode, Reply, UnexpectedReply } from './decode.ts';
+import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
+import { pageOf, readPageInfo } from './pages.ts';
+import { type LongList, longLists, selectPage } from './pull-request-queries.ts';
+import { unexpectedReplyError } from './replies.ts';
+import { rateLimit } from './transport.ts';
+
+/*
+ * Reads the lists of pull requests to their end. Their first pages come with the pull requests. Each request then reads
+ * the next page of every list that has one, so fifty pull requests need at most 29 requests more.
+ */
+
+/** GitHub lists up to 3,000 files of a pull request, a hundred on a page. */
+const maxPages = 30;
+
+const { Entries, Nullable, Text } = Reply;
+const List = Nullable(pageOf({ nodes: Entries(Type.Unknown()) }));
+const listsCheck = TypeCompiler.Compile(Type.Object({ updatedAt: Text, files: List, reviews: List }));
+const idCheck = TypeCompiler.Compile(Type.Object({ id: Text }));
+
+/** A list that has a next page. */
+interface OpenList {
+  /** GitHub's reply about the pull request, to which pages are added. */
+  node: { id: string };
+  name: LongList;
+  after: string;
+}
+
+/** Its lists that have a next page; none if the reply is not valid, which its reader reports. */
+function openListsOf(node: unknown): OpenList[] {
+  if (!(idCheck.Check(node) && listsCheck.Check(node))) return [];
+  return longLists.flatMap(name => {
+    const list = node[name];
+    const next = list ? readPageInfo(list, null) : undefined;
+    return next?.hasNextPage && next.endCursor !== null ? [{ node, name, after: next.endCursor }] : [];
+  });
+}
+
+const queryOf = (lists: readonly OpenList[]) => `
+query FurtherPages(${lists.map((_, index) => `$id${index}: ID!, $after${index}: String!`).join(', ')}) {
+  ${rateLimit}
+  ${lists
+    .map(
+      ({ name }, index) =>
+        `page${index}: node(id: $id${index}) { ... on PullRequest { updatedAt ${selectPage(name, `$after${index}`)} } }`,
+    )
+    .join('\n  ')}
+}`;
+
+const variablesOf = (lists: readonly OpenList[]) =>
+  Object.fromEntries(
+    lists.flatMap(({ node, after }, index) => [
+      [`id${index}`, node.id],
+      [`after${index}`, after],
+    ]),
+  );
+
+/** Adds the page to the list. @returns the list if it has another page @throws UnexpectedReply */
+function addPage({ node, name, after }: OpenList, page: unknown): OpenList[] {
+  const known = decode(listsCheck, node);
+  const next = decode(listsCheck, page);
+  const [all, added] = [known[name]?.nodes, next[name]];
+  if (!(all && added)) throw new UnexpectedReply(`${name} are missing`);
+  if (next.updatedAt !== known.updatedAt) throw new UnexpectedReply(`it changed while its ${name} were read`);
+  all.push(...(added.nodes ?? []));
+  const { hasNextPage, endCursor } = readPageInfo(added, after);
+  return hasNextPage && endCursor !== null ? [{ node, name, after: endCursor }] : [];
+}
+
+/**
+ * Adds the further pages to GitHub's replies about pull requests.
+ *
+ * @param ask sends a request
+ * @param credentials the variables that hold them, for messages
+ * @returns why lists could not be read to their end, by the given reply
+ * @throws ServiceError if GitHub must not be asked
+ */
+export async function readFurtherPages(
+  nodes: readonly unknown[],
+  ask: (query: string, variables: Record<string, unknown>) => Promise<{ data: object; failures: GraphqlFailure[] }>,
+  credentials: string,
+): Promise<ReadonlyMap<unknown, ServiceError>> {
+  const failed = new Map<unknown, ServiceError>();
+  /** What `read` returns; if it can't be read, the failure is recorded. */
+  const reading = (node: unknown, failures: GraphqlFailure[], read: () => OpenList[]): OpenList[] => {
+    const subject = idCheck.Check(node) ? `the pull request ${node.id}` : 'a pull request';
+    try {
+      if (failures.length > 0) throw errorOfFailures(failures, subject, credentials);
+      return read();
+    } catch (error) {
+      failed.set(node, error instanceof GithubError ? error : unexpectedReplyError(error, subject));
+      return [];
+    }
+  };
+  let open = nodes.flatMap(node => reading(node, [], () => openListsOf(node)));
+  for (let page = 2; open.length > 0 && page <= maxPages; page += 1) {
+    const asked = open;
+    try {
+      const { data, failures } = await ask(queryOf(asked), variablesOf(asked));
+      open = asked.flatMap((list, index) => {
+        const alias = `page${index}`;
+        const own = failures.filter(({ path: [first = alias] }) => first === alias);
+        return reading(list.node, own, () => addPage(list, (data as Record<string, unknown>)[alias]));
+      });
+    } catch (error) {
+      if (!(error instanceof GithubError) || refusals.has(error.code)) throw error;
+      for (const { node } of asked) failed.set(node, error);
+    }
+    open = open.filter(({ node }) => !failed.has(node));
+  }
+  return failed;
+}
+
+/** They are about all requests, not about these pull requests. */
+const refusals: ReadonlySet<string> = new Set(['github_rate_limited', 'github_credentials']);

@@ -1,0 +1,109 @@
+import { pageInfo } from './pages.ts';
+import { rateLimit } from './transport.ts';
+
+const longSelections = {
+  files: { filter: '', entry: 'path additions deletions changeType' },
+  reviews: {
+    filter: ', states: [APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED]',
+    entry: 'submittedAt state author { __typename login }',
+  },
+};
+
+/** A list that is read to its end. */
+export type LongList = keyof typeof longSelections;
+export const longLists = Object.keys(longSelections) as LongList[];
+
+/** A page of the list. @param after the variable with the cursor of the page before */
+export function selectPage(name: LongList, after?: string): string {
+  const { filter, entry } = longSelections[name];
+  return `${name}(first: 100${after === undefined ? '' : `, after: ${after}`}${filter}) { ${pageInfo} nodes { ${entry} } }`;
+}
+
+/**
+ * Every fact in one request, except what is on further pages of its lists. A pull request has at most 520 nodes (GitHub
+ * allows 500,000 a request). `reviews` leaves out pending ones. A dismissed review no longer says what its verdict was; the event of its dismissal does.
+ */
+const pullRequestFragment = `
+fragment PullRequestFacts on PullRequest {
+  id
+  fullDatabaseId
+  number
+  url
+  title
+  body
+  state
+  isDraft
+  authorAssociation
+  baseRefName
+  headRefName
+  isCrossRepository
+  additions
+  deletions
+  changedFiles
+  createdAt
+  updatedAt
+  mergedAt
+  closedAt
+  author {
+    __typename
+    login
+    avatarUrl
+    ... on User { databaseId name }
+    ... on Bot { databaseId }
+    ... on Mannequin { databaseId }
+    ... on Organization { databaseId name }
+  }
+  repository {
+    id
+    databaseId
+    name
+    owner {
+      id
+      login
+      ... on Organization { databaseId }
+      ... on User { databaseId }
+    }
+  }
+  mergedBy { __typename login }
+  milestone { title }
+  commits { totalCount }
+  comments { totalCount }
+  closingIssuesReferences { totalCount }
+  labels(first: 100) { nodes { name } }
+  assignees(first: 20) { nodes { login } }
+  ${selectPage('files')}
+  ${selectPage('reviews')}
+  latestOpinionatedReviews(first: 100) { nodes { state authorCanPushToRepository author { __typename login } } }
+  timelineItems(first: 100, itemTypes: [REVIEW_DISMISSED_EVENT]) {
+    nodes { ... on ReviewDismissedEvent { previousReviewState review { author { __typename login } } } }
+  }
+}`;
+
+export const pullRequestsQuery = `
+query PullRequests($ids: [ID!]!) {
+  ${rateLimit}
+  nodes(ids: $ids) { __typename ...PullRequestFacts }
+}
+${pullRequestFragment}`;
+
+/** The points that a page of fifty costs: 301 connections, a point for a hundred. */
+export const pointsOfPage = 3;
+
+const pageQuery = (operation: string, selection: string) => `
+query ${operation}($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
+  ${rateLimit}
+  node(id: $repository) {
+    ... on Repository {
+      pullRequests(first: $first, after: $after, orderBy: $orderBy) {
+        ${pageInfo}
+        nodes { ${selection} }
+      }
+    }
+  }
+}`;
+
+export const pullRequestPageQuery = `${pageQuery('PullRequestPage', '...PullRequestFacts')}
+${pullRequestFragment}`;
+
+/** The pull requests of a page. GitHub can answer this even if it fails on the facts of one. */
+export const pullRequestListQuery = pageQuery('PullRequestList', 'id fullDatabaseId updatedAt');

@@ -1,0 +1,113 @@
+/** The functions about changed files. */
+import type { FunctionDefinition } from './functions.ts';
+import { compileGlob } from './glob.ts';
+import { matchesAny, type Pattern, prepareWith } from './pattern.ts';
+
+/**
+ * A function that adds up lines of files.
+ *
+ * @param isCounted whether the files that match are counted, or all others
+ */
+const lineFunction = (
+  { name, description, glob, result }: { name: string; description: string; glob: string; result: number },
+  isCounted: boolean,
+  linesOf: (added: number, removed: number) => number,
+): FunctionDefinition => ({
+  name,
+  signature: `${name}("glob", …)`,
+  description,
+  example: {
+    expression: `${name}("${glob}")`,
+    facts: { files: ['src/a.ts', 'package-lock.json'], file_changes: [40, 12, 0, 900, 300, 0] },
+    result,
+  },
+  parameters: ['literal'],
+  repeats: true,
+  facts: ['files', 'file_changes'],
+  result: 'number',
+  prepare: prepareWith(compileGlob),
+  implementation: (files: readonly string[], changes: readonly number[], globs: readonly Pattern[]) => {
+    let lines = 0;
+    for (const [index, file] of files.entries()) {
+      if (matchesAny(file, globs) !== isCounted) continue;
+      lines += linesOf(changes[3 * index] ?? 0, changes[3 * index + 1] ?? 0);
+    }
+    return lines;
+  },
+});
+
+export const fileFunctions: readonly FunctionDefinition[] = [
+  {
+    name: 'any_file',
+    signature: 'any_file("glob", …)',
+    description: 'Whether any of the globs matches any changed file.',
+    example: { expression: 'any_file("**/*.sql")', facts: { files: ['db/1.sql', 'README.md'] }, result: true },
+    parameters: ['literal'],
+    repeats: true,
+    facts: ['files'],
+    result: 'boolean',
+    prepare: prepareWith(compileGlob),
+    implementation: (files: readonly string[], globs: readonly Pattern[]) =>
+      files.some(file => matchesAny(file, globs)),
+  },
+  {
+    name: 'all_files',
+    signature: 'all_files("glob", …)',
+    description: 'Whether every changed file matches one of the globs; false if there are no files.',
+    example: {
+      expression: 'all_files("docs/**", "*.md")',
+      facts: { files: ['docs/a/b.png', 'README.md'] },
+      result: true,
+    },
+    parameters: ['literal'],
+    repeats: true,
+    facts: ['files'],
+    result: 'boolean',
+    prepare: prepareWith(compileGlob),
+    implementation: (files: readonly string[], globs: readonly Pattern[]) =>
+      files.length > 0 && files.every(file => matchesAny(file, globs)),
+  },
+  {
+    name: 'count_files',
+    signature: 'count_files("glob", …)',
+    description: 'The number of changed files that match one of the globs.',
+    example: { expression: 'count_files("test/**")', facts: { files: ['test/a.ts', 'src/a.ts'] }, result: 1 },
+    parameters: ['literal'],
+    repeats: true,
+    facts: ['files'],
+    result: 'number',
+    prepare: prepareWith(compileGlob),
+    implementation: (files: readonly string[], globs: readonly Pattern[]) =>
+      files.filter(file => matchesAny(file, globs)).length,
+  },
+  lineFunction(
+    {
+      name: 'lines',
+      description: 'Lines added and removed in files that match one of the globs.',
+      glob: 'src/**',
+      result: 52,
+    },
+    true,
+    (added, removed) => added + removed,
+  ),
+  lineFunction(
+    {
+      name: 'lines_except',
+      description: 'Lines added and removed in files that match none of the globs.',
+      glob: '**/*-lock.json',
+      result: 52,
+    },
+    false,
+    (added, removed) => added + removed,
+  ),
+  lineFunction(
+    { name: 'added', description: 'Lines added in files that match one of the globs.', glob: 'src/**', result: 40 },
+    true,
+    added => added,
+  ),
+  lineFunction(
+    { name: 'removed', description: 'Lines removed in files that match one of the globs.', glob: 'src/**', result: 12 },
+    true,
+    (_, removed) => removed,
+  ),
+];

@@ -1,0 +1,251 @@
+import { describe, expect, test } from 'vitest';
+import type { GithubRequest } from '../../src/github/transport.ts';
+import type { GithubStandInRequest } from '../support/github/faults.ts';
+import type { ChangedFile } from '../support/github/pull-request.ts';
+import { errorOf, fetchOne, firstPage, found, start } from './support.ts';
+
+const filesOf = (length: number): ChangedFile[] =>
+  Array.from({ length }, (_, index) => ({ path: `f${index}`, additions: index, deletions: 1 }));
+
+const isFurther = ({ operation }: GithubStandInRequest) => operation === 'FurtherPages';
+
+describe('a pull request with more than a hundred files', () => {
+  test.each([
+    [100, 1],
+    [101, 2],
+    [200, 2],
+    [250, 3],
+    [3_000, 30],
+    // GitHub lists no more.
+    [3_200, 30],
+  ])('has all of %d files, in %d requests', async (count, requests) => {
+    const { github, web, client } = await start();
+    const files = filesOf(count);
+    const { nodeId } = web.openPullRequest({ files });
+    const fetched = await fetchOne(client, nodeId);
+    const listed = files.slice(0, 3_000);
+    expect(fetched.files).toEqual(listed.map(({ path }) => path));
+    expect(fetched.fileChanges).toEqual(listed.flatMap(({ additions }) => [additions, 1, 0]));
+    expect(fetched.changedFiles).toBe(count);
+    expect(github.count()).toBe(requests);
+  });
+
+  test('shares the requests for further pages with the others, for a point each', async () => {
+    const { github, web, client } = await start();
+    const spent: (number | undefined)[] = [];
+    client.onRequest(({ rateLimit }: GithubRequest) => spent.push(rateLimit?.cost));
+    const sizes = [250, 1, 130, 0, 420];
+    const opened = Array.from({ length: 50 }, (_, index) =>
+      web.openPullRequest({ files: filesOf(sizes[index % 5] ?? 0) }),
+    );
+    const nodeIds = opened.map(({ nodeId }) => nodeId);
+    const results = await client.fetchPullRequests({ login: 'acme' }, nodeIds);
+    expect(nodeIds.map(nodeId => found(results.get(nodeId)).files.length)).toEqual(
+      opened.map((_, index) => sizes[index % 5]),
+    );
+    expect(github.count('PullRequests')).toBe(1);
+    expect(github.count('FurtherPages')).toBe(4);
+    expect(spent).toEqual([1, 1, 1, 1, 1]);
+  });
+
+  test('has them all on a page of its repository, too', async () => {
+    const { web, client } = await start();
+    for (const size of [3, 230]) web.openPullRequest({ files: filesOf(size) });
+    const page = await client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage);
+    expect(page?.items.map(({ files }) => files.length)).toEqual([3, 230]);
+  });
+
+  test.each([
+    ['GitHub fails', { kind: 'reply', status: 502 }, { code: 'github_failed', tooMuch: true }],
+    ['GitHub does not answer', { kind: 'hang' }, { code: 'github_timeout', tooMuch: true }],
+    [
+      'a page is missing',
+      { kind: 'alter', change: () => ({ data: { page0: null } }) },
+      { code: 'github_failed', message: expect.stringContaining('makes no sense') },
+    ],
+    [
+      'there are no files',
+      {
+        kind: 'alter',
+        change: (reply: object) => JSON.parse(JSON.stringify(reply).replace(/"files":\{.*\]\}/, '"files":null')),
+      },
+      { code: 'github_failed', message: expect.stringContaining('files are missing') },
+    ],
+    [
+      'only that page fails',
+      {
+        kind: 'alter',
+        change: () => ({ data: { page0: null }, errors: [{ message: 'Timeout on it.', path: ['page0'] }] }),
+      },
+      { code: 'github_failed', message: expect.stringContaining('Timeout on it.') },
+    ],
+    [
+      'the credentials may not read it',
+      {
+        kind: 'alter',
+        change: () => ({ data: { page0: null }, errors: [{ type: 'FORBIDDEN', message: 'SAML', path: ['page0'] }] }),
+      },
+      { code: 'github_credentials' },
+    ],
+    [
+      'GitHub does not know the page',
+      {
+        kind: 'alter',
+        change: () => ({ errors: [{ type: 'INVALID_CURSOR_ARGUMENTS', message: 'No cursor.' }] }),
+      },
+      { code: 'github_failed' },
+    ],
+    [
+      'a page leads nowhere',
+      {
+        kind: 'alter',
+        change: (reply: object) => JSON.parse(JSON.stringify(reply).replace(/"endCursor":"[^"]*"/, '"endCursor":null')),
+      },
+      { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
+    ],
+  ] as const)('fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
+    const { github, web, client } = await start({}, { timeoutMs: 500 });
+    const [large, small] = [web.openPullRequest({ files: filesOf(250) }), web.openPullRequest({ files: filesOf(2) })];
+    github.fault(fault, { when: isFurther });
+    const nodeIds = [large.nodeId, small.nodeId];
+    const results = await client.fetchPullRequests({ login: 'acme' }, nodeIds);
+    expect(results.get(large.nodeId)).toMatchObject({ status: 'failed', error: expected });
+    expect(found(results.get(small.nodeId)).files).toHaveLength(2);
+
+    github.fault(fault, { when: isFurther });
+    const page = await client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage);
+    expect(page?.items.map(({ nodeId }) => nodeId)).toEqual([small.nodeId]);
+    expect(page?.failed).toMatchObject([{ nodeId: large.nodeId, error: expected }]);
+
+    expect((await fetchOne(client, large.nodeId)).files).toHaveLength(250);
+  });
+
+  test('is not read further once one of its lists has failed', async () => {
+    const { github, acme, web, client } = await start();
+    const pullRequest = web.openPullRequest({ files: filesOf(250) });
+    const reviewer = acme.member('bob');
+    for (let index = 0; index < 350; index += 1) pullRequest.review(reviewer);
+    const errors = [{ message: 'Timeout on it.', path: ['page0'] }];
+    github.fault({ kind: 'alter', change: reply => ({ ...reply, errors }) }, { when: isFurther });
+    const results = await client.fetchPullRequests({ login: 'acme' }, [pullRequest.nodeId]);
+    expect(results.get(pullRequest.nodeId)?.status).toBe('failed');
+    expect(github.count('FurtherPages')).toBe(1);
+  });
+
+  test('ends after thirty pages, even if GitHub goes on and on', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest({ files: filesOf(101) });
+    let page = 1;
+    let updatedAt: string | undefined;
+    const endless = () => ({
+      totalCount: 9,
+      pageInfo: { hasNextPage: true, endCursor: `cursor ${++page}` },
+      nodes: [{ path: `page ${page}`, additions: 1, deletions: 0, changeType: 'ADDED' }],
+    });
+    github.fault(
+      {
+        kind: 'alter',
+        change: reply => {
+          updatedAt ??= (reply as { data: { page0: { updatedAt: string } } }).data.page0.updatedAt;
+          return { data: { page0: { updatedAt, files: endless() } } };
+        },
+      },
+      { when: isFurther, times: Number.POSITIVE_INFINITY },
+    );
+    const { files } = await fetchOne(client, nodeId);
+    expect(files).toHaveLength(100 + 29);
+    expect(files.at(-1)).toBe('page 30');
+    expect(github.count()).toBe(30);
+  });
+
+  test('fails if it changes between two pages: half of its files would be from before', async () => {
+    const { github, web, client } = await start();
+    github.clock.set(1_700_000_000);
+    const pullRequest = web.openPullRequest({ files: filesOf(250) });
+    github.fault(
+      {
+        kind: 'alter',
+        change: reply =>
+          JSON.parse(JSON.stringify(reply).replace(/"updatedAt":"[^"]*"/, '"updatedAt":"2026-01-31T12:00:00Z"')),
+      },
+      { when: isFurther },
+    );
+    const results = await client.fetchPullRequests({ login: 'acme' }, [pullRequest.nodeId]);
+    expect(results.get(pullRequest.nodeId)).toMatchObject({
+      status: 'failed',
+      error: { message: expect.stringContaining('it changed while its files were read') },
+    });
+  });
+
+  test.each([
+    ['github_rate_limited', { kind: 'reply', status: 429, headers: { 'retry-after': '60' } }],
+    ['github_credentials', { kind: 'reply', status: 401 }],
+  ] as const)('is not to blame for %s, which stops everything', async (code, fault) => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest({ files: filesOf(101) });
+    github.fault(fault, { when: isFurther });
+    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({ code });
+  });
+
+  test('is left if its caller gives up', async () => {
+    const { github, web, client } = await start();
+    const { nodeId } = web.openPullRequest({ files: filesOf(250) });
+    const controller = new AbortController();
+    github.fault({ kind: 'hang' }, { when: isFurther });
+    client.onRequest(() => setTimeout(() => controller.abort(new Error('enough')), 50));
+    const fetched = client.fetchPullRequests({ login: 'acme' }, [nodeId], controller.signal);
+    await expect(fetched).rejects.toThrow('enough');
+  });
+});
+
+test('paths of 3,000 files that are far too long lose their middle, and none is lost', async () => {
+  const { web, client } = await start();
+  const middle = '\u{1F642}'.repeat(2_000);
+  const files = Array.from({ length: 3_000 }, (_, index) => ({
+    path: index % 2 === 0 ? `src/${index}/${middle}/${index}.lock` : `src/${index}.ts`,
+    additions: 1,
+    deletions: 0,
+  }));
+  const { nodeId } = web.openPullRequest({ files });
+  const fetched = (await fetchOne(client, nodeId)).files;
+  expect(fetched).toHaveLength(3_000);
+  expect(fetched.join('').length).toBeLessThanOrEqual(262_144);
+  for (const [index, path] of fetched.entries()) {
+    if (index % 2 === 1) expect(path).toBe(`src/${index}.ts`);
+    else expect(path).toMatch(new RegExp(`^src/${index}/.*\u2026.*/${index}\\.lock$`));
+    expect(path).not.toMatch(/\p{Surrogate}/u);
+  }
+});
+
+test('paths that are long, but not too long together, are as they are', async () => {
+  const { web, client } = await start();
+  const files = Array.from({ length: 64 }, (_, index) => ({
+    path: `${index}`.padEnd(4_096, 'x'),
+    additions: 1,
+    deletions: 0,
+  }));
+  const { nodeId } = web.openPullRequest({ files });
+  expect((await fetchOne(client, nodeId)).files).toEqual(files.map(({ path }) => path));
+});
+
+test('reviews after the first hundred count as what they are', async () => {
+  const { github, acme, web, client } = await start();
+  github.clock.set(1_700_000_000);
+  const [alice, bob] = [acme.member('alice'), acme.member('bob')];
+  const bot = github.account('reviewer', { type: 'Bot' });
+  const pullRequest = web.openPullRequest({ author: alice, files: filesOf(120) });
+  for (let index = 0; index < 110; index += 1) pullRequest.review(bot);
+  github.clock.advance(60);
+  for (let index = 0; index < 100; index += 1) pullRequest.review(alice);
+  pullRequest.review(bob, 'CHANGES_REQUESTED');
+  pullRequest.review(bob, 'PENDING');
+  github.requests.length = 0;
+  expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+    reviews: 1,
+    botReviews: 110,
+    timesChangesRequested: 1,
+    firstReviewAt: 1_700_000_060,
+    files: filesOf(120).map(({ path }) => path),
+  });
+  expect(github.count()).toBe(3);
+});
