@@ -64,9 +64,15 @@ export async function requestRescoring(
   await notify(executor, 'rescore');
 }
 
-/** An organisation with stale scores, chosen at random. */
+/** Not leased to another worker. */
+const isFree = or(isNull(rescoreRanges.leasedUntil), lte(rescoreRanges.leasedUntil, sql`now()`));
+
+/** An organisation with stale scores that nobody is working on, chosen at random. */
 export async function findOutdatedOrganisation(executor: Executor): Promise<string | undefined> {
-  const outdated = await executor.selectDistinct({ id: rescoreRanges.organisationId }).from(rescoreRanges);
+  const outdated = await executor
+    .selectDistinct({ id: rescoreRanges.organisationId })
+    .from(rescoreRanges)
+    .where(isFree);
   return outdated[Math.floor(Math.random() * outdated.length)]?.id;
 }
 
@@ -79,9 +85,8 @@ export interface RescoreRange {
 
 /** Leases some batches that no other worker scores, in the order in which pull requests are locked. */
 export async function leaseRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
-  const { id, fromId, untilId, urlsStale, leasedUntil } = rescoreRanges;
+  const { id, fromId, untilId, urlsStale } = rescoreRanges;
   const isOfOrganisation = eq(rescoreRanges.organisationId, organisationId);
-  const isFree = or(isNull(leasedUntil), lte(leasedUntil, sql`now()`));
   const free = executor
     .select({ fromId })
     .from(rescoreRanges)

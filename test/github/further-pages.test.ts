@@ -104,7 +104,7 @@ describe('a pull request with more than a hundred files', () => {
       { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
     ],
   ] as const)('fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
-    const { github, web, client } = await start({}, { timeoutMs: 500 });
+    const { github, web, client } = await start({}, { timeoutMs: 1_500 });
     const [large, small] = [web.openPullRequest({ files: filesOf(250) }), web.openPullRequest({ files: filesOf(2) })];
     github.fault(fault, { when: isFurther });
     const nodeIds = [large.nodeId, small.nodeId];

@@ -8,6 +8,7 @@ import { countOutdated, leaseRanges, requestRescoring, splitRemainder } from '..
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
+import { newId } from '../../src/ids.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -308,7 +309,19 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
   });
 
-  test('takes any organisation with stale scores', async () => {
+  test('takes any organisation with stale scores that others are not working on', async () => {
+    const { executor } = world.service.database;
+    await executor.delete(rescoreRanges);
+    for (let others = 0; others < 5; others += 1) {
+      const { organisation } = await newHome(world);
+      await executor.insert(rescoreRanges).values({
+        organisationId: organisation.id,
+        fromId: newId(),
+        untilId: null,
+        isBatch: true,
+        leasedUntil: new Date(Date.now() + 60_000),
+      });
+    }
     const home = await newHome(world);
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
