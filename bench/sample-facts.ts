@@ -37,15 +37,21 @@ export function sampleFacts(count: number): Facts[] {
       reviews: upTo(5),
       approvals: upTo(3),
       changesRequested: upTo(2),
+      timesChangesRequested: upTo(3),
+      writerApprovals: upTo(2),
+      botReviews: upTo(4),
       linkedIssues: upTo(2),
       createdAt,
       sourceUpdatedAt: closedAt ?? createdAt,
       mergedAt: pullRequestState === 'merged' ? closedAt : null,
       closedAt,
+      mergedBy: pullRequestState === 'merged' ? text(`member-${upTo(300)}`) : null,
+      selfMerged: false,
       firstReviewAt: upTo(3) === 0 ? null : createdAt + upTo(200_000),
       labels: upTo(2) === 0 ? [] : [pick(['bug', 'feature', 'Documentation'])],
       assignees: [],
       files: ['src/main.ts', 'test/main.test.ts'].map(text),
+      fileChanges: [upTo(800), upTo(400), 0, upTo(100), 0, 1],
     });
   });
 }

@@ -140,6 +140,7 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
     const value = (definition.implementation as (...values: unknown[]) => Value)(...given);
     if (readsFiles) {
       // The note says more than a long list of files.
+      if (Number.isNaN(value)) return part(tree, null, [], unknown);
       return part(tree, value, [], noteOfFiles(definition, prepared as readonly Pattern[], facts));
     }
     return typeof value === 'number'

@@ -27,6 +27,8 @@ const lineFunction = (
   result: 'number',
   prepare: prepareWith(compileGlob),
   implementation: (files: readonly string[], changes: readonly number[], globs: readonly Pattern[]) => {
+    // While a release is replaced, the one before may store other files beside the lines of this one.
+    if (changes.length !== 3 * files.length) return Number.NaN;
     let lines = 0;
     for (const [index, file] of files.entries()) {
       if (matchesAny(file, globs) !== isCounted) continue;

@@ -109,6 +109,11 @@ test('lines are 0 without files, and absent if they are not known', () => {
   }
 });
 
+test('lines that are not those of the files are absent', () => {
+  expect(evaluate('lines("**")', { files: ['a', 'b'], file_changes: [1, 2, 0] })).toBeNaN();
+  expect(evaluate('lines("**") >= 0', { files: ['a'], file_changes: [1, 2, 0, 3, 4, 0] })).toBe(false);
+});
+
 test('lines of thousands of files are found after the first hundred', () => {
   const files = Array.from({ length: 3_000 }, (_, index) => (index < 2_999 ? `vendor/${index}` : 'src/a.ts'));
   const file_changes = files.flatMap((_, index) => (index < 2_999 ? [0, 0, 1] : [7, 5, 0]));
