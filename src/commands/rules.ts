@@ -18,6 +18,7 @@ import {
 } from './context.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
+import { auditCommand } from './rules-audit.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 import { plain } from './terminal.ts';
 
@@ -103,6 +104,7 @@ export function ruleCommands(program: Command, context: Context): void {
     );
 
   planCommand(group, context, loadRules);
+  auditCommand(group, context, loadRules);
 
   group
     .command('apply')

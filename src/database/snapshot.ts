@@ -1,5 +1,5 @@
 /** Reads the database as it is at one moment, for long, on a connection of its own, without locks. */
-import { eq } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Facts } from '../scoring/facts.ts';
@@ -18,8 +18,10 @@ export interface Snapshot {
   /**
    * Every pull request of the organisation, in the table's order, which is the fastest. While a batch is processed, the
    * database prepares the next ones. One call at a time.
+   *
+   * @param share how many of them, from 0 to 1, chosen by their ids: the same ones each time
    */
-  readFacts(organisationId: string, reader: FactsReader): AsyncGenerator<Iterable<ScoredFacts>>;
+  readFacts(organisationId: string, reader: FactsReader, share?: number): AsyncGenerator<Iterable<ScoredFacts>>;
 }
 
 /** Each statement reads little, but perhaps from a cold disk. */
@@ -29,11 +31,18 @@ async function* readFacts(
   client: pg.Client,
   organisationId: string,
   reader: FactsReader,
+  share: number,
 ): AsyncGenerator<Iterable<ScoredFacts>> {
   // Three batches are in memory at a time, and a pull request's text has up to 64 KiB.
   const limit = reader.isLarge ? 200 : 1_000;
   const { id, memberId } = pullRequests;
-  const { text, values } = reader.select([id, memberId], eq(pullRequests.organisationId, organisationId));
+  // An id ends with random digits.
+  const isChosen =
+    share < 1 ? sql`('x' || right(${id}::text, 7))::bit(28)::int < ${Math.round(share * 2 ** 28)}` : undefined;
+  const { text, values } = reader.select(
+    [id, memberId],
+    and(eq(pullRequests.organisationId, organisationId), isChosen),
+  );
   await client.query(`declare facts no scroll cursor for ${text}`, values);
   const fetch = (): Promise<TextRow[]> => queryText(client, { text: `fetch ${limit} from facts` });
   function* factsOf(rows: readonly TextRow[]): Generator<ScoredFacts> {
@@ -76,7 +85,7 @@ export async function readSnapshot<Result>(
     await client.query('begin isolation level repeatable read, read only; set local cursor_tuple_fraction = 1');
     return await work({
       executor: drizzle({ client }),
-      readFacts: (organisationId, reader) => readFacts(client, organisationId, reader),
+      readFacts: (organisationId, reader, share = 1) => readFacts(client, organisationId, reader, share),
     });
   } finally {
     // There is nothing to commit: the transaction ends with the connection.

@@ -1,0 +1,178 @@
+import type { Command } from 'commander';
+import { createFactsReader } from '../database/facts.ts';
+import type { Organisation } from '../database/organisations.ts';
+import { describePullRequests } from '../database/plan-details.ts';
+import { countPullRequests } from '../database/pull-requests.ts';
+import { readSnapshot } from '../database/snapshot.ts';
+import type { Deps } from '../deps.ts';
+import { formatId } from '../ids.ts';
+import { createAudit, type Way } from '../scoring/audit.ts';
+import { checkRule, type RuleDefinition } from '../scoring/ruleset.ts';
+import { answering, CommandError, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
+import { number, percent, signed } from './numbers.ts';
+import { startProgress } from './progress.ts';
+import { grid, lineWidth, right } from './terminal.ts';
+
+/** More are sampled: the shares are then off by about one percentage point at most. */
+const maxAudited = 10_000;
+
+const descriptions: Record<Way, string> = {
+  split: 'split into two of half the size',
+  pad: 'padded with a lock, generated or documentation file',
+  commits: 'ten more commits',
+  body: 'a longer description, with a linked issue',
+  title: 'another prefix of the title',
+  label: 'a label that the rules look for',
+  reopen: 'closed and opened again',
+  self_merge: 'merged by its author',
+  bot_approval: 'approved by a bot',
+  files: 'one file split into ten',
+};
+
+interface AuditDocument {
+  organisation: string;
+  /** Those that were audited. */
+  pull_requests: number;
+  /** All that are stored. */
+  stored_pull_requests: number;
+  ways: {
+    way: Way;
+    share: number;
+    median_gain: number;
+    largest_gain: number;
+    rules: { name: string; share: number }[];
+    example: { id: string; url: string; before: number; after: number } | null;
+  }[];
+}
+
+async function auditRules(
+  context: Context,
+  { database }: Deps,
+  { id: organisationId, login: organisation }: Organisation,
+  rules: readonly RuleDefinition[],
+): Promise<AuditDocument> {
+  const audit = createAudit(rules.flatMap(rule => (rule.is_enabled ? checkRule(rule).entries : [])));
+  const progress = startProgress(context, 'pull requests');
+  try {
+    return await readSnapshot(database, async ({ executor, readFacts }) => {
+      const stored = await countPullRequests(executor, organisationId);
+      const share = Math.min(1, maxAudited / Math.max(1, stored));
+      let done = 0;
+      for await (const batch of readFacts(organisationId, createFactsReader(audit.facts), share)) {
+        if (context.interrupted.aborted) throw new CommandError('Interrupted. Nothing was changed.');
+        for (const { id, facts } of batch) {
+          audit.add(id, facts);
+          done += 1;
+        }
+        progress.update(done, Math.min(stored, maxAudited), '');
+      }
+      const { pullRequests, ways } = audit.result();
+      const details = await describePullRequests(
+        executor,
+        organisationId,
+        ways.flatMap(({ example }) => example?.id ?? []),
+      );
+      return {
+        organisation,
+        pull_requests: pullRequests,
+        stored_pull_requests: stored,
+        ways: ways.map(({ way, share, medianGain, largestGain, rules, example }) => ({
+          way,
+          share,
+          median_gain: medianGain,
+          largest_gain: largestGain,
+          rules,
+          example:
+            example === undefined
+              ? null
+              : { ...example, id: formatId('pr', example.id), url: details.get(example.id)?.url ?? '' },
+        })),
+      };
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+function auditText(
+  { organisation, pull_requests: audited, stored_pull_requests: stored, ways }: AuditDocument,
+  width: number,
+): string {
+  const of = audited < stored ? `a sample of ${number(audited)} of ${number(stored)}` : `all ${number(stored)}`;
+  const gaining = ways.filter(({ share }) => share > 0);
+  const others = ways.filter(({ share }) => share === 0);
+  const lines = [`How these rules can be gamed: ${of} pull requests of ${organisation}, changed and scored again`, ''];
+  if (gaining.length > 0) {
+    const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest, rules, example }) => [
+      descriptions[way],
+      percent(share * audited, audited),
+      signed(median),
+      signed(largest),
+      rules
+        .slice(0, 3)
+        .map(rule => `${rule.name} ${percent(rule.share, 1)}`)
+        .join(', '),
+      example === null ? '' : `${number(example.before)} → ${number(example.after)} ${example.url}`,
+    ]);
+    const columns = ['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST'), 'PAID BY', 'EXAMPLE'];
+    lines.push(...grid(columns, rows, { width, indent: '' }), '');
+  }
+  if (others.length > 0) lines.push(`Without any gain: ${others.map(({ way }) => descriptions[way]).join('; ')}.`);
+  return lines.join('\n').trimEnd();
+}
+
+/** @returns between 0 and 1 */
+function parseShare(text: string): number {
+  const [, digits] = /^(\d{1,3}(?:\.\d+)?)%$/.exec(text) ?? [];
+  if (digits === undefined || Number(digits) > 100) {
+    throw new UsageError(`"${text}" is not a valid share: give a percentage such as 5%.`);
+  }
+  return Number(digits) / 100;
+}
+
+interface AuditOptions {
+  organisation: string;
+  maxShare?: string;
+}
+
+/** @param loadRules reads a rules file, and throws if it has problems */
+export function auditCommand(
+  group: Command,
+  context: Context,
+  loadRules: (context: Context, path: string) => Promise<{ rules: readonly RuleDefinition[] }>,
+): void {
+  group
+    .command('audit')
+    .description('search a rules file for ways to game it; saves nothing')
+    .argument('<file>', 'a rules file; - for standard input')
+    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .option('--max-share <percentage>', 'fail if any way gains on a larger share of the pull requests, such as 5%')
+    .addHelpText(
+      'after',
+      `
+Changes stored pull requests in small, cheap ways, scores them again, and shows which ways gain points: how often, how
+much, and which rule pays. More than ${number(maxAudited)} pull requests are sampled. Makes no requests to GitHub.
+
+Example:
+  ${context.program} rules audit rules.example.yaml --organisation acme --max-share 5%`,
+    )
+    .action(
+      answering<AuditOptions>(context, async ({ organisation: login, maxShare }, file = '') => {
+        const limit = maxShare === undefined ? 1 : parseShare(maxShare);
+        const { rules } = await loadRules(context, file);
+        const document = await withDeps(context, async deps =>
+          auditRules(context, deps, await requireOrganisation(context, deps, login), rules),
+        );
+        const over = document.ways.filter(({ share }) => share > limit);
+        const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
+        return {
+          json: document,
+          text: auditText(document, lineWidth(context.stdout)),
+          failure:
+            over.length === 0
+              ? undefined
+              : `These gain on more than ${maxShare} of the pull requests: ${names.join('; ')}.`,
+        };
+      }),
+    );
+}

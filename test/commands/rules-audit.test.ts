@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ways } from '../../src/scoring/audit.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { createTenant, type Service, startService } from '../support/service.ts';
+import { type Environment, requireBuild, run, runJson } from './support.ts';
+
+let service: Service;
+let environment: Environment;
+let folder: string;
+let login: string;
+
+beforeAll(async () => {
+  await requireBuild();
+  folder = mkdtempSync(join(tmpdir(), 'pullscore-audit-'));
+  service = await startService();
+  environment = { DATABASE_URL: service.database.url };
+  const tenant = await createTenant(service);
+  login = tenant.organisation.login;
+  // Each has one line added and one removed.
+  await insertPullRequests(service, tenant, [1, 2, 3, 4]);
+});
+afterAll(async () => {
+  await service.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function rulesFile(expression: string, value: string): string {
+  const path = join(folder, 'rules.yaml');
+  const logic = [{ expression, effect: { action: 'ADD', value } }];
+  writeFileSync(path, JSON.stringify({ rules: [{ name: 'Pays', logic }] }));
+  return path;
+}
+
+const audit = (file: string, ...options: string[]) =>
+  run(environment, 'rules', 'audit', file, '--organisation', login, ...options);
+
+test('a flat reward for each pull request is reported for splitting', async () => {
+  const file = rulesFile('true', '10');
+  const document = await runJson<{ ways: { way: string }[] }>(
+    environment,
+    ...['rules', 'audit', file, '--organisation', login],
+  );
+  expect(document).toMatchObject({ organisation: login, pull_requests: 4, stored_pull_requests: 4 });
+  expect(document.ways[0]).toEqual({
+    way: 'split',
+    share: 1,
+    median_gain: 10,
+    largest_gain: 10,
+    rules: [{ name: 'Pays', share: 1 }],
+    example: {
+      id: expect.stringMatching(/^pr_/),
+      url: expect.stringMatching(/^https:\/\/github\.com\/acme\/web\/pull\/\d$/),
+      before: 10,
+      after: 20,
+    },
+  });
+  expect(document.ways[1]).toMatchObject({ share: 0, median_gain: 0, largest_gain: 0, rules: [], example: null });
+  expect(document.ways.map(({ way }) => way).toSorted()).toEqual(ways.toSorted());
+});
+
+test('a reward for size is reported for padding, in words', async () => {
+  const { code, stdout } = await audit(rulesFile('size > 0', 'per(size, 10)'));
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^How these rules can be gamed: all 4 pull requests of /);
+  expect(stdout).toMatch(/padded with a lock, .* 100% +\+30 +\+30 +Pays 100%/);
+  expect(stdout).toMatch(/Without any gain: .*split into two/);
+});
+
+test('--max-share fails if a way gains on more', async () => {
+  const file = rulesFile('number <= 2', 'per(size, 10)');
+  const over = await audit(file, '--max-share', '49.9%');
+  expect([over.code, over.stderr]).toEqual([
+    1,
+    'pullscore: These gain on more than 49.9% of the pull requests: padded with a lock, generated or documentation file (50%).\n',
+  ]);
+  expect((await audit(file, '--max-share', '50%')).code).toBe(0);
+});
+
+test('a share, a file or an organisation that is not valid is refused', async () => {
+  const file = rulesFile('true', '1');
+  for (const share of ['5', '101%', '-1%', 'few']) {
+    const refused = await audit(file, `--max-share=${share}`);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining(`"${share}" is not a valid share: give a percentage such as 5%.`),
+    ]);
+  }
+  expect((await audit(rulesFile('siez > 0', '1'))).stderr).toContain('did you mean `size`?');
+  const unknown = await run(environment, 'rules', 'audit', file, '--organisation', 'nobody');
+  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no organisation nobody here.')]);
+});
+
+test('many pull requests are sampled, the same ones each time', async () => {
+  const tenant = await createTenant(service);
+  await insertPullRequests(service, tenant, Array(14_000).fill(1));
+  const file = rulesFile('true', '1');
+  const read = () =>
+    runJson<{ pull_requests: number; stored_pull_requests: number }>(
+      environment,
+      ...['rules', 'audit', file, '--organisation', tenant.organisation.login],
+    );
+  const first = await read();
+  expect(first.stored_pull_requests).toBe(14_000);
+  expect(Math.abs(first.pull_requests - 10_000)).toBeLessThan(400);
+  expect(await read()).toEqual(first);
+});

@@ -1,0 +1,132 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type AuditedWay, createAudit, type Way, ways } from '../../src/scoring/audit.ts';
+import type { Facts } from '../../src/scoring/facts.ts';
+import { checkRule, type RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { anyFacts, anyRules } from './generate.ts';
+import { entry, factsWith, rule } from './support.ts';
+
+const entriesOf = (rules: readonly RuleDefinition[]) => rules.flatMap(each => checkRule(each).entries);
+
+function audit(rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]) {
+  const tried = createAudit(entriesOf(rules));
+  for (const [index, facts] of pullRequests.entries()) tried.add(`pr ${index}`, factsWith(facts));
+  return tried.result();
+}
+
+function wayOf(way: Way, rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]): AuditedWay {
+  const found = audit(rules, ...pullRequests).ways.find(each => each.way === way);
+  if (found === undefined) throw new Error(`${way} was not tried`);
+  return found;
+}
+
+const paying = (expression: string, value = '10') => [rule('Pay', entry(expression, value))];
+const source = { files: ['src/a.ts', 'src/b.ts'], file_changes: [60, 20, 0, 40, 0, 1], changed_files: 2 };
+const work = { ...source, additions: 100, deletions: 20, size: 120, commits: 4, author: 'ada' };
+
+describe('each way', () => {
+  test.each<[Way, string, Partial<Facts>]>([
+    ['split', 'merged', { ...work, state: 'merged', merged: true, merged_at: 5, self_merged: true }],
+    ['split', 'size <= 60', work],
+    ['split', 'lines("src/**") <= 80', work],
+    ['split', 'any_file("src/a.ts") && commits <= 2', { ...work, files: ['src/a.ts'], file_changes: [100, 20, 0] }],
+    ['pad', 'size > 300', work],
+    ['pad', 'lines("**/package-lock.json") >= 300', work],
+    ['pad', 'any_file("docs/**")', work],
+    ['pad', 'any_file("dist/**") && changed_files == 3', work],
+    ['commits', 'commits > 10', work],
+    ['body', 'length(body) >= 100', work],
+    ['body', 'linked_issues > 0', work],
+    ['title', 'matches(title, "^fix: ")', { ...work, title: 'Change' }],
+    ['title', 'starts_with(title, "ACME-1 ")', { ...work, title: 'Change' }],
+    ['label', 'has_label("high value")', work],
+    ['label', '"bounty" in labels', work],
+    ['reopen', 'state == "open"', { ...work, state: 'closed', closed_at: 9 }],
+    ['self_merge', 'merged && hours_to_merge <= 24', { ...work, created_at: 100, updated_at: 200 }],
+    ['self_merge', 'self_merged', { ...work, state: 'merged', merged: true, merged_at: 5, merged_by: 'grace' }],
+    ['bot_approval', 'bot_reviews > 0', work],
+    ['files', 'changed_files > 8', work],
+    ['files', 'count_files("src/*.ts") > 8', work],
+  ])('%s gains where the rules pay for %s', (way, expression, facts) => {
+    const found = wayOf(way, paying(expression), facts);
+    expect(found).toMatchObject({ share: 1, rules: [{ name: 'Pay', share: 1 }] });
+    expect(found.example).toMatchObject({ id: 'pr 0' });
+    expect(found.largestGain).toBe((found.example?.after ?? 0) - (found.example?.before ?? 0));
+  });
+
+  test('does not gain from what costs the same for half as much', () => {
+    const proportional = paying('size > 0', 'size');
+    expect(wayOf('split', proportional, work)).toMatchObject({
+      share: 0,
+      medianGain: 0,
+      largestGain: 0,
+      rules: [],
+      example: undefined,
+    });
+    expect(wayOf('split', paying('true'), { ...work, size: 1, additions: 1, deletions: 0 }).share).toBe(0);
+  });
+
+  test('keeps all lines and files, however it splits', () => {
+    const sums = ['lines("**")', 'added("**")', 'removed("**")', 'size'].map(value => paying('true', value));
+    for (const rules of sums) {
+      for (const way of ['split', 'files'] as const) expect(wayOf(way, rules, work).share).toBe(0);
+    }
+  });
+
+  test('is not open to a pull request that is as it would be', () => {
+    const merged = { ...work, state: 'merged', merged: true, merged_at: 5, self_merged: true } as const;
+    const rules = paying('updated_at > 0 || self_merged');
+    for (const way of ['reopen', 'self_merge'] as const) expect(wayOf(way, rules, merged).share).toBe(0);
+    expect(wayOf('label', paying('has_label("bug")'), { ...work, labels: ['bug'] }).share).toBe(0);
+  });
+});
+
+describe('the tally', () => {
+  test('has the share, the median and the largest gain, and which rule pays how much of it', () => {
+    const rules = [
+      rule('Padded', entry('size > 300', '3 * changed_files')),
+      rule('Lock', entry('any_file("package-lock.json")', '1')),
+      rule('Costs', entry('size > 300', '1', 'SUBTRACT')),
+    ];
+    const some = [0, 1, 2, 9].map(count => ({ ...work, changed_files: count }));
+    const large = { ...work, size: 5_000, additions: 5_000, files: ['package-lock.json'], file_changes: [5_000, 0, 0] };
+    const { pullRequests, ways: found } = audit(rules, ...some, { ...large, changed_files: 0 });
+    expect(pullRequests).toBe(5);
+    // 3 for each file after it, 1 for the lock file, less 1; the last one gains 3 for its new file.
+    const pad = found.find(({ way }) => way === 'pad');
+    expect(pad).toMatchObject({
+      share: 1,
+      medianGain: 6,
+      largestGain: 30,
+      example: { id: 'pr 3', before: 0, after: 30 },
+    });
+    const [padded, lock] = pad?.rules ?? [];
+    expect([padded?.name, lock?.name, pad?.rules.length]).toEqual(['Padded', 'Lock', 2]);
+    expect((padded?.share ?? 0) + (lock?.share ?? 0)).toBeCloseTo(1);
+    expect(lock?.share).toBeCloseTo(4 / (3 * (1 + 2 + 3 + 10 + 1) + 4));
+  });
+
+  test('names every way once, those that gain most often first, also without pull requests', () => {
+    expect(audit(paying('merged')).ways.map(({ way }) => way)).toEqual(ways);
+    const { ways: found } = audit(paying('commits > 10'), work);
+    expect(found[0]?.way).toBe('commits');
+    expect(found.map(({ way }) => way).toSorted()).toEqual(ways.toSorted());
+  });
+
+  test('never throws, and never changes a pull request', () => {
+    fc.assert(
+      fc.property(anyRules, fc.array(anyFacts, { maxLength: 4 }), (rules, pullRequests) => {
+        const tried = createAudit(entriesOf(rules));
+        const before = structuredClone(pullRequests);
+        for (const facts of pullRequests) tried.add('pr', facts);
+        expect(pullRequests).toEqual(before);
+        for (const { share, largestGain, medianGain } of tried.result().ways) {
+          expect(share).toBeGreaterThanOrEqual(0);
+          expect(share).toBeLessThanOrEqual(1);
+          expect(medianGain).toBeLessThanOrEqual(largestGain);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
