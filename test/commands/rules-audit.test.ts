@@ -89,7 +89,7 @@ test('a share, a file or an organisation that is not valid is refused', async ()
     ]);
   }
   expect((await audit(rulesFile('siez > 0', '1'))).stderr).toContain('did you mean `size`?');
-  const unknown = await run(environment, 'rules', 'audit', file, '--organisation', 'nobody');
+  const unknown = await run(environment, 'rules', 'audit', rulesFile('true', '1'), '--organisation', 'nobody');
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no organisation nobody here.')]);
 });
 
