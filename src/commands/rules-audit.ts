@@ -7,7 +7,7 @@ import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import { createAudit, type Way } from '../scoring/audit.ts';
-import { checkRule, type RuleDefinition } from '../scoring/ruleset.ts';
+import type { Ruleset } from '../scoring/ruleset.ts';
 import { answering, CommandError, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
 import { number, percent, signed } from './numbers.ts';
 import { startProgress } from './progress.ts';
@@ -49,9 +49,9 @@ async function auditRules(
   context: Context,
   { database }: Deps,
   { id: organisationId, login: organisation }: Organisation,
-  rules: readonly RuleDefinition[],
+  ruleset: Ruleset,
 ): Promise<AuditDocument> {
-  const audit = createAudit(rules.flatMap(rule => (rule.is_enabled ? checkRule(rule).entries : [])));
+  const audit = createAudit(ruleset);
   const progress = startProgress(context, 'pull requests');
   try {
     return await readSnapshot(database, async ({ executor, readFacts }) => {
@@ -139,7 +139,7 @@ interface AuditOptions {
 export function auditCommand(
   group: Command,
   context: Context,
-  loadRules: (context: Context, path: string) => Promise<{ rules: readonly RuleDefinition[] }>,
+  loadRules: (context: Context, path: string) => Promise<{ ruleset: Ruleset }>,
 ): void {
   group
     .command('audit')
@@ -159,9 +159,9 @@ Example:
     .action(
       answering<AuditOptions>(context, async ({ organisation: login, maxShare }, file = '') => {
         const limit = maxShare === undefined ? 1 : parseShare(maxShare);
-        const { rules } = await loadRules(context, file);
+        const { ruleset } = await loadRules(context, file);
         const document = await withDeps(context, async deps =>
-          auditRules(context, deps, await requireOrganisation(context, deps, login), rules),
+          auditRules(context, deps, await requireOrganisation(context, deps, login), ruleset),
         );
         const over = document.ways.filter(({ share }) => share > limit);
         const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);

@@ -2,9 +2,10 @@
  * How rules can be gamed: changes stored pull requests in small, cheap ways, scores them again, and tallies which ways
  * gain points. Memory grows with the number of rules only.
  */
-import { type CheckedEntry, clampScore, compileEffects } from './compile.ts';
+import { clampScore, compileEffects } from './compile.ts';
 import { type Facts, factTypes, hoursBetween, type SourceName } from './facts.ts';
-import { factsOfEntries } from './ruleset.ts';
+import { factsOfEntries, type Ruleset } from './ruleset.ts';
+import { checkRules } from './tallies.ts';
 import { partsOf, type TypedExpression } from './tree.ts';
 
 /** In the order in which reports list them if they gain equally. */
@@ -235,8 +236,8 @@ interface Tally {
   example: AuditExample | undefined;
 }
 
-/** @param entries of the rules that are enabled */
-export function createAudit(entries: readonly CheckedEntry[]): Audit {
+export function createAudit(ruleset: Ruleset): Audit {
+  const entries = [...checkRules(ruleset).values()].flatMap(rule => rule.entries.map(({ checked }) => checked));
   const trees = entries.flatMap(({ condition, value }) => [condition, value]);
   const read = factsOfEntries(entries);
   const facts = new Set<SourceName>(read);

@@ -2,14 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type AuditedWay, createAudit, type Way, ways } from '../../src/scoring/audit.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
-import { checkRule, type RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
-import { entry, factsWith, rule } from './support.ts';
-
-const entriesOf = (rules: readonly RuleDefinition[]) => rules.flatMap(each => checkRule(each).entries);
+import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 function audit(rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]) {
-  const tried = createAudit(entriesOf(rules));
+  const tried = createAudit(rulesetOf(rules));
   for (const [index, facts] of pullRequests.entries()) tried.add(`pr ${index}`, factsWith(facts));
   return tried.result();
 }
@@ -116,7 +114,7 @@ describe('the tally', () => {
   test('never throws, and never changes a pull request', () => {
     fc.assert(
       fc.property(anyRules, fc.array(anyFacts, { maxLength: 4 }), (rules, pullRequests) => {
-        const tried = createAudit(entriesOf(rules));
+        const tried = createAudit(rulesetOf(rules));
         const before = structuredClone(pullRequests);
         for (const facts of pullRequests) tried.add('pr', facts);
         expect(pullRequests).toEqual(before);
