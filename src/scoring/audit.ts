@@ -142,7 +142,8 @@ const splitFile: Change = facts => {
   const name = facts.files[first ?? 0] ?? '';
   const kept = someFiles(facts, others);
   const pieces = first === undefined ? 0 : manyFiles;
-  const lines = (side: number) => Math.round((facts.file_changes?.[side] ?? 0) / manyFiles);
+  const upTo = (side: number, piece: number) => Math.floor(((facts.file_changes?.[side] ?? 0) * piece) / manyFiles);
+  const lines = (side: number, piece: number) => upTo(side, piece + 1) - upTo(side, piece);
   return [
     changed(facts, {
       changed_files: facts.changed_files + manyFiles - 1,
@@ -152,7 +153,7 @@ const splitFile: Change = facts => {
         ...kept.files,
       ],
       file_changes: kept.file_changes && [
-        ...Array.from({ length: pieces }, () => [lines(0), lines(1), added]).flat(),
+        ...Array.from({ length: pieces }, (_, piece) => [lines(0, piece), lines(1, piece), added]).flat(),
         ...kept.file_changes,
       ],
     }),
