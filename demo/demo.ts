@@ -10,7 +10,15 @@ import { startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { type Api, createApi, curlLines, type Member, type PullRequest } from './api.ts';
 import { createLiveEvents, printEvent } from './live.ts';
-import { choosePort, createEnvironment, DemoError, requireBuild, runCommand, startService } from './pullscore.ts';
+import {
+  choosePort,
+  createEnvironment,
+  DemoError,
+  exportLine,
+  requireBuild,
+  runCommand,
+  startService,
+} from './pullscore.ts';
 import { buildSampleData } from './sample-data.ts';
 import { paint, print, printCommand, printNote, printSection, printTable } from './screen.ts';
 
@@ -71,14 +79,15 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   printSection('The service');
   const home = openHome();
   const secret = randomBytes(20).toString('hex');
-  const environment = createEnvironment({
+  const settings = {
     PULLSCORE_HOME: home,
     PORT: await choosePort(),
     GITHUB_API_URL: github.apiUrl,
     GITHUB_TOKEN: github.token,
     GITHUB_WEBHOOK_SECRET: secret,
     LOG_LEVEL: 'warn',
-  }) as Parameters<typeof startService>[0];
+  };
+  const environment = createEnvironment(settings) as Parameters<typeof startService>[0];
   printCommand(['npx', 'pullscore', 'serve']);
   const service = await startService(environment, signal, stop => cleanups.push(stop));
   print(`${service.url} is ready, with its own PostgreSQL in ${home}`);
@@ -113,8 +122,9 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   print(`Docs   ${service.url}/docs`);
   printCurlLines(api, token, pullRequests, ranking[0]?.member.id ?? '');
   print();
-  print(paint('dim', '# commands work, too, for example'));
-  print(`PULLSCORE_HOME=${home} npx pullscore rules export --organisation ${organisation.login}`);
+  print(paint('dim', '# commands work, too, in another terminal, after this line'));
+  print(exportLine(settings));
+  print(`npx pullscore rules export --organisation ${organisation.login}`);
 
   printSection(
     `Live: each change arrives as a signed webhook${events === Number.POSITIVE_INFINITY ? ' (Ctrl-C stops)' : ''}`,

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { shellWord } from '../src/commands/terminal.ts';
+import { setVariables } from '../src/config.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 
 /** A failure that the user can fix. */
@@ -45,6 +47,13 @@ export function createEnvironment(settings: Environment): Environment {
   });
   // Because npm sets this, commands suggest `npx pullscore`: the program is not on the PATH.
   return { ...Object.fromEntries(inherited), npm_execpath: 'npm', ...settings };
+}
+
+/** With what commands in another shell need: the settings, and none of the user's own that would change what they do. */
+export function exportLine(settings: Environment): string {
+  const others = setVariables(process.env).filter(name => !(name in settings));
+  const values = [...others.map(name => [name, ''] as const), ...Object.entries(settings)];
+  return `export ${values.map(([name, value]) => `${name}=${value === '' ? '' : shellWord(value)}`).join(' ')}`;
 }
 
 /** @throws DemoError with what to do */

@@ -40,9 +40,10 @@ begin
 end $$;
 
 -- Small, read by everyone: each node has all rows. They may have any unique key: organisations has (id), (github_id)
--- and (lower(login)), github_limits has (credential).
+-- and (lower(login)), github_limits has (credential), service_reports has (process).
 select create_reference_table('organisations');
 select create_reference_table('github_limits');
+select create_reference_table('service_reports');
 
 -- The rows of one organisation are on one node. Citus demands that each unique key includes the distribution column:
 --   pull_requests              (organisation_id, id), (organisation_id, github_id)

@@ -56,6 +56,8 @@ export interface WebhookSecret {
 }
 
 export interface Config {
+  /** Names of the variables that are set, such as `GITHUB_TOKEN_FILE`. */
+  readonly variables: readonly string[];
   /** Undefined: the embedded server in `home`. */
   readonly databaseUrl: string | undefined;
   /** Absolute. */
@@ -150,6 +152,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   if (problems.length > 0) throw new ConfigError(problems);
 
   return Object.freeze({
+    variables: Object.freeze(setVariables(env)),
     databaseUrl: environment.DATABASE_URL,
     home: resolve(environment.PULLSCORE_HOME),
     host: environment.HOST,
@@ -177,6 +180,12 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     logLevel: environment.LOG_LEVEL,
   });
 }
+
+/** Names of our variables that are set. */
+export const setVariables = (env: Readonly<Record<string, string | undefined>>): string[] =>
+  Object.keys(Environment.properties)
+    .flatMap(name => (secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : [name]))
+    .filter(name => env[name]?.trim());
 
 function readSecret(
   env: Readonly<Record<string, string | undefined>>,

@@ -78,15 +78,20 @@ function describeError(error: Error): object {
 /**
  * Joins or starts the embedded server if no database is configured, and sets up the schema of an empty database.
  *
- * @param options `upgrade`: whether the schema of an earlier release is brought up to date; otherwise it is refused
+ * @param options `upgrade`: whether the schema of an earlier release is brought up to date; otherwise it is refused.
+ * `create: false` refuses a home without an embedded database
  */
-export async function createDeps(config: Config, log: Logger, options: { upgrade: boolean }): Promise<Deps> {
+export async function createDeps(
+  config: Config,
+  log: Logger,
+  options: { upgrade: boolean; create?: boolean },
+): Promise<Deps> {
   if (isUnencrypted(config.github.apiUrl)) {
     log.warn('GITHUB_API_URL is not https: others on the network can read the credentials for GitHub');
   }
   const embedded =
     config.databaseUrl === undefined
-      ? await joinEmbeddedDatabase({ home: config.home, log: message => log.info(message) })
+      ? await joinEmbeddedDatabase({ ...options, home: config.home, log: message => log.info(message) })
       : undefined;
   const url = embedded?.url ?? config.databaseUrl ?? '';
   let migrationsApplied: number;

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import type { Context } from './commands/context.ts';
 import { failure, runProgram } from './commands/program.ts';
+import { lineWidth } from './commands/terminal.ts';
 import { loadConfig } from './config.ts';
 import { createLog } from './deps.ts';
 
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
       return interruption.signal;
     },
     stdout: process.stdout,
+    columns: lineWidth(process.stdout, process.env.COLUMNS),
     stderr: process.stderr,
   };
 

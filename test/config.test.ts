@@ -16,6 +16,7 @@ function problemsOf(env: Record<string, string>): string {
 
 test('nothing has to be configured', () => {
   expect(loadConfig({})).toEqual({
+    variables: [],
     databaseUrl: undefined,
     home: resolve('.pullscore'),
     host: '127.0.0.1',
@@ -55,6 +56,11 @@ test('everything can be configured', () => {
       LOG_LEVEL: 'silent',
     }),
   ).toEqual({
+    variables: [
+      ...['DATABASE_URL', 'PULLSCORE_HOME', 'HOST', 'PORT', 'PUBLIC_URL', 'TRUST_PROXY', 'GITHUB_API_URL'],
+      ...['GITHUB_APP_ID', 'GITHUB_APP_PRIVATE_KEY', 'GITHUB_WEBHOOK_SECRET', 'METRICS_TOKEN', 'CORS_ORIGINS'],
+      ...['WORKER', 'RATE_LIMIT', 'RECONCILE_INTERVAL', 'LOG_LEVEL'],
+    ],
     databaseUrl: 'postgresql://me:p%40ss@db.example:6432/scores?sslmode=require',
     home: '/var/lib/pullscore',
     host: '::',
@@ -77,7 +83,7 @@ test('everything can be configured', () => {
 
 test('an empty or blank variable counts as unset, and white space around a value is ignored', () => {
   const config = loadConfig({ DATABASE_URL: '', PORT: '  ', GITHUB_TOKEN: '', WORKER: '', HOST: ' localhost ' });
-  expect(config).toEqual({ ...loadConfig({}), host: 'localhost' });
+  expect(config).toEqual({ ...loadConfig({}), host: 'localhost', variables: ['HOST'] });
 });
 
 test('trailing slashes, empty lists and explicit defaults change nothing', () => {
@@ -87,7 +93,8 @@ test('trailing slashes, empty lists and explicit defaults change nothing', () =>
     GITHUB_WEBHOOK_SECRET: ',',
     WORKER: 'true',
   });
-  expect(config).toEqual(loadConfig({}));
+  const variables = ['TRUST_PROXY', 'GITHUB_API_URL', 'GITHUB_WEBHOOK_SECRET', 'WORKER'];
+  expect(config).toEqual({ ...loadConfig({}), variables });
   expect(loadConfig({ PUBLIC_URL: 'https://scores.example/api//' }).publicUrl).toBe('https://scores.example/api');
 });
 

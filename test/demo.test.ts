@@ -1,10 +1,11 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const program = fileURLToPath(new URL('../demo/demo.ts', import.meta.url));
@@ -19,6 +20,7 @@ const foreign = {
   GITHUB_API_URL: 'http://127.0.0.1:1',
   GITHUB_TOKEN: 'not a token',
   GITHUB_APP_ID: '1',
+  GITHUB_APP_PRIVATE_KEY_FILE: '/nonexistent/key',
   GITHUB_WEBHOOK_SECRET: 'not the secret',
   WORKER: 'false',
 };
@@ -143,6 +145,23 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     expect(demo.output()).toContain('120 saved, 3 by people who are not members');
     await expectNothingRunning(traces);
     expect(isRemoved(traces)).toBe(true);
+  });
+
+  it('prints a line after which commands in another shell work against it', async () => {
+    const demo = startDemo();
+    const [, pullRequest] = await demo.shows(/^ +opened +(acme\/[\w-]+#\d+) .*$/m);
+    const [, line = ''] = /^ +(export .*)$/m.exec(demo.output()) ?? [];
+    const shell = async (command: string) => {
+      const typed = `${line}\n${process.execPath} dist/main.js ${command} --json`;
+      const { stdout } = await promisify(execFile)('sh', ['-c', typed], { env: { ...process.env, ...foreign } });
+      return JSON.parse(stdout);
+    };
+    expect(await shell(`explain ${pullRequest}`)).toMatchObject({ organisation: 'acme' });
+    // It asks the stand-in.
+    expect(await shell('members sync --organisation acme')).toMatchObject({ members: 8 });
+    expect(await shell('doctor')).toMatchObject({ ok: true });
+    process.kill(-Number(demo.child.pid), 'SIGINT');
+    expect(await demo.ended).toEqual([0, null]);
   });
 
   it('leaves nothing behind after Ctrl-C, even while a command runs', async () => {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { listAuditEvents } from '../database/audit.ts';
 import { startOfDay } from '../scoring/text.ts';
-import { answering, type Context, seconds, showTime, UsageError, withDeps } from './context.ts';
+import { answering, type Context, seconds, showTime, UsageError, withExistingDeps } from './context.ts';
 import { table } from './terminal.ts';
 
 export function auditLogCommand(program: Command, context: Context): void {
@@ -15,9 +15,9 @@ export function auditLogCommand(program: Command, context: Context): void {
       answering<{ organisation?: string; since?: string }>(context, ({ organisation, since }) => {
         const start = since === undefined ? undefined : startOfDay(since);
         if (since !== undefined && start === undefined) {
-          throw new UsageError(`"${since}" is not a day: give one such as 2026-01-31.`);
+          throw new UsageError(`"${since}" is not a day.`, 'Give one such as 2026-01-31.');
         }
-        return withDeps(context, async ({ database }) => {
+        return withExistingDeps(context, async ({ database }) => {
           const events = await listAuditEvents(database.executor, {
             ...(organisation !== undefined && { organisation }),
             ...(start !== undefined && { since: new Date(start * 1000) }),

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
-import { type Command, CommanderError } from 'commander';
+import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Actor } from '../database/audit.ts';
@@ -17,6 +17,8 @@ export interface Context {
   /** Aborted by Ctrl-C and SIGTERM. Once a command has read it, these signals no longer end the process. */
   readonly interrupted: AbortSignal;
   readonly stdout: NodeJS.WritableStream;
+  /** Columns of what is printed. */
+  readonly columns: number;
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
 }
 
@@ -30,11 +32,46 @@ export interface Answer {
   exitCode?: number | undefined;
 }
 
-/** A failure that the operator can fix. The message says how. */
-export class CommandError extends Error {}
+interface Details {
+  /** For programs. */
+  code?: 'failed' | 'not_found' | 'rules_invalid' | 'usage';
+  /** Further keys of the JSON document. */
+  details?: object;
+}
+
+/** A failure that the operator can fix. */
+export class CommandError extends Error {
+  /** What to do, a sentence; undefined if there is nothing to do. */
+  readonly action: string | undefined;
+  readonly code: NonNullable<Details['code']>;
+  readonly details: object;
+
+  /** @param message what went wrong, a sentence */
+  constructor(message: string, action?: string, { code = 'failed', details = {} }: Details = {}) {
+    super(message);
+    this.action = action;
+    this.code = code;
+    this.details = details;
+  }
+}
 
 /** An argument or option that is not valid. */
-export class UsageError extends CommandError {}
+export class UsageError extends CommandError {
+  constructor(message: string, action?: string) {
+    super(message, action, { code: 'usage' });
+  }
+}
+
+/** Ends a command that has printed its answer with this exit code. */
+export class Answered extends Error {
+  readonly exitCode: number;
+
+  /** @param message printed last, on standard error; an empty text for none */
+  constructor(exitCode: number, message = '') {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 /** Makes the action of a command from a function: prints the answer, as JSON with `--json`. */
 export function answering<Options extends object>(
@@ -45,15 +82,24 @@ export function answering<Options extends object>(
     const command = args.at(-1) as Command;
     const options = command.opts<Options & { json?: boolean }>();
     const { json, text, failure, exitCode } = await run(options, ...command.processedArgs);
-    context.stdout.write(options.json ? `${JSON.stringify(json, null, 2)}\n` : text === '' ? '' : `${text}\n`);
-    if (failure !== undefined) throw new CommandError(failure);
-    if (exitCode !== undefined) throw new CommanderError(exitCode, 'pullscore.answered', '');
+    context.stdout.write(options.json ? jsonDocument(json) : text === '' ? '' : `${text}\n`);
+    if (failure !== undefined) throw new Answered(1, failure);
+    if (exitCode !== undefined) throw new Answered(exitCode);
   };
 }
 
+export const jsonDocument = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
 /** Opens the database and GitHub for a command, and closes them afterwards. */
-export async function withDeps<Result>(context: Context, work: (deps: Deps) => Promise<Result>): Promise<Result> {
-  const deps = await createDeps(context.config, context.log, { upgrade: false });
+export const withDeps = <Result>(context: Context, work: (deps: Deps) => Promise<Result>): Promise<Result> =>
+  open(context, work, true);
+
+/** Like {@link withDeps}, for a command that adds nothing: it leaves a folder without a database as it is. */
+export const withExistingDeps = <Result>(context: Context, work: (deps: Deps) => Promise<Result>): Promise<Result> =>
+  open(context, work, false);
+
+async function open<Result>(context: Context, work: (deps: Deps) => Promise<Result>, create: boolean): Promise<Result> {
+  const deps = await createDeps(context.config, context.log, { upgrade: false, create });
   try {
     return await work(deps);
   } finally {
@@ -61,13 +107,13 @@ export async function withDeps<Result>(context: Context, work: (deps: Deps) => P
   }
 }
 
-/** Like {@link answering}, for a command that works on the organisation that `--organisation` names. */
+/** Like {@link answering}, for a command that works on what is stored of the organisation that `--organisation` names. */
 export const answeringFor = <Options extends object>(
   context: Context,
   run: (deps: Deps, organisation: Organisation, options: Options, ...operands: string[]) => Promise<Answer>,
 ) =>
   answering<Options & { organisation: string }>(context, (options, ...operands) =>
-    withDeps(context, async deps =>
+    withExistingDeps(context, async deps =>
       run(deps, await requireOrganisation(context, deps, options.organisation), options, ...operands),
     ),
   );
@@ -77,7 +123,9 @@ export async function requireOrganisation(context: Context, deps: Deps, login: s
   const organisation = await findOrganisation(deps.database.executor, login);
   if (organisation === undefined) {
     throw new CommandError(
-      `There is no organisation ${login} here. Add it: ${context.program} organisation add ${login}`,
+      `There is no organisation ${login} here.`,
+      `Add it: ${context.program} organisation add ${login}`,
+      { code: 'not_found' },
     );
   }
   return organisation;
@@ -113,7 +161,7 @@ export const operator = (): Actor => ({ name: systemUser(), requestId: null });
  */
 export async function confirm(context: Context, question: string, login: string, yes = false): Promise<void> {
   if (yes) return;
-  if (!process.stdin.isTTY) throw new UsageError(`${question} This can't be undone: add --yes to go on.`);
+  if (!process.stdin.isTTY) throw new UsageError(`${question} This can't be undone.`, 'Add --yes to go on.');
   const terminal = createInterface({ input: process.stdin, output: context.stderr });
   try {
     const typed = await terminal.question(`${question} This can't be undone. Type ${login} to go on: `);
@@ -126,7 +174,7 @@ export async function confirm(context: Context, question: string, login: string,
 /** @throws UsageError if the text is not an http or https address */
 export function requirePhotoUrl(text = ''): void {
   if (text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))) return;
-  throw new UsageError(`"${text}" is not a valid address of a photo: give one that begins with https://.`);
+  throw new UsageError(`"${text}" is not a valid address of a photo.`, 'Give one that begins with https://.');
 }
 
 /** `2026-01-31 12:00` in UTC, or `-` */

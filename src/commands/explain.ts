@@ -23,28 +23,30 @@ import {
   seconds,
   showTime,
   UsageError,
-  withDeps,
+  withExistingDeps,
 } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
-import { brief, table } from './terminal.ts';
+import { brief, shellWord, table } from './terminal.ts';
 
 interface Page {
   repository: string;
   number: number;
-  host: string;
-  /** In lower case, up to the number. */
-  url: string;
+  /** Undefined if the name is short: any host's. */
+  address: { host: string; url: string } | undefined;
 }
 
-/** Parses the address of a pull request's page, or of a page below it. */
+/** Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints it. */
 function parsePage(text: string): Page | undefined {
+  const [, name, digit] = /^([\w.-]+\/[\w.-]+)#(\d{1,9})$/.exec(text) ?? [];
+  if (name !== undefined) return { repository: name, number: Number(digit), address: undefined };
   if (!URL.canParse(text)) return undefined;
   const { protocol, host, pathname } = new URL(text);
   const [, repository, digits] = /^\/([^/]+\/[^/]+)\/pull\/(\d{1,9})(?:\/.*)?$/.exec(pathname) ?? [];
   if (repository === undefined || !/^https?:$/.test(protocol)) return undefined;
-  const url = `${protocol}//${host}/${repository}/pull/${Number(digits)}`.toLowerCase();
-  return { repository, number: Number(digits), host, url };
+  const number = Number(digits);
+  const url = `${protocol}//${host}/${repository}/pull/${number}`.toLowerCase();
+  return { repository, number, address: { host, url } };
 }
 
 /** How the operator names a pull request: by its id or its page. */
@@ -61,7 +63,8 @@ function parseName(text: string): Name {
   const page = parsePage(text);
   if (id === undefined && page === undefined && !text.startsWith('pr_')) {
     throw new UsageError(
-      `"${brief(text)}" is neither a pull request's id (pr_…) nor its page's address (https://github.com/OWNER/NAME/pull/NUMBER).`,
+      `"${brief(text)}" is neither a pull request's id nor its page.`,
+      "Give pr_…, OWNER/NAME#NUMBER or the page's address, https://github.com/OWNER/NAME/pull/NUMBER.",
     );
   }
   return { text, id, page };
@@ -76,17 +79,21 @@ async function requirePullRequest(
   const found =
     page === undefined
       ? [id === undefined ? undefined : await findPullRequestAnywhere(executor, id)]
-      : (await findPullRequestsOfPage(executor, page)).filter(
-          ({ pullRequest }) => hostOf(pullRequest.url) === page.host,
+      : (await findPullRequestsOfPage(executor, { ...page, url: page.address?.url })).filter(
+          ({ pullRequest }) => page.address === undefined || hostOf(pullRequest.url) === page.address.host,
         );
   const [first, ...others] = found;
   if (first === undefined) {
-    const hint = page === undefined ? 'ids are in what the API answers' : `was it imported? ${context.program} import`;
-    throw new CommandError(`There is no pull request ${brief(text, 200)} here: ${hint}.`);
+    const { program } = context;
+    const action =
+      page === undefined
+        ? 'The API answers with ids.'
+        : `Import it: ${program} import --organisation LOGIN --repository ${shellWord(page.repository)}`;
+    throw new CommandError(`There is no pull request ${brief(text, 200)} here.`, action, { code: 'not_found' });
   }
   if (others.length > 0) {
     const ids = found.map(each => `${idOf(each)} (${each?.organisation.login})`);
-    throw new CommandError(`${brief(text, 200)} is stored more than once; name one by its id: ${ids.join(', ')}.`);
+    throw new CommandError(`${brief(text, 200)} is stored more than once.`, `Name one by its id: ${ids.join(', ')}.`);
   }
   return first;
 }
@@ -228,12 +235,15 @@ export function explainCommand(program: Command, context: Context): void {
   program
     .command('explain')
     .description('show how a score was calculated, entry by entry, and what changed it over time')
-    .argument('<pull-request>', "its id (pr_…) or its page's address")
-    .addHelpText('after', `\nExample:\n  ${context.program} explain https://github.com/acme/web/pull/42`)
+    .argument('<pull-request>', "its id (pr_…), OWNER/NAME#NUMBER or its page's address")
+    .addHelpText(
+      'after',
+      `\nExamples:\n  ${context.program} explain acme/web#42\n  ${context.program} explain https://github.com/acme/web/pull/42`,
+    )
     .action(
       answering(context, async (_options, text = ''): Promise<Answer> => {
         const name = parseName(text);
-        return withDeps(context, ({ database }) =>
+        return withExistingDeps(context, ({ database }) =>
           readSnapshot(database, async ({ executor }) => {
             const found = await requirePullRequest(context, executor, name);
             const explained = await explainPullRequest(executor, found);

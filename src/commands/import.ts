@@ -19,7 +19,7 @@ import { grid, right } from './terminal.ts';
 
 function parseDay(text: string): number {
   const moment = startOfDay(text);
-  if (moment === undefined) throw new UsageError(`"${text}" is not a valid day: write it as 2026-01-31.`);
+  if (moment === undefined) throw new UsageError(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.');
   return moment;
 }
 
@@ -30,7 +30,7 @@ export function importCommands(program: Command, context: Context): void {
   program
     .command('import')
     .description("import the organisation's pull requests from GitHub")
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .option(
       '--repository <owner/name>',
       'only this repository; can be repeated',

@@ -1,17 +1,56 @@
 import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
+import { listMembers } from '../database/members.ts';
 import { eraseMember } from '../database/removal.ts';
+import { formatId } from '../ids.ts';
 import { syncMembers } from '../sync/members.ts';
-import { answeringFor, CommandError, type Context, confirm, operator, requireGithub } from './context.ts';
+import {
+  answeringFor,
+  CommandError,
+  type Context,
+  confirm,
+  operator,
+  requireGithub,
+  seconds,
+  showTime,
+} from './context.ts';
 import { counted, number } from './numbers.ts';
+import { table } from './terminal.ts';
 
 export function memberCommands(program: Command, context: Context): void {
-  program
-    .command('members')
-    .description("the organisation's members")
+  const group = program.command('members').description("the organisation's members");
+
+  group
+    .command('list')
+    .description('list the members, and with --left also those who have left')
+    .requiredOption('--organisation <login>', "the organisation's login")
+    .option('--left', 'also list those who have left: their pull requests are kept')
+    .addHelpText('after', `\nExample:\n  ${context.program} members list --organisation acme`)
+    .action(
+      answeringFor<{ left?: boolean }>(context, async ({ database }, { id, login }, { left = false }) => {
+        const members = await listMembers(database.executor, id, left);
+        return {
+          json: members.map(member => ({
+            id: formatId('mem', member.id),
+            external_id: String(member.githubId),
+            login: member.login,
+            name: member.name,
+            created_at: seconds(member.createdAt),
+            left_at: seconds(member.leftAt),
+          })),
+          text: table(
+            ['LOGIN', 'NAME', ...(left ? ['LEFT'] : [])],
+            members.map(member => [member.login, member.name, ...(left ? [showTime(member.leftAt)] : [])]),
+            `No members of ${login} are known. Fetch the list: ${context.program} members sync --organisation ${login}`,
+          ),
+        };
+      }),
+    );
+
+  group
     .command('sync')
     .description("read GitHub's list of members now")
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText('after', `\nExample:\n  ${context.program} members sync --organisation acme`)
     .action(
       answeringFor(context, async (deps, organisation) => {
@@ -27,7 +66,7 @@ export function memberCommands(program: Command, context: Context): void {
     .command('erase')
     .description('delete what is stored of a person: profile, pull requests, scores and assignments')
     .argument('<login>', "the person's login on GitHub")
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--yes', 'do not ask')
     .addHelpText(
       'after',
@@ -40,7 +79,9 @@ export function memberCommands(program: Command, context: Context): void {
           recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
         );
         if (erased === undefined) {
-          throw new CommandError(`${organisation.login} knows nobody with the login ${login}: check its spelling.`);
+          throw new CommandError(`${organisation.login} knows nobody with the login ${login}.`, 'Check its spelling.', {
+            code: 'not_found',
+          });
         }
         const { pullRequests, assignments, hadLeft } = erased;
         const note = hadLeft

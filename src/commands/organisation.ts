@@ -23,6 +23,7 @@ import {
   seconds,
   UsageError,
   withDeps,
+  withExistingDeps,
 } from './context.ts';
 import { counted } from './numbers.ts';
 import { table } from './terminal.ts';
@@ -51,7 +52,8 @@ export function organisationCommands(program: Command, context: Context): void {
       answering<{ name?: string; photoUrl?: string }>(context, async (options, login = '') => {
         if (!/^[A-Za-z0-9](-?[A-Za-z0-9])*$/.test(login) || login.length > 39) {
           throw new UsageError(
-            `"${login}" can't be a login on GitHub: use at most 39 letters, digits and single hyphens.`,
+            `"${login}" can't be a login on GitHub.`,
+            'Use at most 39 letters, digits and single hyphens.',
           );
         }
         requirePhotoUrl(options.photoUrl);
@@ -103,7 +105,7 @@ export function organisationCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} organisation list`)
     .action(
       answering(context, () =>
-        withDeps(context, async ({ database }) => {
+        withExistingDeps(context, async ({ database }) => {
           const organisations = await listOrganisations(database.executor);
           return {
             json: organisations.map(represent),

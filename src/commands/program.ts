@@ -4,7 +4,7 @@ import { ConfigError } from '../config.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import { ServiceError } from '../errors.ts';
 import { auditLogCommand } from './audit-log.ts';
-import { CommandError, type Context, UsageError } from './context.ts';
+import { Answered, CommandError, type Context, jsonDocument, UsageError } from './context.ts';
 import { doctorCommand } from './doctor/doctor.ts';
 import { explainCommand } from './explain.ts';
 import { importCommands } from './import.ts';
@@ -16,6 +16,7 @@ import { ruleCommands } from './rules.ts';
 import { serveCommands } from './serve.ts';
 import { plain } from './terminal.ts';
 import { tokenCommands } from './token.ts';
+import { finishCommands, helpCommand } from './usage.ts';
 import { userCommands } from './user.ts';
 import { webhookCommands } from './webhooks.ts';
 
@@ -30,11 +31,14 @@ export function buildProgram(context: Context): Command {
   const program = new Command('pullscore')
     .description("Scores an organisation's pull requests by its own rules and serves the scores over HTTP.")
     .version(version)
-    .exitOverride()
-    .configureOutput({ writeOut: text => context.stdout.write(text), writeErr: text => context.stderr.write(text) })
+    .configureOutput({
+      writeOut: text => context.stdout.write(text),
+      writeErr: text => context.stderr.write(text),
+      // `runProgram` reports errors.
+      outputError: () => undefined,
+    })
     // `rules apply` has its own --version.
-    .enablePositionalOptions()
-    .showHelpAfterError(`(${context.program} --help lists the commands)`);
+    .enablePositionalOptions();
   serveCommands(program, context);
   migrateCommand(program, context);
   organisationCommands(program, context);
@@ -48,26 +52,40 @@ export function buildProgram(context: Context): Command {
   explainCommand(program, context);
   auditLogCommand(program, context);
   doctorCommand(program, context);
-  for (const command of leaves(program)) command.option('--json', 'answer as one JSON document');
+  helpCommand(program, context);
+  finishCommands(program, context);
   return program;
 }
 
-const leaves = (command: Command): Command[] =>
-  command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
+interface Failure {
+  code: string;
+  message: string;
+  action?: string | undefined;
+  /** Further keys of the JSON document. */
+  details?: object;
+}
 
-/** The message of a failure that the operator can fix; undefined for a bug. */
-function messageOf(error: unknown): string | undefined {
-  if (error instanceof ServiceError) return error.text;
-  if (error instanceof CommandError || error instanceof ConfigError) return error.message;
+/** A failure that the operator can fix; undefined for a bug. */
+function failureOf(error: unknown): Failure | undefined {
+  if (error instanceof ServiceError || error instanceof CommandError) return error;
+  if (error instanceof ConfigError) return { code: 'configuration', message: error.message };
   if (isDatabaseUnavailable(error)) {
     const reason = error instanceof Error ? (error.cause instanceof Error ? error.cause : error).message : '';
-    return `The database is not available: ${reason || 'no connection'}. Check DATABASE_URL and that the server runs.`;
+    return {
+      code: 'database_unavailable',
+      message: `The database is not available: ${reason || 'no connection'}.`,
+      action: 'Check DATABASE_URL and that the server runs.',
+    };
   }
   return undefined;
 }
 
+const complain = ({ stderr }: Context, text: string) =>
+  stderr.write(`pullscore: ${plain(text.replace(/\s*\n\s*/g, ' '))}\n`);
+
 /**
- * Runs a command, such as `rules apply FILE`. Writes failures to the context's standard error.
+ * Runs a command, such as `rules apply FILE`. A failure is one line on the context's standard error; with `--json` it is
+ * also a document on standard output, unless the command has printed its answer.
  *
  * @returns the exit code
  */
@@ -76,12 +94,22 @@ export async function runProgram(context: Context, operands: readonly string[]):
     await buildProgram(context).parseAsync(operands, { from: 'user' });
     return 0;
   } catch (error) {
-    // Commander ends wrong usage with 1.
+    // Help was asked for.
     if (error instanceof CommanderError) return error.exitCode === 1 ? usageFailure : error.exitCode;
-    const message = messageOf(error);
-    if (message === undefined) context.log.fatal({ err: error }, 'unexpected error');
-    const line = (message ?? 'unexpected error; see above').replace(/\s*\n\s*/g, ' ');
-    context.stderr.write(`pullscore: ${plain(line)}\n`);
+    if (error instanceof Answered) {
+      if (error.message !== '') complain(context, error.message);
+      return error.exitCode;
+    }
+    const known = failureOf(error);
+    if (known === undefined) context.log.fatal({ err: error }, 'unexpected error');
+    const { code, message, action, details } = known ?? {
+      code: 'internal',
+      message: 'An unexpected error; see the log on standard error.',
+    };
+    if (operands.includes('--json')) {
+      context.stdout.write(jsonDocument({ error: { code, message, action: action ?? null }, ...details }));
+    }
+    complain(context, action === undefined ? message : `${message} ${action}`);
     return error instanceof UsageError ? usageFailure : failure;
   }
 }

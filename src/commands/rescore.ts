@@ -10,7 +10,7 @@ export function rescoreCommands(program: Command, context: Context): void {
   program
     .command('rescore')
     .description('bring every score up to date with the rules in force, and wait for it')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText(
       'after',
       `\nThe service does this in the background. This command helps it and shows the progress.\n\nExample:\n  ${context.program} rescore --organisation acme`,
@@ -26,7 +26,7 @@ export function rescoreCommands(program: Command, context: Context): void {
           progress.update(0, outdated, '');
           while (left > 0) {
             if (interrupted.aborted) {
-              throw new CommandError('Interrupted. The service continues; run the command again to watch.');
+              throw new CommandError('Interrupted. The service continues.', 'Run the command again to watch.');
             }
             const scored = await rescoreBatch(deps, id);
             // The service may be working on the last ones.

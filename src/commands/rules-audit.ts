@@ -9,10 +9,10 @@ import { formatId } from '../ids.ts';
 import { createAudit } from '../scoring/audit.ts';
 import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
-import { answering, CommandError, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
+import { answering, CommandError, type Context, requireOrganisation, UsageError, withExistingDeps } from './context.ts';
 import { number, percent, signed } from './numbers.ts';
 import { startProgress } from './progress.ts';
-import { grid, lineWidth, right } from './terminal.ts';
+import { grid, right } from './terminal.ts';
 
 /** More are sampled: the shares are then off by about one percentage point at most. */
 const maxAudited = 10_000;
@@ -126,7 +126,7 @@ function auditText(
 function parseShare(text: string): number {
   const [, digits] = /^(\d{1,3}(?:\.\d+)?)%$/.exec(text) ?? [];
   if (digits === undefined || Number(digits) > 100) {
-    throw new UsageError(`"${text}" is not a valid share: give a percentage such as 5%.`);
+    throw new UsageError(`"${text}" is not a valid share.`, 'Give a percentage such as 5%.');
   }
   return Number(digits) / 100;
 }
@@ -146,7 +146,7 @@ export function auditCommand(
     .command('audit')
     .description('search a rules file for ways to game it; saves nothing')
     .argument('<file>', 'a rules file; - for standard input')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--max-share <percentage>', 'fail if any way gains on a larger share of the pull requests, such as 5%')
     .addHelpText(
       'after',
@@ -161,14 +161,14 @@ Example:
       answering<AuditOptions>(context, async ({ organisation: login, maxShare }, file = '') => {
         const limit = maxShare === undefined ? 1 : parseShare(maxShare);
         const { ruleset } = await loadRules(context, file);
-        const document = await withDeps(context, async deps =>
+        const document = await withExistingDeps(context, async deps =>
           auditRules(context, deps, await requireOrganisation(context, deps, login), ruleset),
         );
         const over = document.ways.filter(({ share }) => share > limit);
         const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
         return {
           json: document,
-          text: auditText(document, lineWidth(context.stdout)),
+          text: auditText(document, context.columns),
           failure:
             over.length === 0
               ? undefined

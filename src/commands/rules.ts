@@ -5,6 +5,7 @@ import { applyRuleset, getRuleset } from '../database/rules.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
 import { defineKey, formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
+import type { FileProblem } from '../scoring/yaml-reader.ts';
 import {
   answering,
   answeringFor,
@@ -20,7 +21,7 @@ import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { auditCommand } from './rules-audit.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
-import { plain } from './terminal.ts';
+import { plain, shellWord } from './terminal.ts';
 
 /** More than 200 rules of maximum size need. */
 const maxFileBytes = 2_000_000;
@@ -45,22 +46,32 @@ async function readRulesFile(path: string): Promise<RulesFile> {
   } catch (error) {
     if (error instanceof CommandError) throw error;
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new CommandError(`${nameOf(path)} can't be read (${code}): name a rules file, such as rules.example.yaml.`);
+    throw new CommandError(
+      `${nameOf(path)} can't be read (${code}).`,
+      'Name a rules file, such as rules.example.yaml.',
+    );
   }
   return parseRulesFile(Buffer.concat(chunks).toString('utf8'));
 }
 
-/** @returns one line for each problem: mistakes, or else tests that fail */
-function findProblems(path: string, file: RulesFile): string[] {
-  const problems = file.problems.map(({ line, message }) => `${nameOf(path)}:${line}: ${message}`);
-  if (problems.length > 0) return problems;
-  return runRuleTests(file, file.tests)
-    .filter(({ passed }) => !passed)
-    .map(({ name, expected, actual, breakdown }) => {
-      const parts = breakdown.map(entry => `${entry.name} ${entry.action === 'ADD' ? '+' : '-'} ${entry.effect}`);
-      return `${nameOf(path)}: test ${JSON.stringify(name)} expected ${expected}, but the score is ${actual} (${parts.join(', ') || 'nothing counted'})`;
-    });
+type Problem = FileProblem & { file: string };
+
+/** Mistakes, or else tests that fail. */
+function findProblems(path: string, file: RulesFile): Problem[] {
+  const name = nameOf(path);
+  if (file.problems.length > 0) return file.problems.map(problem => ({ file: name, ...problem }));
+  return runRuleTests(file, file.tests).flatMap(({ passed, name: test, expected, actual, breakdown }, index) => {
+    if (passed) return [];
+    const parts = breakdown.map(entry => `${entry.name} ${entry.action === 'ADD' ? '+' : '-'} ${entry.effect}`);
+    const message = `test ${JSON.stringify(test)} expected ${expected}, but the score is ${actual} (${parts.join(', ') || 'nothing counted'})`;
+    return { file: name, line: file.tests[index]?.line ?? 1, message, rule: null, entry: null, part: null };
+  });
 }
+
+const textOf = ({ file, line, message }: Problem): string => `${file}:${line}: ${message}`;
+
+const invalid = (problems: readonly Problem[], message: string, action?: string) =>
+  new CommandError(message, action, { code: 'rules_invalid', details: { problems } });
 
 /**
  * Reads a rules file.
@@ -70,10 +81,13 @@ function findProblems(path: string, file: RulesFile): string[] {
  */
 async function loadRules({ program }: Context, path: string): Promise<{ name: string; ruleset: Ruleset }> {
   const file = await readRulesFile(path);
-  const [first, ...others] = findProblems(path, file);
+  const problems = findProblems(path, file);
+  const [first] = problems;
   if (first === undefined) return { name: nameOf(path), ruleset: file };
-  const more = ` (and ${others.length} more; to see all: ${program} rules check ${path})`;
-  throw new CommandError(others.length === 0 ? first : first + more);
+  const { length } = problems;
+  if (length === 1) throw invalid(problems, textOf(first));
+  const more = `To see all ${length} problems: ${program} rules check ${shellWord(path)}`;
+  throw invalid(problems, textOf(first).replace(/[^.?]$/, '$&.'), more);
 }
 
 export function ruleCommands(program: Command, context: Context): void {
@@ -89,11 +103,12 @@ export function ruleCommands(program: Command, context: Context): void {
       answering(context, async (_options, path = '') => {
         const file = await readRulesFile(path);
         const problems = findProblems(path, file);
+        const [first] = problems;
         if (problems.length > 1) {
-          for (const problem of problems) context.stderr.write(`${plain(problem)}\n`);
-          throw new CommandError(`${nameOf(path)} has ${problems.length} problems: fix them and check it again.`);
+          for (const problem of problems) context.stderr.write(`${plain(textOf(problem))}\n`);
+          throw invalid(problems, `${nameOf(path)} has ${problems.length} problems.`, 'Fix them and check it again.');
         }
-        if (problems[0] !== undefined) throw new CommandError(problems[0]);
+        if (first !== undefined) throw invalid(problems, textOf(first));
         const { definitions, rules, tests } = file;
         const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
         return {
@@ -110,7 +125,7 @@ export function ruleCommands(program: Command, context: Context): void {
     .command('apply')
     .description('put a rules file, or an earlier version, in force; the service then updates every score')
     .argument('[file]', 'a rules file; - for standard input')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--version <number>', 'instead of a file: a version that `rules history` lists')
     .option('--by <name>', 'who applies them, for the history (default: the user who runs the command)')
     .addHelpText(
@@ -148,7 +163,7 @@ export function ruleCommands(program: Command, context: Context): void {
   group
     .command('export')
     .description("print the organisation's rules as a rules file")
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText('after', `\nExample:\n  ${context.program} rules export --organisation acme > rules.yaml`)
     .action(
       answeringFor(context, async ({ database }, { id, rulesetVersion }) => {

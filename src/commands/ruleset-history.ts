@@ -20,11 +20,13 @@ export async function requireRuleset(
   organisation: Organisation,
   text: string,
 ): Promise<Ruleset> {
-  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version: give its number.`);
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version.`, 'Give its number.');
   const version = Number(text);
   if (version > organisation.rulesetVersion) {
     throw new CommandError(
-      `${organisation.login} has no version ${version} of its rules. List them: ${context.program} rules history --organisation ${organisation.login}`,
+      `${organisation.login} has no version ${version} of its rules.`,
+      `List them: ${context.program} rules history --organisation ${organisation.login}`,
+      { code: 'not_found' },
     );
   }
   return getRuleset(database.executor, organisation.id, version);
@@ -40,7 +42,7 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
   group
     .command('history')
     .description('list the versions of the rules that were applied')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText('after', `\nExample:\n  ${context.program} rules history --organisation acme`)
     .action(
       answeringFor(context, async ({ database }, { id, login, rulesetVersion }) => {
@@ -81,7 +83,7 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
     .description('show what changed between two versions of the rules')
     .argument('<from>', 'a version, as `rules history` lists it; 0 is before the first')
     .argument('<to>', 'another version')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText('after', `\nExample:\n  ${context.program} rules diff 3 4 --organisation acme`)
     .action(
       answeringFor(context, async (deps, organisation, _options, from = '', to = '') => {

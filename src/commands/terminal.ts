@@ -11,12 +11,20 @@ const segmenter = new Intl.Segmenter();
 export const plain = (text: string): string =>
   text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '');
 
+/** A text as one word of a command that is printed to be copied. */
+export const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
 /** One safe line of at most this many columns. */
 export const brief = (text: string, columns = 80): string => truncate(plain(text).replace(/\s+/g, ' ').trim(), columns);
 
-/** Columns to fill: the terminal's, or 80 without one; at most 120, as longer lines are hard to read. */
-export const lineWidth = (stream: NodeJS.WritableStream & { columns?: number | undefined }): number =>
-  Math.min(stream.columns || 80, 120);
+/** Max columns of sentences and bars: longer lines are hard to read. */
+export const maxProseWidth = 120;
+
+/** Columns to fill: the terminal's, or else those that the variable COLUMNS names, or 80. At least 20. */
+export function lineWidth({ columns }: { columns?: number | undefined }, variable = ''): number {
+  return Math.max(columns || Math.floor(Number(variable)) || 80, 20);
+}
 
 /** Cuts a text to at most this many columns, with an ellipsis, and never within a character. */
 export function truncate(text: string, columns: number): string {

@@ -11,7 +11,17 @@ import { type AuditAction, recordAuditEvent } from '../database/audit.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
 import { startOfDay } from '../scoring/text.ts';
-import { answering, CommandError, type Context, operator, seconds, showTime, UsageError, withDeps } from './context.ts';
+import {
+  answering,
+  CommandError,
+  type Context,
+  operator,
+  seconds,
+  showTime,
+  UsageError,
+  withDeps,
+  withExistingDeps,
+} from './context.ts';
 import { table } from './terminal.ts';
 import { requireUser } from './user.ts';
 
@@ -34,10 +44,10 @@ function parseExpiry(text: string): Date {
   // A day ends at its end.
   const moment = Number.isNaN(hours) ? day && day + 86_400 : now + hours * 3_600;
   if (moment === undefined) {
-    throw new UsageError(`"${text}" is not a valid expiry: give 12h, 90d, 4w, 1y or a day such as 2027-01-31.`);
+    throw new UsageError(`"${text}" is not a valid expiry.`, 'Give 12h, 90d, 4w, 1y or a day such as 2027-01-31.');
   }
-  if (moment <= now) throw new UsageError(`${text} is in the past: give a later time.`);
-  if (moment > maxExpiry) throw new UsageError(`${text} is too late: without --expires the token never expires.`);
+  if (moment <= now) throw new UsageError(`${text} is in the past.`, 'Give a later time.');
+  if (moment > maxExpiry) throw new UsageError(`${text} is too late.`, 'Without --expires the token never expires.');
   return new Date(moment * 1000);
 }
 
@@ -45,7 +55,7 @@ function parseScopes(text: string): string[] {
   const scopes = text.split(',').map(scope => scope.trim());
   for (const scope of scopes) {
     if (!(knownScopes as readonly string[]).includes(scope)) {
-      throw new UsageError(`"${scope}" is not a scope: give one or more of ${knownScopes.join(',')}.`);
+      throw new UsageError(`"${scope}" is not a scope.`, `Give one or more of ${knownScopes.join(',')}.`);
     }
   }
   return knownScopes.filter(scope => scopes.includes(scope));
@@ -57,7 +67,7 @@ export function tokenCommands(program: Command, context: Context): void {
   group
     .command('create')
     .description('create an access token, which is shown only once')
-    .requiredOption('--user <email>', 'who holds the token (required)')
+    .requiredOption('--user <email>', 'who holds the token')
     .option('--organisation <login>', 'needed if several organisations have this user')
     .option('--name <name>', 'what the token is for', '')
     .option('--scopes <scopes>', `what the token allows: ${knownScopes.join(',')}`, 'read')
@@ -102,7 +112,7 @@ export function tokenCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} token list`)
     .action(
       answering(context, () =>
-        withDeps(context, async ({ database }) => {
+        withExistingDeps(context, async ({ database }) => {
           const tokens = await listAccessTokens(database.executor);
           const state = (token: (typeof tokens)[number]) =>
             token.revokedAt !== null
@@ -155,7 +165,10 @@ export function tokenCommands(program: Command, context: Context): void {
             if (token) await recordToken(executor, 'token.revoke', token);
             return token;
           });
-          if (!revoked) throw new CommandError(`There is no token ${text}. List them: ${context.program} token list`);
+          if (!revoked)
+            throw new CommandError(`There is no token ${text}.`, `List them: ${context.program} token list`, {
+              code: 'not_found',
+            });
           return { json: { id: text, revoked: true }, text: `Revoked ${text}.` };
         }),
       ),
@@ -170,7 +183,8 @@ export function tokenCommands(program: Command, context: Context): void {
     .action(
       answering<{ grace: string }>(context, ({ grace }, text = '') => {
         const graceSeconds = grace === '0' ? 0 : hoursOf(grace) * 3_600;
-        if (Number.isNaN(graceSeconds)) throw new UsageError(`"${grace}" is not a valid time: give 0, 12h, 1d or 1w.`);
+        if (Number.isNaN(graceSeconds))
+          throw new UsageError(`"${grace}" is not a valid time.`, 'Give 0, 12h, 1d or 1w.');
         return withDeps(context, async ({ database }) => {
           const id = parseId('tok', text);
           const token = generateAccessToken();
@@ -180,7 +194,9 @@ export function tokenCommands(program: Command, context: Context): void {
             return added;
           });
           if (!rotated) {
-            throw new CommandError(`There is no valid token ${text}. List them: ${context.program} token list`);
+            throw new CommandError(`There is no valid token ${text}.`, `List them: ${context.program} token list`, {
+              code: 'not_found',
+            });
           }
           return created(rotated, token);
         });

@@ -13,8 +13,9 @@ import {
   seconds,
   UsageError,
   withDeps,
+  withExistingDeps,
 } from './context.ts';
-import { table } from './terminal.ts';
+import { shellWord, table } from './terminal.ts';
 
 const represent = (user: User, organisation: string) => ({
   id: formatId('usr', user.id),
@@ -40,12 +41,15 @@ export async function requireUser(
   const [user] = found;
   if (user === undefined) {
     throw new CommandError(
-      `There is no user ${email}. Add one: ${context.program} user add --organisation LOGIN --name NAME --email ${email}`,
+      `There is no user ${email}.`,
+      `Add one: ${context.program} user add --organisation ${organisation?.login ?? 'LOGIN'} --name NAME --email ${shellWord(email)}`,
+      { code: 'not_found' },
     );
   }
   if (found.length > 1) {
     throw new CommandError(
-      `${email} is a user of ${found.length} organisations: choose one with --organisation LOGIN.`,
+      `${email} is a user of ${found.length} organisations.`,
+      'Choose one with --organisation LOGIN.',
     );
   }
   return user;
@@ -57,9 +61,9 @@ export function userCommands(program: Command, context: Context): void {
   group
     .command('add')
     .description('add a user to an organisation')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
-    .requiredOption('--name <name>', 'display name (required)')
-    .requiredOption('--email <email>', 'names the user in commands (required)')
+    .requiredOption('--organisation <login>', "the organisation's login")
+    .requiredOption('--name <name>', 'display name')
+    .requiredOption('--email <email>', 'names the user in commands')
     .option('--photo-url <url>', "the photo's address", '')
     .addHelpText(
       'after',
@@ -87,7 +91,7 @@ export function userCommands(program: Command, context: Context): void {
             if (user === undefined) throw new CommandError(`${organisation.login} already has a user ${email}.`);
             return {
               json: represent(user, organisation.login),
-              text: `Added ${name}. Next, create a token: ${context.program} token create --user ${email}`,
+              text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --organisation ${organisation.login}`,
             };
           });
         },
@@ -100,7 +104,7 @@ export function userCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} user list`)
     .action(
       answering(context, () =>
-        withDeps(context, async ({ database }) => {
+        withExistingDeps(context, async ({ database }) => {
           const users = await listUsers(database.executor);
           return {
             json: users.map(user => represent(user, user.organisation)),

@@ -8,6 +8,7 @@ import {
   type SyncRequestCounts,
 } from '../database/backlog.ts';
 import { setWebhooksEnabled } from '../database/organisations.ts';
+import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import { answeringFor, type Context, operator, seconds, showTime } from './context.ts';
 import { counted } from './numbers.ts';
@@ -23,7 +24,7 @@ export function webhookCommands(program: Command, context: Context): void {
     group
       .command(name)
       .description(description)
-      .requiredOption('--organisation <login>', "the organisation's login (required)")
+      .requiredOption('--organisation <login>', "the organisation's login")
       .addHelpText('after', `\nExample:\n  ${context.program} webhooks ${name} --organisation acme`)
       .action(
         answeringFor(context, async ({ database }, { id, login }) => {
@@ -45,7 +46,7 @@ export function webhookCommands(program: Command, context: Context): void {
   group
     .command('status')
     .description('show the setting, the last deliveries, and the pull requests that wait or fail')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText('after', `\nExample:\n  ${context.program} webhooks status --organisation acme`)
     .action(
       answeringFor(context, async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
@@ -55,7 +56,8 @@ export function webhookCommands(program: Command, context: Context): void {
           countSyncRequests(executor, id),
           listFailingRequests(executor, id, maxFailing.json),
         ]);
-        const isSecretSet = config.webhookSecrets.length > 0;
+        const service = (await listServiceReports(executor)).find(({ process }) => process === 'serve');
+        const isSecretSet = setsVariable((service ?? config).variables, 'GITHUB_WEBHOOK_SECRET');
         return {
           json: {
             organisation: login,
@@ -87,7 +89,13 @@ export function webhookCommands(program: Command, context: Context): void {
           },
           text: [
             `Webhooks are ${webhooksEnabled ? 'enabled' : 'disabled'} for ${login}.`,
-            ...(isSecretSet ? [] : ['GITHUB_WEBHOOK_SECRET is not set here: the service refuses deliveries.']),
+            ...(isSecretSet
+              ? []
+              : [
+                  service === undefined
+                    ? 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.'
+                    : 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.',
+                ]),
             ...describeWaiting(requests),
             ...describeGone(context, login, gone),
             ...describeFailing(context, login, requests, failing),
@@ -114,7 +122,7 @@ export function webhookCommands(program: Command, context: Context): void {
   group
     .command('retry')
     .description('retry all pull requests whose sync failed, including parked ones')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText(
       'after',
       `\nA pull request that keeps failing is parked. The service retries it within a minute of its next change; this command retries it now.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,

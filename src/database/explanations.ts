@@ -40,18 +40,18 @@ export async function findPullRequestAnywhere(
  * Pull requests with this page. There may be several, in two organisations.
  *
  * @param repository `owner/name`, in any case
- * @param url in lower case
+ * @param url in lower case; undefined for the repository's present name only
  */
 export async function findPullRequestsOfPage(
   executor: Executor,
-  { repository, number, url }: { repository: string; number: number; url: string },
+  { repository, number, url }: { repository: string; number: number; url: string | undefined },
 ): Promise<ExplainablePullRequest[]> {
   const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
   const hasNumber = eq(pullRequests.number, number);
   const named = await selectPullRequests(executor, and(isNamed, hasNumber));
   // A repository that was transferred away keeps its name here. The one that took the name was confirmed later.
   const present = named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
-  if (present.length > 0) return present;
+  if (present.length > 0 || url === undefined) return present;
   // After a repository is renamed, addresses follow with a delay. One repository at a time: there is no index on
   // addresses, and one statement for all repositories could time out.
   const found: ExplainablePullRequest[] = [];

@@ -124,6 +124,26 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
   return oneRow(rows);
 }
 
+/** What an organisation has of what it needs. Costs the same however much is stored. */
+export async function findSetup(executor: Executor, organisationId: string) {
+  const { rows } = await executor.execute<{
+    /** Of the first user; null if there is none. */
+    email: string | null;
+    /** Whether one is valid. */
+    hasToken: boolean;
+    hasMembers: boolean;
+    hasPullRequests: boolean;
+  }>(sql`select
+    (select email from users where organisation_id = ${organisationId} order by id limit 1) as email,
+    exists (
+      select 1 from access_tokens
+      where organisation_id = ${organisationId} and revoked_at is null and (expires_at is null or expires_at > now())
+    ) as "hasToken",
+    exists (select 1 from members where organisation_id = ${organisationId} and left_at is null) as "hasMembers",
+    exists (select 1 from pull_requests where organisation_id = ${organisationId}) as "hasPullRequests"`);
+  return oneRow(rows);
+}
+
 export interface UnconfirmedRepository {
   githubId: number;
   /** `owner/name` */

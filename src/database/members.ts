@@ -75,6 +75,14 @@ export async function saveProfile(
     );
 }
 
+/** By login. `left` is whether those who have left are in it, too. */
+export const listMembers = (executor: Executor, organisationId: string, left: boolean): Promise<Member[]> =>
+  executor
+    .select()
+    .from(members)
+    .where(and(eq(members.organisationId, organisationId), left ? undefined : isNull(members.leftAt)))
+    .orderBy(sql`lower(${members.login})`, members.id);
+
 /** Those that are known, also if they have left, by GitHub id. */
 export async function findMembers(
   executor: Executor,

@@ -501,3 +501,11 @@ export const githubLimits = pgTable('github_limits', {
   remainingPoints: integer('remaining_points'),
   resetAt: seconds('reset_at'),
 });
+
+/** What `serve` and `worker` last reported at their start, for commands in other shells. */
+export const serviceReports = pgTable('service_reports', {
+  process: text('process').$type<'serve' | 'worker'>().primaryKey(),
+  startedAt: now('started_at'),
+  /** Names of those that are set, without their values. */
+  variables: text('variables').array().notNull(),
+});

@@ -167,12 +167,15 @@ export function errorOfRequest(error: unknown, credentials: string, place = 'Git
 
 function connectionError(error: HttpError, place: string): GithubError {
   const code = connectionErrorCode(error);
-  const [, action] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
+  const [, action = checkNetwork] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
   return new GithubError('github_failed', `The connection to ${place} failed: ${code ?? error.message}.`, {
-    action: action ?? 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.',
+    // Whoever reaches GitHub's own address has not set the variable.
+    action: place === 'https://api.github.com' ? action.replace(/(?:the name in )?GITHUB_API_URL, and /, '') : action,
     cause: error,
   });
 }
+
+const checkNetwork = 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.';
 
 /** What to do, by the codes of the system and of TLS. */
 const connectionActions: readonly [RegExp, string][] = [

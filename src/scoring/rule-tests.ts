@@ -15,6 +15,8 @@ import { startOfDay } from './text.ts';
 import type { YamlNode } from './yaml-reader.ts';
 
 export interface RuleTest {
+  /** In the file, from 1. */
+  line: number;
   name: string;
   facts: Facts;
   /** The expected score. */

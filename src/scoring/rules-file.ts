@@ -25,7 +25,8 @@ export interface RulesFile extends Ruleset {
   problems: FileProblem[];
 }
 
-type Report = (line: number, message: string) => void;
+type Place = Partial<Pick<FileProblem, 'rule' | 'entry' | 'part'>>;
+type Report = (line: number, message: string, place?: Place) => void;
 type Entries = ReadonlyMap<string, YamlNode>;
 
 const kindNames = { text: 'a text', list: 'a list', map: 'a map of keys' } as const;
@@ -59,11 +60,12 @@ function readList(node: YamlNode | undefined, place: string, report: Report): re
 function readText(entries: Entries, key: string, place: string, line: number, report: Report): string | undefined {
   const node = entries.get(key);
   if (node === undefined) {
-    report(line, `${place} has no \`${key}\`; write one`);
+    report(line, `${place} has no \`${key}\`; write one`, { part: key });
     return undefined;
   }
   if (node.kind === 'text') return node.text.trim();
-  report(node.line, `${place}, ${key}: it must be a text, not ${kindNames[node.kind]}; put it in quotes`);
+  const message = `${place}, ${key}: it must be a text, not ${kindNames[node.kind]}; put it in quotes`;
+  report(node.line, message, { part: key });
   return undefined;
 }
 
@@ -73,7 +75,7 @@ function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | u
   const expression = readText(entries, 'expression', place, node.line, report);
   const effectNode = entries.get('effect');
   if (effectNode === undefined) {
-    report(node.line, `${place} has no \`effect\`; write one, such as { action: ADD, value: "5" }`);
+    report(node.line, `${place} has no \`effect\`; write one, such as { action: ADD, value: "5" }`, { part: 'effect' });
     return undefined;
   }
   const effect = readMap(effectNode, ['action', 'value'], `${place}, effect`, report);
@@ -84,7 +86,7 @@ function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | u
   if (isRuleAction(action)) return { expression, effect: { action, value } };
   const nearest = nearestName(action, ['ADD', 'SUBTRACT']);
   const hint = nearest === undefined ? 'write ADD or SUBTRACT' : `did you mean \`${nearest}\`?`;
-  report(effectNode.line, `${place}, action: \`${action.slice(0, 60)}\` is not an action; ${hint}`);
+  report(effectNode.line, `${place}, action: \`${action.slice(0, 60)}\` is not an action; ${hint}`, { part: 'action' });
   return undefined;
 }
 
@@ -113,7 +115,8 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
     report(node.line, `The file has ${entries.size} definitions, more than ${definitionLimits.definitions}`);
   }
   for (const [name, value] of [...entries].slice(0, definitionLimits.definitions)) {
-    const fail = (message: string) => report(value.line, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`);
+    const fail = (message: string) =>
+      report(value.line, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`, { part: 'define' });
     const problem = problemOfName(name);
     if (problem !== undefined) fail(problem);
     if (value.kind === 'text') definitions.push({ name, expression: value.text.trim() });
@@ -121,7 +124,9 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
   }
   const { checked, problems } = checkDefinitions(definitions);
   for (const [name, message] of problems) {
-    report(entries.get(name)?.line ?? 1, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`);
+    report(entries.get(name)?.line ?? 1, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`, {
+      part: 'define',
+    });
   }
   return { definitions, checked };
 }
@@ -142,9 +147,11 @@ function readRule(
   report: Report,
 ): ReadRule | undefined {
   let isValid = true;
-  const fail: Report = (line, message) => {
+  const nameNode = node.kind === 'map' ? node.entries.get('name') : undefined;
+  const named = nameNode?.kind === 'text' && nameNode.text.trim() !== '' ? nameNode.text.trim() : null;
+  const fail: Report = (line, message, place) => {
     isValid = false;
-    report(line, message);
+    report(line, message, { rule: named, ...place });
   };
   const numbered = `Rule ${position}`;
   const known = ['name', 'description', 'enabled', 'when', 'logic'];
@@ -181,9 +188,10 @@ function readRule(
   }
   const when = node.entries.has('when') ? readText(node.entries, 'when', place, node.line, fail) : undefined;
   const items = readList(node.entries.get('logic'), `${place}, logic`, fail);
-  const logic = items
-    .slice(0, ruleLimits.entries + 1)
-    .map((item, index) => readEntry(item, `${place}, entry ${index + 1}`, fail));
+  const logic = items.slice(0, ruleLimits.entries + 1).map((item, index) => {
+    const failEntry: Report = (line, message, part) => fail(line, message, { entry: index + 1, ...part });
+    return readEntry(item, `${place}, entry ${index + 1}`, failEntry);
+  });
   const rule = {
     name,
     description,
@@ -194,7 +202,7 @@ function readRule(
   // Problems number entries as the file does, so expressions are checked only if all entries could be read.
   if (!isValid) return undefined;
   const { entries: checked, problems } = checkRule(rule, definitions);
-  for (const problem of problems) fail(lineOfProblem(problem, node), problem.message);
+  for (const problem of problems) fail(lineOfProblem(problem, node), problem.message, problem);
   return isValid ? { rule, line: node.line, cost: rule.is_enabled ? costOfEntries(checked) : 0 } : undefined;
 }
 
@@ -227,13 +235,14 @@ function readTest(node: YamlNode, position: number, report: Report): RuleTest | 
   const given = entries.get('pull_request');
   if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);
   const facts = given === undefined ? undefined : readTestFacts(given, `${place}, pull_request`, fail);
-  return isValid && facts !== undefined ? { name, facts, score: Number(score) } : undefined;
+  return isValid && facts !== undefined ? { line: node.line, name, facts, score: Number(score) } : undefined;
 }
 
 /** Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests. */
 export function parseRulesFile(text: string): RulesFile {
   const problems: FileProblem[] = [];
-  const report: Report = (line, message) => problems.push({ line, message });
+  const report: Report = (line, message, { rule = null, entry = null, part = null } = {}) =>
+    problems.push({ line, message, rule, entry, part });
   const root = readYaml(text);
   if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root] };
   const entries = readMap(root, ['define', 'rules', 'tests'], 'The file', report);

@@ -6,6 +6,12 @@ export interface FileProblem {
   line: number;
   /** A sentence, without the line. */
   message: string;
+  /** The rule's name; null if the problem concerns no rule, or its name can't be read. */
+  rule: string | null;
+  /** The rule's entry, from 1; null if the problem concerns none, or all. */
+  entry: number | null;
+  /** The key whose value is wrong; null if it is the whole entry, rule, test or file. */
+  part: string | null;
 }
 
 export type YamlNode = { line: number } & (
@@ -100,6 +106,6 @@ export function readYaml(text: string): YamlNode | FileProblem {
     return convert(compose(text, lines), lines, 1);
   } catch (error) {
     if (!(error instanceof YamlProblem)) throw error;
-    return { line: error.line, message: error.message };
+    return { line: error.line, message: error.message, rule: null, entry: null, part: null };
   }
 }

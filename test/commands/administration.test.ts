@@ -77,7 +77,7 @@ describe('organisation remove', () => {
     const ended = await runHere(environment, 'organisation', 'remove', 'kept');
     expect([ended.code, complaintOf(ended)]).toEqual([
       2,
-      "pullscore: Remove kept with 3 pull requests? This can't be undone: add --yes to go on.",
+      "pullscore: Remove kept with 3 pull requests? This can't be undone. Add --yes to go on.",
     ]);
     expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3 });
   });
@@ -114,7 +114,7 @@ describe('member erase', () => {
     const ended = await runHere(environment, 'member', 'erase', 'nobody', '--organisation', 'acme', '--yes');
     expect([ended.code, complaintOf(ended)]).toEqual([
       1,
-      'pullscore: acme knows nobody with the login nobody: check its spelling.',
+      'pullscore: acme knows nobody with the login nobody. Check its spelling.',
     ]);
   });
 });

@@ -243,12 +243,12 @@ tests:
     expect(check.stderr.split('\n')).toEqual([
       expect.stringContaining(`${path}:5: Rule "Size", entry 1, expression:`),
       expect.stringContaining(`${path}:6: Rule "Size", entry 1, value:`),
-      `pullscore: ${path} has 2 problems: fix them and check it again.`,
+      `pullscore: ${path} has 2 problems. Fix them and check it again.`,
       '',
     ]);
     expect(apply).toMatchObject({ code: 1, stdout: '' });
     expect(apply.stderr).toMatch(
-      /^pullscore: .*bad\.yaml:5: .*additions.* \(and 1 more; to see all: pullscore rules check .*\)\n$/,
+      /^pullscore: .*bad\.yaml:5: .*additions.* To see all 2 problems: pullscore rules check .*\n$/,
     );
     expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ ruleset_version: 0 }]);
   });
@@ -258,7 +258,7 @@ tests:
     const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
     expect(await run(environment, 'rules', 'apply', path, ...acme)).toMatchObject({
       code: 1,
-      stderr: `pullscore: ${path}: test "ten lines are ten points" expected 11, but the score is 10 (Size + 10)\n`,
+      stderr: `pullscore: ${path}:8: test "ten lines are ten points" expected 11, but the score is 10 (Size + 10)\n`,
     });
   });
 });
@@ -338,6 +338,36 @@ test('an import in which a repository fails names it, ends with 1, and can be co
     '',
   ]);
   expect(await runJson(environment, 'import', ...acme)).toMatchObject({ repositories: 1, seen: 1 });
+});
+
+test('members are listed, and with --left those who have left', async () => {
+  await addAcme();
+  const empty = await run(environment, 'members', 'list', ...acme);
+  expect(empty.stdout).toBe(
+    'No members of Acme are known. Fetch the list: pullscore members sync --organisation Acme\n',
+  );
+  await runJson(environment, 'members', 'sync', ...acme);
+  github.organisation('Acme').leave(github.account('bert'));
+  await runJson(environment, 'members', 'sync', ...acme);
+  const ada = {
+    id: expect.stringMatching(/^mem_[0-9a-z]{26}$/),
+    external_id: expect.stringMatching(/^\d+$/),
+    login: 'ada',
+    name: 'Ada',
+    created_at: seconds,
+    left_at: null,
+  };
+  expect(await runJson(environment, 'members', 'list', ...acme)).toEqual([ada]);
+  expect(await runJson(environment, 'members', 'list', '--left', ...acme)).toEqual([
+    ada,
+    expect.objectContaining({ login: 'bert', left_at: seconds }),
+  ]);
+  const [present, all] = await Promise.all([
+    run(environment, 'members', 'list', ...acme),
+    run(environment, 'members', 'list', '--left', ...acme),
+  ]);
+  expect(present.stdout).toBe('LOGIN  NAME\nada    Ada\n');
+  expect(all.stdout).toMatch(/^LOGIN {2}NAME +LEFT\nada {4}Ada +-\nbert {3}\S+ +\d{4}-\d\d-\d\d \d\d:\d\d\n$/);
 });
 
 test('members do not leave if GitHub hides them from the token', async () => {

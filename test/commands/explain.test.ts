@@ -201,6 +201,7 @@ describe('a pull request', () => {
       'https://github.com/Acme/WEB/pull/1/',
       'https://github.com/acme/web/pull/1/files?w=1#diff-0',
       'http://GitHub.com/acme/web/pull/001',
+      'Acme/web#1',
     ];
     for (const url of addresses) expect((await explainJson(url)).id).toBe(id);
   });
@@ -211,14 +212,15 @@ describe('a pull request', () => {
       ['pr_no', 'There is no pull request pr_no here'],
       [
         'https://github.com/acme/web/pull/2',
-        'There is no pull request https://github.com/acme/web/pull/2 here: was it',
+        'There is no pull request https://github.com/acme/web/pull/2 here. Import it: pullscore import --organisation LOGIN --repository acme/web',
       ],
       ['https://github.com/acme/api/pull/1', 'There is no pull request'],
       ['https://ghe.acme.example/acme/web/pull/1', 'There is no pull request'],
       ['https://github.com/acme/web/issues/1', 'is neither a pull request'],
       ['https://github.com/acme/web/pull/12345678901', 'is neither a pull request'],
       ['ftp://github.com/acme/web/pull/1', 'is neither a pull request'],
-      ['acme/web#1', 'is neither a pull request'],
+      ['acme/web#2', 'There is no pull request acme/web#2 here. Import it'],
+      ['acme/web/1#1', 'is neither a pull request'],
       ['', 'is neither a pull request'],
       ['\u001b[31m', '"[31m" is neither a pull request'],
       ['mem_01jz8k3v5xe2ksn5q0w4g7h9ab', 'is neither a pull request'],
@@ -240,7 +242,7 @@ describe('a pull request', () => {
     const otherId = formatId('pr', added ?? '');
     const both = [`${id} (acme)`, `${otherId} (other)`].join(', ');
     await expect(explain('https://github.com/acme/web/pull/1')).rejects.toThrow(
-      `is stored more than once; name one by its id: ${both}.`,
+      `is stored more than once. Name one by its id: ${both}.`,
     );
     expect((await explainJson(otherId)).organisation).toBe('other');
     expect(await explain(otherId)).toContain(

@@ -83,27 +83,27 @@ describe('help', () => {
 test('wrong usage ends with 2 before anything is opened, and says what is valid', async () => {
   const cases: [string[], string][] = [
     [[], 'Usage: pullscore'],
-    [['improt'], "unknown command 'improt'"],
+    [['improt'], "Unknown command 'improt' (Did you mean import?). See: pullscore --help"],
     [['organisation', 'add', 'two words'], '"two words" can\'t be a login on GitHub'],
     [
       ['user', 'add', '--organisation', 'acme', '--name', 'X', '--email', 'nobody'],
       '"nobody" is not an e-mail address',
     ],
-    [['token', 'create'], "required option '--user <email>' not specified"],
+    [['token', 'create'], "Required option '--user <email>' not specified. See: pullscore token create --help"],
     [
       ['token', 'create', '--user', 'a@b.c', '--scopes', 'read,write'],
-      '"write" is not a scope: give one or more of read,sync,delete',
+      '"write" is not a scope. Give one or more of read,sync,delete',
     ],
-    [['token', 'create', '--user', 'a@b.c', '--expires', 'soon'], '"soon" is not a valid expiry: give 12h'],
+    [['token', 'create', '--user', 'a@b.c', '--expires', 'soon'], '"soon" is not a valid expiry. Give 12h'],
     [['token', 'create', '--user', 'a@b.c', '--expires', '2020-01-01'], '2020-01-01 is in the past'],
     [['token', 'create', '--user', 'a@b.c', '--expires', '2027-02-30'], '"2027-02-30" is not a valid expiry'],
     [
       ['token', 'create', '--user', 'a@b.c', '--expires', '9000y'],
-      '9000y is too late: without --expires the token never',
+      '9000y is too late. Without --expires the token never',
     ],
     [
       ['import', '--organisation', 'acme', '--since', '31.1.2026'],
-      '"31.1.2026" is not a valid day: write it as 2026-01-31',
+      '"31.1.2026" is not a valid day. Write it as 2026-01-31',
     ],
     [['import', '--organisation', 'acme', '--since', '2026-02-30'], '"2026-02-30" is not a valid day'],
   ];
@@ -186,7 +186,7 @@ describe('a failure ends with 1 and one line, on standard error', () => {
       [
         ['user', 'add', '--organisation', 'emca', '--name', 'X', '--email', 'x@emca.example'],
         ['import', '--organisation', 'emca'],
-        ['webhooks', 'status', '--organisation', 'emca', '--json'],
+        ['webhooks', 'status', '--organisation', 'emca'],
       ],
       async operands => expect(await complaint(environment, ...operands)).toBe(expected),
     );
@@ -238,8 +238,8 @@ describe('a failure ends with 1 and one line, on standard error', () => {
 
   test('that says why a rules file could not be read', async () => {
     const cases: [string, string][] = [
-      ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read (ENOENT): name a rules file"],
-      ['/', "/ can't be read (EISDIR): name a rules file"],
+      ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read (ENOENT). Name a rules file"],
+      ['/', "/ can't be read (EISDIR). Name a rules file"],
       ['/dev/zero', "/dev/zero is larger than 2 MB: it can't be a rules file."],
     ];
     await each(cases, async ([path, expected]) => {

@@ -85,7 +85,7 @@ test('a share, a file or an organisation that is not valid is refused', async ()
     const refused = await audit(file, `--max-share=${share}`);
     expect([refused.code, refused.stderr]).toEqual([
       2,
-      expect.stringContaining(`"${share}" is not a valid share: give a percentage such as 5%.`),
+      expect.stringContaining(`"${share}" is not a valid share. Give a percentage such as 5%.`),
     ]);
   }
   expect((await audit(rulesFile('siez > 0', '1'))).stderr).toContain('did you mean `size`?');

@@ -208,7 +208,7 @@ describe('serve', () => {
 
   test('ends with 1 if the database fails during start-up', async () => {
     const proxy = closing(await startProxy(database.url));
-    proxy.loseReplyTo('"access_tokens"');
+    proxy.loseReplyTo('"hasToken"');
     const { ended } = startForTest({ ...environment, DATABASE_URL: proxy.through(database.url) }, 'serve');
     const { code, stdout, stderr } = await ended;
     expect([code, stdout]).toEqual([1, '']);
@@ -227,10 +227,10 @@ describe('serve', () => {
     await new Promise(resolve => other.close(resolve));
     expect([used.code, foreign.code]).toEqual([1, 1]);
     expect(complaintOf(used)).toBe(
-      `pullscore: Port ${port} on 127.0.0.1 is in use: stop the other program, or set PORT to another port.`,
+      `pullscore: Port ${port} on 127.0.0.1 is in use. Stop the other program, or set PORT to another port.`,
     );
     expect(complaintOf(foreign)).toBe(
-      'pullscore: HOST 192.0.2.1 is not an address of this machine: set it to 127.0.0.1, or to 0.0.0.0 for all addresses.',
+      'pullscore: HOST 192.0.2.1 is not an address of this machine. Set it to 127.0.0.1, or to 0.0.0.0 for all addresses.',
     );
   });
 });

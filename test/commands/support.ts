@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { runProgram } from '../../src/commands/program.ts';
+import { lineWidth } from '../../src/commands/terminal.ts';
 import { loadConfig } from '../../src/config.ts';
 import { createLog } from '../../src/deps.ts';
 
@@ -150,6 +151,7 @@ export async function runHere(environment: Settings, ...operands: string[]) {
     program: 'pullscore',
     interrupted: new AbortController().signal,
     stdout,
+    columns: lineWidth({}, environment.COLUMNS),
     stderr,
   };
   const code = await runProgram(context, operands);

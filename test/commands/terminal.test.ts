@@ -1,4 +1,3 @@
-import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
@@ -102,10 +101,14 @@ describe('a table', () => {
 });
 
 test.each([
-  [undefined, 80],
-  [0, 80],
-  [60, 60],
-  [300, 120],
-])('a terminal of %s columns has lines of %i', (columns, width) => {
-  expect(lineWidth(Object.assign(new PassThrough(), { columns }))).toBe(width);
+  [undefined, undefined, 80],
+  [0, '', 80],
+  [60, undefined, 60],
+  [300, '100', 300],
+  [undefined, '200', 200],
+  [undefined, 'wide', 80],
+  [undefined, '-3', 20],
+  [5, undefined, 20],
+])('a terminal of %s columns with COLUMNS=%s has lines of %i', (columns, variable, width) => {
+  expect(lineWidth({ columns }, variable)).toBe(width);
 });

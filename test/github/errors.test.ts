@@ -270,6 +270,9 @@ describe('a request that fails', () => {
       message: 'The connection to https://ghe.example failed: other side closed.',
       action,
     });
+    expect(errorOfRequest(httpError('other side closed'), '', 'https://api.github.com')).toMatchObject({
+      action: 'Check that the network and its firewall allow this machine to connect.',
+    });
   });
 
   test.each([

@@ -8,12 +8,13 @@ import { findUnconfirmedRepositories, inspectOrganisation, inspectServer } from 
 import { listOrganisations, type Organisation } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescoring.ts';
 import { getRuleset } from '../../database/rules.ts';
+import { listServiceReports, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
 import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { createGithub, type Github } from '../../github/client.ts';
 import { createInspection, type GithubInspection } from '../../github/inspection.ts';
 import { credentialOf, keepToLimits } from '../../sync/exchange.ts';
 import { answering, type Context } from '../context.ts';
-import { lineWidth } from '../terminal.ts';
+import { maxProseWidth } from '../terminal.ts';
 import { type Check, createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
 import * as remote from './github-checks.ts';
 import * as local from './local-checks.ts';
@@ -24,6 +25,7 @@ const app = 'See the settings of the App on GitHub.';
 /** All checks: area, name, function from facts to findings, and what to do if the facts can't be gathered. */
 const checks = {
   environment: ['configuration', 'environment', local.checkEnvironment, local.environmentRemedy],
+  service: ['configuration', 'environment', local.checkService, local.environmentRemedy],
   server: ['database', 'server', local.checkServer, local.serverRemedy],
 
   organisations: ['organisations', 'organisations', local.checkOrganisations, logs],
@@ -70,7 +72,7 @@ Example:
         const findings = await examine(context, organisation);
         return {
           json: { ok: !hasProblem(findings), checks: findings },
-          text: showFindings(findings, lineWidth(context.stdout)),
+          text: showFindings(findings, Math.min(context.columns, maxProseWidth)),
           failure: hasProblem(findings) ? 'Problems found; see above for fixes.' : undefined,
         };
       }),
@@ -90,20 +92,23 @@ async function examine(context: Context, login: string | undefined): Promise<Fin
   const opened: { embedded?: EmbeddedDatabase; database?: Database } = {};
   try {
     const server = await report.check(checks.server, scope, async () => {
-      if (config.databaseUrl === undefined) opened.embedded = await joinEmbeddedDatabase({ home: config.home });
+      if (config.databaseUrl === undefined)
+        opened.embedded = await joinEmbeddedDatabase({ home: config.home, create: false });
       return inspectServer(config.databaseUrl ?? opened.embedded?.url ?? '');
     });
     // Unlike other commands, doctor does not migrate the database.
     if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
     scope.workers = server?.workers ?? 0;
     const { database } = opened;
+    const readReports = async () => (database === undefined ? [] : await listServiceReports(database.executor));
+    const reports = (await report.check(checks.service, scope, readReports)) ?? [];
     const organisations = database && (await checkDatabase(report, scope, database, login));
     if (organisations === undefined) {
       const why = "Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
       report.skip('organisations', 'organisations', why);
     }
     const clients = { github: createGithub(config.github), inspection: createInspection(config.github) };
-    await checkGithub(report, { ...scope, ...clients, database }, organisations);
+    await checkGithub(report, { ...scope, ...clients, database, reports }, organisations);
     return report.findings;
   } finally {
     await opened.database?.close();
@@ -153,6 +158,7 @@ interface Access extends local.Scope {
   inspection: GithubInspection;
   /** Undefined if it can't be used. GitHub's limits are then unknown. */
   database: Database | undefined;
+  reports: readonly ServiceReport[];
 }
 
 /** @param organisations undefined if the database can't be used */
@@ -168,6 +174,10 @@ async function checkGithub(report: Report, access: Access, organisations: readon
   const isReached = (await report.check(checks.reach, access, () => inspection.reach())) !== undefined;
   // Missing credentials are reported even if GitHub can't be reached.
   if (!isReached && github.configured) return skipRights("it can't be reached");
+  const elsewhere = access.reports.find(({ variables }) => setsVariable(variables, ...local.credentialVariables));
+  if (!github.configured && elsewhere !== undefined) {
+    return skipRights('the service has credentials for GitHub, this shell has none');
+  }
   const accepted = await report.check(checks.credentials, access, () =>
     ask(access, first, async () =>
       usesApp ? { app: await inspection.readApp() } : inspection.readCredentials(first ?? { login: '' }),

@@ -14,7 +14,7 @@ import type { GithubOrganisation } from '../../github/organisation.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
 import { counted, duration } from '../numbers.ts';
 import { list, ok, problem, skipped, type Verdict, type Verdicts, warning } from './findings.ts';
-import { command, type OrganisationScope, type Scope, webhookPath, webhookUrl } from './local-checks.ts';
+import { command, nameOf, type OrganisationScope, type Scope, webhookPath, webhookUrl } from './local-checks.ts';
 
 /** What an App or a fine-grained token must be allowed to read, by GitHub's API names, with the titles on its pages. */
 const permissionTitles = new Map([
@@ -28,15 +28,12 @@ export const permissions = [...permissionTitles.keys()];
 export const pullRequestPermissions = permissions.filter(name => name !== 'members');
 const titlesOf = (names: readonly string[]) => list(names.map(name => permissionTitles.get(name) ?? name));
 
-/** The credentials, as messages name them. */
-const nameOf = ({ github }: Config) => (github.app === undefined ? 'GITHUB_TOKEN' : 'the App');
-
 /** How to give the credentials permission to read these. */
 export const allow =
   (names: readonly string[]) =>
   ({ config }: Scope): string =>
     config.github.app === undefined
-      ? `On GitHub, let GITHUB_TOKEN read ${titlesOf(names)}; a classic token needs the scopes repo and read:org.`
+      ? `On GitHub, let ${nameOf(config)} read ${titlesOf(names)}; a classic token needs the scopes repo and read:org.`
       : `On GitHub, give the App the permission to read ${titlesOf(names)}, and accept it in the organisation.`;
 
 /** Calls GitHub for one organisation, within its limits. */
@@ -68,15 +65,16 @@ export function checkReach(facts: { milliseconds: number; clockAhead: number | n
 const renewalSeconds = 14 * 86_400;
 
 /** @param facts.app the name of the App; its points belong to its installations and are checked there */
-export function checkCredentials(facts: CredentialFacts | { app: string }): Verdicts {
+export function checkCredentials(facts: CredentialFacts | { app: string }, { config }: Scope): Verdicts {
   if ('app' in facts) return ok(`GitHub accepts the App ${facts.app}.`);
   const expiresAt = facts.expiresAt ?? Number.POSITIVE_INFINITY;
   const day = facts.expiresAt && new Date(expiresAt * 1000).toISOString().slice(0, 10);
   const isSoon = expiresAt - Date.now() / 1000 <= renewalSeconds;
+  const name = nameOf(config);
   return [
-    ok('GitHub accepts GITHUB_TOKEN.'),
-    day !== null && !isSoon && ok(`GITHUB_TOKEN is valid until ${day}.`),
-    isSoon && warning(`GITHUB_TOKEN expires on ${day}.`, 'Create a new one on GitHub before then, and set it.'),
+    ok(`GitHub accepts ${name}.`),
+    day !== null && !isSoon && ok(`${name} is valid until ${day}.`),
+    isSoon && warning(`${name} expires on ${day}.`, 'Create a new one on GitHub before then, and set it.'),
     checkPoints(facts),
   ];
 }
@@ -189,7 +187,7 @@ export function checkRepositories(lost: readonly UnconfirmedRepository[], { conf
   const names = list([...lost.map(({ name }) => name), ...(lost.length === maxNamed ? ['perhaps more'] : [])]);
   const count = lost.reduce((sum, { pullRequests }) => sum + pullRequests, 0);
   const stay = counted(count, 'stored pull request stays', 'stored pull requests stay');
-  const holder = config.github.app === undefined ? 'GITHUB_TOKEN' : "the App's installation";
+  const holder = config.github.app === undefined ? nameOf(config) : "the App's installation";
   return warning(
     `GitHub no longer shows ${names}: ${stay} as last fetched.`,
     `On GitHub, check the repository access of ${holder}. If the repository was deleted or transferred, there is nothing to do.`,

@@ -4,8 +4,10 @@ import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.t
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import type { Organisation } from '../../database/organisations.ts';
 import { maxRefetchesPerHour } from '../../database/refetches.ts';
+import { type ServiceReport, setsVariable } from '../../database/service-reports.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
 import { compileRuleset, type Ruleset } from '../../scoring/ruleset.ts';
+import { showTime } from '../context.ts';
 import { counted, duration } from '../numbers.ts';
 import { list, ok, problem, skipped, type Verdicts, warning } from './findings.ts';
 
@@ -34,47 +36,65 @@ export const serverRemedy = ({ config }: Scope): string =>
 export const command = ({ program, organisation }: OrganisationScope, text: string) =>
   `${program} ${text} --organisation ${organisation.login}`;
 
+/** The credentials, as messages name them. */
+export const nameOf = ({ github, variables }: Config) =>
+  github.app !== undefined ? 'the App' : (variables.find(name => name.startsWith('GITHUB_TOKEN')) ?? 'GITHUB_TOKEN');
+
 export const webhookPath = '/webhooks/github';
 /** The address that GitHub's webhook must have. */
 export const webhookUrl = ({ publicUrl }: Config): string => `${publicUrl ?? 'PUBLIC_URL'}${webhookPath}`;
 
-export function checkEnvironment(config: Config): Verdicts {
-  const { databaseUrl, github, host, publicUrl, webhookSecrets, reconcileInterval } = config;
-  const variables = {
-    DATABASE_URL: databaseUrl,
-    GITHUB_TOKEN: github.token,
-    GITHUB_APP_ID: github.app,
-    GITHUB_WEBHOOK_SECRET: webhookSecrets[0],
-    PUBLIC_URL: publicUrl,
-  };
-  const set = Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [name]));
-  const isUnnamed = publicUrl === undefined && !isLoopback(host);
+const sets = (who: string, variables: readonly string[]): string =>
+  variables.length === 0 ? `${who} sets no variables: the defaults apply.` : `${who} sets ${list(variables)}.`;
+
+/** This shell: where doctor runs, which may not be where the service runs. */
+export const checkEnvironment = ({ variables, publicUrl, github, reconcileInterval }: Config): Verdicts => [
+  ok(sets('This shell', variables)),
+  isUnencrypted(publicUrl) &&
+    warning('PUBLIC_URL is not https: others can read access tokens.', 'Put a TLS proxy in front: docs/deployment.md.'),
+  isUnencrypted(github.apiUrl) &&
+    warning(
+      'GITHUB_API_URL is not https: others can read the credentials for GitHub.',
+      'Use the https:// address of the GitHub server.',
+    ),
+  reconcileInterval === 0 &&
+    warning(
+      'RECONCILE_INTERVAL is 0: changes that a webhook misses are never found.',
+      'Set it to a number of seconds, such as 900.',
+    ),
+];
+
+export const credentialVariables = ['GITHUB_TOKEN', 'GITHUB_APP_ID'] as const;
+
+/** @param reports what the service last reported; empty if it has not, and then this shell's variables are its own */
+export function checkService(reports: readonly ServiceReport[], { config }: Scope): Verdicts {
+  const service = reports.find(({ process }) => process === 'serve');
+  const variables = service?.variables ?? config.variables;
+  const where = service === undefined ? 'is not set' : 'is not set for the service';
   return [
-    ok(set.length === 0 ? 'Nothing is set: the defaults apply.' : `Valid, with ${list(set)} set.`),
-    webhookSecrets.length === 0 &&
-      warning(
-        'GITHUB_WEBHOOK_SECRET is not set: webhooks are refused.',
-        'Choose a secret, and set it here and on GitHub.',
+    ...reports.map(report =>
+      ok(
+        `${sets(report.process === 'serve' ? 'The service' : 'The worker', report.variables).slice(0, -1)} (reported ${showTime(report.startedAt)}).`,
       ),
-    isUnnamed &&
+    ),
+    !setsVariable(variables, 'GITHUB_WEBHOOK_SECRET') &&
       warning(
-        `PUBLIC_URL is not set, and HOST is ${host}: links contain the address of each request.`,
+        `GITHUB_WEBHOOK_SECRET ${where}: webhooks are refused.`,
+        `Choose a secret, and set it ${service === undefined ? 'here' : 'for the service'} and on GitHub.`,
+      ),
+    ...reports.map(
+      report =>
+        !setsVariable(report.variables, ...credentialVariables) &&
+        warning(
+          `GitHub credentials are not set for the ${report.process === 'serve' ? 'service' : 'worker'}: it fetches nothing.`,
+          'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
+        ),
+    ),
+    (service === undefined ? !isLoopback(config.host) : variables.includes('HOST')) &&
+      !variables.includes('PUBLIC_URL') &&
+      warning(
+        `PUBLIC_URL ${where}, and HOST is${service === undefined ? ` ${config.host}` : ''}: links contain the address of each request.`,
         'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
-      ),
-    isUnencrypted(publicUrl) &&
-      warning(
-        'PUBLIC_URL is not https: others can read access tokens.',
-        'Put a TLS proxy in front: docs/deployment.md.',
-      ),
-    isUnencrypted(github.apiUrl) &&
-      warning(
-        'GITHUB_API_URL is not https: others can read the credentials for GitHub.',
-        'Use the https:// address of the GitHub server.',
-      ),
-    reconcileInterval === 0 &&
-      warning(
-        'RECONCILE_INTERVAL is 0: changes that a webhook misses are never found.',
-        'Set it to a number of seconds, such as 900.',
       ),
   ];
 }

@@ -12,9 +12,9 @@ import type { Deps } from '../../deps.ts';
 import { createPlan } from '../../scoring/plan.ts';
 import { compareRules } from '../../scoring/rule-changes.ts';
 import type { Ruleset } from '../../scoring/ruleset.ts';
-import { answering, CommandError, type Context, requireOrganisation, withDeps } from '../context.ts';
+import { answering, CommandError, type Context, requireOrganisation, withExistingDeps } from '../context.ts';
 import { startProgress } from '../progress.ts';
-import { lineWidth } from '../terminal.ts';
+import { shellWord } from '../terminal.ts';
 import { type PlanDocument, planDocument } from './document.ts';
 import { planReport } from './report.ts';
 import { planText } from './text.ts';
@@ -69,11 +69,11 @@ const reasonOf = (error: unknown) => (error instanceof Error && 'code' in error 
 /** Fails before the plan is made, not after minutes of work. */
 async function checkReportPath(path: string, file: string): Promise<void> {
   if (resolve(path) === resolve(file))
-    throw new CommandError('The report would overwrite the rules: name another file.');
+    throw new CommandError('The report would overwrite the rules.', 'Name another file.');
   try {
     await access(dirname(resolve(path)), constants.W_OK);
   } catch (error) {
-    throw new CommandError(`${path} can't be written (${reasonOf(error)}): name a file in a folder that exists.`);
+    throw new CommandError(`${path} can't be written (${reasonOf(error)}).`, 'Name a file in a folder that exists.');
   }
 }
 
@@ -81,7 +81,7 @@ async function writeReport(path: string, page: string): Promise<void> {
   try {
     await writeFile(path, page);
   } catch (error) {
-    throw new CommandError(`${path} can't be written (${reasonOf(error)}): name another file.`);
+    throw new CommandError(`${path} can't be written (${reasonOf(error)}).`, 'Name another file.');
   }
 }
 
@@ -101,7 +101,7 @@ export function planCommand(
     .command('plan')
     .description('show what a rules file would change; saves nothing')
     .argument('<file>', 'a rules file; - for standard input')
-    .requiredOption('--organisation <login>', "the organisation's login (required)")
+    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--report <file.html>', 'also write the plan as a web page')
     .option('--detailed-exitcode', 'exit with 2 if the file would change rules or scores, with 0 if not')
     .addHelpText(
@@ -117,12 +117,12 @@ Example:
       answering<PlanOptions>(context, async ({ organisation: login, report, detailedExitcode }, file = '') => {
         const { name, ruleset } = await loadRules(context, file);
         if (report !== undefined) await checkReportPath(report, file);
-        const plan = await withDeps(context, async deps =>
+        const plan = await withExistingDeps(context, async deps =>
           makePlan(context, deps, await requireOrganisation(context, deps, login), name, ruleset),
         );
         if (report !== undefined) await writeReport(report, planReport(plan, new Date()));
-        const apply = `${context.program} rules apply ${file} --organisation ${plan.organisation}`;
-        const text = planText(plan, lineWidth(context.stdout), apply);
+        const apply = `${context.program} rules apply ${shellWord(file)} --organisation ${plan.organisation}`;
+        const text = planText(plan, context.columns, apply);
         return {
           json: plan,
           text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,

@@ -1,6 +1,6 @@
 /** A plan for the terminal. */
 import { bucketLabel, decimal, number, percent, signed } from '../numbers.ts';
-import { bar, type Column, grid, labelled, plain, right, truncate } from '../terminal.ts';
+import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../terminal.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedShare } from './document.ts';
 import {
   comparedWith,
@@ -31,7 +31,8 @@ const unlessFirst = <Cell>({ first }: Layout, ...cells: Cell[]): Cell[] => (firs
 const table = (columns: readonly (string | Column)[], rows: readonly (readonly string[])[], { width }: Layout) =>
   grid(columns, rows, { width, indent: '  ' });
 
-function summary(plan: PlanDocument, { width, first }: Layout): string[] {
+function summary(plan: PlanDocument, { width: columns, first }: Layout): string[] {
+  const width = Math.min(columns, maxProseWidth);
   const { total, changed, raised, lowered } = plan.pull_requests;
   const [changing, up, down] = first ? ['get a score', 'above 0', 'below 0'] : ['change their score', 'up', 'down'];
   const share = `${number(changed)} of ${number(total)} ${changing} (${percent(changed, total)})`;
@@ -77,7 +78,10 @@ function histogram({ histogram: buckets }: PlanDocument, layout: Layout): string
   const maxCount = Math.max(...counts);
   const labelWidth = Math.max(...buckets.map(bucket => bucketLabel(bucket).length), 'SCORE'.length);
   const countWidth = Math.max(...counts.map(count => number(count).length), 'BEFORE'.length);
-  const barWidth = Math.max(4, Math.floor((layout.width - labelWidth - 2 * countWidth - 10) / 2));
+  const barWidth = Math.max(
+    4,
+    Math.floor((Math.min(layout.width, maxProseWidth) - labelWidth - 2 * countWidth - 10) / 2),
+  );
   const headings = { before: 'BEFORE', after: layout.first ? 'PULL REQUESTS' : 'AFTER' };
   return table(
     [right('SCORE'), ...sides.flatMap(side => [right(headings[side]), ''])],

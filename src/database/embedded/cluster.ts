@@ -93,6 +93,10 @@ export async function openCluster(home: string, note: (text: string) => void, du
   };
 }
 
+/** Whether a home has a cluster, which is the case once a command has made one. */
+export const hasCluster = (home: string): boolean =>
+  findFolder(join(resolve(home), 'postgresql'), process.getuid?.() === 0) !== undefined;
+
 const newPlace = (): string => join(rootStore, randomBytes(6).toString('hex'));
 
 /** The folder of a cluster, if there is one. Root follows only its own links, and only into its store. */

@@ -304,3 +304,32 @@ test('titles can neither control the terminal nor break its lines', async () => 
   const lines = stdout.split('\n').filter(line => !line.includes('To put it in force') && !line.includes(file));
   for (const line of lines) expect([line, stringWidth(line) <= 80]).toEqual([line, true]);
 });
+
+test.each([
+  [undefined, 80],
+  ['110', 110],
+  ['240', 240],
+  ['300', 300],
+])('with COLUMNS=%s expressions are cut at column %i, and nowhere else', async (columns, edge) => {
+  const { login } = await newOrganisation(3);
+  const long = (letter: string) => `title != "${letter.repeat(40)}" && title != "${letter.repeat(140)}"`;
+  const path = join(folder, 'wide.yaml');
+  const logic = [long('x'), 'additions > 1'].map(expression => ({
+    expression,
+    effect: { action: 'ADD', value: '1' },
+  }));
+  writeFileSync(path, JSON.stringify({ rules: [{ name: 'Wide', logic }] }));
+  const { stdout } = await run(
+    { ...environment, COLUMNS: columns ?? '' },
+    'rules',
+    'plan',
+    path,
+    '--organisation',
+    login,
+  );
+  const lines = stdout.split('\n');
+  const cut = lines.find(line => line.includes('title !=')) ?? '';
+  expect([cut.includes('…'), stringWidth(cut) < edge]).toEqual(edge < 300 ? [true, false] : [false, true]);
+  const prose = lines.filter(line => !line.includes('To put it in force') && !line.includes(path));
+  for (const line of prose) expect([line, stringWidth(line) <= edge]).toEqual([line, true]);
+});

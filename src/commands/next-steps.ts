@@ -1,0 +1,80 @@
+/** What the operator still has to set up, with commands. */
+import { findSetup } from '../database/inspection.ts';
+import { listOrganisations, type Organisation } from '../database/organisations.ts';
+import type { Deps } from '../deps.ts';
+import type { Context } from './context.ts';
+import { shellWord } from './terminal.ts';
+
+export interface NextStep {
+  what: string;
+  command: string;
+}
+
+type Steps = (NextStep | false)[];
+
+/** Of the service, and of the first organisation that lacks something. */
+export async function nextSteps(context: Context, deps: Deps): Promise<NextStep[]> {
+  const steps = stepsOfService(context, deps).filter(step => step !== false);
+  const organisations = await listOrganisations(deps.database.executor);
+  if (organisations.length === 0) {
+    const nothing = { email: null, hasToken: false, hasMembers: false, hasPullRequests: false };
+    const add = { what: 'add the organisation', command: `${context.program} organisation add LOGIN` };
+    return [...steps, add, ...stepsOf(context, { login: 'LOGIN', rulesetVersion: 0 }, nothing)];
+  }
+  for (const organisation of organisations) {
+    const found = stepsOf(context, organisation, await findSetup(deps.database.executor, organisation.id));
+    if (found.length > 0) return [...steps, ...found];
+  }
+  return steps;
+}
+
+function stepsOfService({ program, config }: Context, { github }: Deps): Steps {
+  return [
+    !github.configured && {
+      what: 'set GitHub credentials: a token (a classic one with the scopes repo and read:org), or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; then start the service again',
+      command: setting(program, 'GITHUB_TOKEN'),
+    },
+    config.webhookSecrets.length === 0 && {
+      what: "set the secret of the organisation's webhook, and start the service again",
+      command: setting(program, 'GITHUB_WEBHOOK_SECRET'),
+    },
+  ];
+}
+
+function stepsOf(
+  { program }: Context,
+  { login, rulesetVersion }: Pick<Organisation, 'login' | 'rulesetVersion'>,
+  { email, hasToken, hasMembers, hasPullRequests }: Awaited<ReturnType<typeof findSetup>>,
+): NextStep[] {
+  const organisation = `--organisation ${login}`;
+  const steps: Steps = [
+    email === null && {
+      what: 'add a user',
+      command: `${program} user add ${organisation} --name NAME --email EMAIL`,
+    },
+    !hasToken && {
+      what: 'create an access token',
+      command: `${program} token create --user ${shellWord(email ?? 'EMAIL')} --scopes read,sync ${organisation}`,
+    },
+    rulesetVersion === 0 && {
+      what: 'apply rules, such as those of rules.example.yaml',
+      command: `${program} rules apply rules.example.yaml ${organisation}`,
+    },
+    !(hasMembers && hasPullRequests) && {
+      what: 'import members and pull requests',
+      command: `${program} members sync ${organisation} && ${program} import ${organisation}`,
+    },
+  ];
+  return steps.filter(step => step !== false);
+}
+
+/** How to set a variable: in the shell of a checkout, or in the environment file of a container. */
+const setting = (program: string, variable: string): string =>
+  program.startsWith('npx ')
+    ? `export ${variable}=…`
+    : `${variable}=…   (with docker compose: in .env, then docker compose up -d)`;
+
+export const describeSteps = (steps: readonly NextStep[]): string =>
+  steps.length === 0
+    ? ''
+    : `\nWhat to do next:\n${steps.map(({ what, command }) => `  - ${what}:\n      ${command}\n`).join('')}`;

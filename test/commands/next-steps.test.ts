@@ -1,0 +1,99 @@
+import { execFileSync } from 'node:child_process';
+import { beforeEach, expect, test } from 'vitest';
+import type { Context } from '../../src/commands/context.ts';
+import { nextSteps } from '../../src/commands/next-steps.ts';
+import { shellWord } from '../../src/commands/terminal.ts';
+import { loadConfig } from '../../src/config.ts';
+import { connectDeps, createLog } from '../../src/deps.ts';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { createDatabase } from '../support/service.ts';
+import { type Environment, runHere, runJson } from './support.ts';
+
+let environment: Environment;
+let github: GithubStandIn;
+
+beforeEach(async () => {
+  const database = await createDatabase();
+  github = await startGithub();
+  for (const login of ['acme', 'apex']) {
+    github.organisation(login).member('ada');
+    github.organisation(login).repository('web').addPullRequest();
+  }
+  environment = {
+    DATABASE_URL: database.url,
+    GITHUB_API_URL: github.apiUrl,
+    GITHUB_TOKEN: github.token,
+    GITHUB_WEBHOOK_SECRET: 'a secret of more than sixteen',
+  };
+  return async () => {
+    await github.close();
+    await database.drop();
+  };
+});
+
+/** What a start of the service prints. */
+async function hints(): Promise<string[]> {
+  const config = loadConfig(environment);
+  const deps = connectDeps(config, createLog({ logLevel: 'silent' }), config.databaseUrl ?? '');
+  const steps = await nextSteps({ program: 'pullscore', config } as Context, deps);
+  await deps.close();
+  return steps.map(({ command }) => command);
+}
+
+/** Runs a command as it was printed. */
+const runPrinted = async (command: string) => {
+  const [program, ...operands] = command.split(' ');
+  expect(program).toBe('pullscore');
+  expect(await runHere(environment, ...operands)).toMatchObject({ code: 0 });
+};
+
+const addUser = ['user', 'add', '--name', 'Ada', '--email', 'ada@acme.example', '--organisation'];
+
+test('a start lists what is missing until it is there, and what it prints works', async () => {
+  await runJson(environment, 'organisation', 'add', 'acme');
+  await runJson(environment, 'organisation', 'add', 'apex');
+  for (const login of ['acme', 'apex']) {
+    const organisation = `--organisation ${login}`;
+    const token = (email: string) => `pullscore token create --user ${email} --scopes read,sync ${organisation}`;
+    const rules = `pullscore rules apply rules.example.yaml ${organisation}`;
+    const load = `pullscore members sync ${organisation} && pullscore import ${organisation}`;
+    expect(await hints()).toEqual([
+      `pullscore user add ${organisation} --name NAME --email EMAIL`,
+      token('EMAIL'),
+      rules,
+      load,
+    ]);
+    await runJson(environment, ...addUser, login);
+    expect(await hints()).toEqual([token('ada@acme.example'), rules, load]);
+    // The user of apex is in two organisations.
+    await runPrinted(token('ada@acme.example'));
+    await runPrinted(rules);
+    await runPrinted(`pullscore members sync ${organisation}`);
+    expect(await hints()).toEqual([load]);
+    await runPrinted(`pullscore import ${organisation}`);
+  }
+  expect(await hints()).toEqual([]);
+  for (const { id } of await runJson<{ id: string }[]>(environment, 'token', 'list'))
+    await runJson(environment, 'token', 'revoke', id);
+  expect(await hints()).toEqual([
+    'pullscore token create --user ada@acme.example --scopes read,sync --organisation acme',
+  ]);
+});
+
+test('the command that adding a user prints works, also for a user in two organisations', async () => {
+  for (const login of ['acme', 'apex']) {
+    await runJson(environment, 'organisation', 'add', login);
+    const { stdout } = await runHere(environment, ...addUser, login);
+    const [, command = ''] = /^Added Ada\. Next, create a token: (.*)\n$/.exec(stdout) ?? [];
+    expect(command).toBe(`pullscore token create --user ada@acme.example --organisation ${login}`);
+    await runPrinted(command);
+  }
+});
+
+test.each(['plain', 'a b', "it's", '$HOME', '', 'ü', '*', '../x_1.yaml'])(
+  '%j is one word of a printed command',
+  text => {
+    const printed = execFileSync('sh', ['-c', `printf %s ${shellWord(text)}`], { encoding: 'utf8' });
+    expect(printed).toBe(text);
+  },
+);

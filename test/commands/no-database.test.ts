@@ -1,0 +1,60 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createHome, removeHome } from '../support/home.ts';
+import { runHere, runJson } from './support.ts';
+
+function newHome(): string {
+  const folder = createHome('none');
+  onTestFinished(() => removeHome(folder));
+  return folder;
+}
+
+const organisation = ['--organisation', 'acme'];
+
+test.each([
+  ['organisation', 'list'],
+  ['user', 'list'],
+  ['token', 'list'],
+  ['audit-log'],
+  ['explain', 'acme/web#1'],
+  ['rules', 'plan', 'rules.example.yaml', ...organisation],
+  ['rules', 'export', ...organisation],
+  ['rules', 'history', ...organisation],
+  ['rules', 'diff', '1', '2', ...organisation],
+  ['webhooks', 'status', ...organisation],
+])('%s %s makes no database, and says that there is none', async (...operands) => {
+  const folder = newHome();
+  const home = join(folder, '.pullscore');
+  const { code, stdout, stderr } = await runHere({ PULLSCORE_HOME: home }, ...operands);
+  expect([code, stdout, stderr]).toEqual([
+    1,
+    '',
+    `pullscore: There is no database in this folder (${home}). Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.\n`,
+  ]);
+  expect(existsSync(home)).toBe(false);
+});
+
+test('doctor makes no database, and reports it', async () => {
+  const home = newHome();
+  const { code, stdout } = await runHere(
+    { PULLSCORE_HOME: home, GITHUB_API_URL: 'http://127.0.0.1:1' },
+    'doctor',
+    '--json',
+  );
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout).checks.find(({ area }: { area: string }) => area === 'database')).toEqual({
+    area: 'database',
+    name: 'server',
+    status: 'problem',
+    message: `There is no database in this folder (${home}).`,
+    action: expect.stringContaining('start the service or add an organisation'),
+  });
+  expect(readdirSync(home)).toEqual([]);
+});
+
+test('a command that adds something makes the database, and then others find it', async () => {
+  const environment = { PULLSCORE_HOME: newHome() };
+  await runJson(environment, 'organisation', 'add', 'acme');
+  expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'acme' }]);
+});

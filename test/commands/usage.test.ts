@@ -1,0 +1,223 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createDatabase } from '../support/service.ts';
+import { runHere, runJson } from './support.ts';
+
+/** Nothing listens there. */
+const unreachable = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
+let environment: { DATABASE_URL: string };
+
+beforeAll(async () => {
+  const database = await createDatabase();
+  environment = { DATABASE_URL: database.url };
+  await runJson(environment, 'organisation', 'add', 'acme');
+  return database.drop;
+});
+
+function rulesFile(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'rules.yaml');
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('with --json a failure is a document on standard output, and one line on standard error', () => {
+  const organisation = ['--organisation', 'emca'];
+  const cases: [string, object, string[], number, object][] = [
+    [
+      'of something that is not there',
+      {},
+      ['webhooks', 'status', ...organisation],
+      1,
+      {
+        code: 'not_found',
+        message: 'There is no organisation emca here.',
+        action: 'Add it: pullscore organisation add emca',
+      },
+    ],
+    [
+      'of the configuration',
+      { PORT: 'x' },
+      ['user', 'list'],
+      1,
+      {
+        code: 'configuration',
+        message: 'The configuration is not valid: PORT must be a whole number from 0 to 65535.',
+        action: null,
+      },
+    ],
+    [
+      'of the database',
+      unreachable,
+      ['user', 'list'],
+      1,
+      {
+        code: 'database_unavailable',
+        message: "The database server at 127.0.0.1:1 can't be reached: ECONNREFUSED.",
+        action: 'Check DATABASE_URL and that the server runs.',
+      },
+    ],
+    [
+      'of an option that is not valid',
+      unreachable,
+      ['import', ...organisation, '--since', 'x'],
+      2,
+      { code: 'usage', message: '"x" is not a valid day.', action: 'Write it as 2026-01-31.' },
+    ],
+    [
+      'of an option that is missing',
+      unreachable,
+      ['rules', 'export'],
+      2,
+      {
+        code: 'usage',
+        message: "Required option '--organisation <login>' not specified.",
+        action: 'See: pullscore rules export --help',
+      },
+    ],
+    [
+      'of the start of the service',
+      unreachable,
+      ['serve'],
+      1,
+      {
+        code: 'database_unavailable',
+        message: "The database server at 127.0.0.1:1 can't be reached: ECONNREFUSED.",
+        action: 'Check DATABASE_URL and that the server runs.',
+      },
+    ],
+  ];
+  test.each(cases)('%s', async (_name, change, operands, code, error) => {
+    const ended = await runHere({ ...environment, ...change }, ...operands, '--json');
+    expect(JSON.parse(ended.stdout)).toEqual({ error });
+    const { message, action } = error as { message: string; action: string | null };
+    expect([ended.code, ended.stderr]).toEqual([code, `pullscore: ${message}${action === null ? '' : ` ${action}`}\n`]);
+  });
+
+  test('of rules, which lists all problems', async () => {
+    const file = rulesFile(`rules:
+  - name: Size
+    logic:
+      - expression: additions > 0
+        effect: { action: ADD, value: additions }
+      - expression: aditions > 0
+        effect:
+          action: PLUS
+          value: nope
+  - name: Comments
+    logic:
+      - expression: comment > 0
+        effect:
+          action: ADD
+          value: nope
+  - name: Comments
+    description: [a]
+tests:
+  - name: x
+    score: 1
+`);
+    const problem = (line: number, rule: string | null, entry: number | null, part: string | null) => ({
+      ...{ file, line, rule, entry, part },
+      message: expect.any(String),
+    });
+    const problems = [
+      problem(8, 'Size', 2, 'action'),
+      problem(12, 'Comments', 1, 'expression'),
+      problem(15, 'Comments', 1, 'value'),
+      problem(16, 'Comments', null, null),
+      problem(17, 'Comments', null, 'description'),
+      problem(19, null, null, null),
+    ];
+    const check = await runHere(unreachable, 'rules', 'check', file, '--json');
+    expect(JSON.parse(check.stdout)).toEqual({
+      error: { code: 'rules_invalid', message: `${file} has 6 problems.`, action: 'Fix them and check it again.' },
+      problems,
+    });
+    const apply = await runHere(environment, 'rules', 'apply', file, '--organisation', 'acme', '--json');
+    expect(JSON.parse(apply.stdout)).toMatchObject({ error: { code: 'rules_invalid' }, problems });
+    expect([check.code, apply.code]).toEqual([1, 1]);
+  });
+
+  test('of definitions and conditions of rules', async () => {
+    const file = rulesFile(
+      'define:\n  small: size <\nrules:\n  - name: A\n    when: sice > 1\n    logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]\n',
+    );
+    const { stdout } = await runHere({}, 'rules', 'check', file, '--json');
+    expect(JSON.parse(stdout).problems).toEqual([
+      { file, line: 2, rule: null, entry: null, part: 'define', message: expect.any(String) },
+      { file, line: 5, rule: 'A', entry: null, part: 'when', message: expect.any(String) },
+    ]);
+  });
+
+  test('of a test in a rules file, and of a file that is not YAML', async () => {
+    const failing = rulesFile('rules: []\ntests:\n  - name: zero is one\n    pull_request: {}\n    score: 1\n');
+    const broken = rulesFile('rules: [\n');
+    const [test, syntax] = await Promise.all([
+      runHere({}, 'rules', 'check', failing, '--json'),
+      runHere({}, 'rules', 'check', broken, '--json'),
+    ]);
+    const place = { rule: null, entry: null, part: null };
+    expect(JSON.parse(test.stdout).problems).toEqual([
+      {
+        ...{ ...place, file: failing, line: 3 },
+        message: 'test "zero is one" expected 1, but the score is 0 (nothing counted)',
+      },
+    ]);
+    expect(JSON.parse(syntax.stdout).problems).toEqual([
+      { ...place, file: broken, line: expect.any(Number), message: expect.any(String) },
+    ]);
+  });
+});
+
+describe('options', () => {
+  test('can be written --organization', async () => {
+    expect(await runJson(environment, 'rules', 'export', '--organization', 'acme')).toEqual({ rules: [] });
+    expect(await runJson(environment, 'rules', 'export', '--organization=acme')).toEqual({ rules: [] });
+    expect((await runHere(environment, 'rules', 'export', '--help')).stdout).not.toContain('--organization');
+  });
+
+  test.each([
+    [
+      ['rules', 'export', '--organisaton', 'acme'],
+      "Unknown option '--organisaton' (Did you mean --organisation?). See: pullscore rules export --help",
+    ],
+    [['rules', 'plan', 'x.yaml', '--nope'], "Unknown option '--nope'. See: pullscore rules plan --help"],
+    [['token', 'create'], "Required option '--user <email>' not specified. See: pullscore token create --help"],
+    [['rules', 'plan'], "Missing required argument 'file'. See: pullscore rules plan --help"],
+    [['rules', 'paln'], "Unknown command 'paln' (Did you mean plan?). See: pullscore rules --help"],
+  ])('%j: the mistake is named, with the help that shows the cure', async (operands, complaint) => {
+    expect(await runHere(unreachable, ...operands)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `pullscore: ${complaint}\n`,
+    });
+  });
+});
+
+describe('help', () => {
+  test('marks required options', async () => {
+    const { stdout } = await runHere({}, 'user', 'add', '--help');
+    const required = stdout.split('\n').filter(line => line.endsWith('(required)'));
+    expect(required.map(line => /--\w+/.exec(line)?.[0])).toEqual(['--organisation', '--name', '--email']);
+  });
+
+  test('names a command with all its words', async () => {
+    const [named, asked, all, unknown] = await Promise.all([
+      runHere({}, 'help', 'rules', 'plan'),
+      runHere({}, 'rules', 'plan', '--help'),
+      runHere({}, 'help'),
+      runHere({}, 'help', 'rules', 'paln'),
+    ]);
+    expect(named.stdout).toContain('Usage: pullscore rules plan [options] <file>');
+    expect(named).toEqual(asked);
+    expect(all).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: pullscore [options] [command]') });
+    expect(unknown).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: "pullscore: Unknown command 'paln'. See: pullscore rules --help\n",
+    });
+  });
+});
