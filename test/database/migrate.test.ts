@@ -354,8 +354,8 @@ test("every organisation's table has a primary key that starts with the organisa
       ) as first from (${tables}) as tables order by relname`,
   );
   const others = rows.filter(({ first }) => first !== 'organisation_id').map(({ relname }) => relname);
-  // Except the organisations themselves, and limits: those of a token belong to all organisations.
-  expect(others).toEqual(['github_limits', 'organisations']);
+  // Except the organisations themselves, and what belongs to all: a token's limits, and what services report.
+  expect(others).toEqual(['github_limits', 'organisations', 'service_reports']);
   expect(rows.length).toBeGreaterThan(10);
 });
 
@@ -388,7 +388,7 @@ test('every unique index on them includes the organisation, so that they can be 
         select attname::text from pg_attribute where attrelid = indrelid and attnum = any(indkey)
       ) as columns
     from pg_index join (${tables}) as tables on tables.oid = indrelid
-    where indisunique and relname not in ('organisations', 'github_limits')`,
+    where indisunique and relname not in ('organisations', 'github_limits', 'service_reports')`,
   );
   expect(rows.filter(({ columns }) => !columns.includes('organisation_id'))).toEqual([]);
 });
