@@ -64,9 +64,10 @@ export async function measurePlan(): Promise<Row[]> {
         reading.push(
           await timed(async () => {
             for (const range of ranges) {
-              const { pullRequests: read } = await readRange(database.executor, server.organisationId, range, reader);
-              // They are made as they are gone through.
-              for (const _ of read);
+              for await (const step of readRange(database.executor, server.organisationId, range, reader)) {
+                // They are made as they are gone through.
+                for (const _ of step);
+              }
             }
           }),
         );
@@ -96,7 +97,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 /** The batches in which a re-scoring reads. */
-async function cutRanges(url: string, organisationId: string): Promise<RescoreRange[]> {
+async function cutRanges(url: string, organisationId: string): Promise<Pick<RescoreRange, 'fromId' | 'untilId'>[]> {
   const { rows } = await withClient(url, client =>
     client.query<{ id: string }>(
       `select id from (select id, row_number() over (order by id) as number from pull_requests
@@ -104,5 +105,5 @@ async function cutRanges(url: string, organisationId: string): Promise<RescoreRa
       [organisationId],
     ),
   );
-  return rows.map(({ id }, index) => ({ fromId: id, untilId: rows[index + 1]?.id ?? null, urlsStale: false }));
+  return rows.map(({ id }, index) => ({ fromId: id, untilId: rows[index + 1]?.id ?? null }));
 }

@@ -17,6 +17,7 @@ const database: Database = {
   url: '',
   executor: drizzle({ client: new pg.Client() }),
   read: unused,
+  readStep: unused,
   write: async <Row extends object>(_statement: unknown, { guids }: Readonly<Record<string, unknown>>) =>
     (guids as string[]).map(() => row as Row),
   transaction: unused,
@@ -27,6 +28,7 @@ const app = await buildApp({
   log: createLog(config),
   database,
   github: createGithub(config.github),
+  counters: { gone: 0, stale: 0 },
   migrationsApplied: 0,
   close: async () => undefined,
 });

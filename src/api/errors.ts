@@ -69,7 +69,7 @@ function sendError(error: FastifyError | Error, request: FastifyRequest, reply: 
   const { code, status } = failure;
   const isOurs = status >= 500 && code !== 'overloaded';
   // Operators must see why a webhook is refused; GitHub shows them only the status.
-  const isWarning = isOurs || request.url.startsWith('/webhooks/');
+  const isWarning = isOurs || request.routeOptions.url?.startsWith('/webhooks/') === true;
   request.log[code === 'internal' ? 'error' : isWarning ? 'warn' : 'info'](
     {
       ...describeRequest(request),

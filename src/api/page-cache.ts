@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
 import { Type } from '@sinclair/typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { baseUrl } from './addresses.ts';
+
+const { version: programVersion } = createRequire(import.meta.url)('../../package.json') as { version: string };
 
 /** For all organisations together. */
 const maxCacheBytes = 64 * 1024 * 1024;
@@ -23,8 +26,8 @@ export type SendPage = (
 ) => Promise<Buffer | undefined>;
 
 /**
- * Pages by entity tag. The content version is read together with the token, in the reply's own statement, so a page is
- * never older than the request, whichever replica built it. It may be newer than its version: then the version is no
+ * Pages by entity tag. The content version is read together with the token, in a statement of the request's own, so a
+ * page is never older than the request, whichever replica built it. It may be newer than its version: then the version is no
  * longer the present one, and nobody asks for it again.
  */
 export function createPageCache(): SendPage {
@@ -53,9 +56,12 @@ export function createPageCache(): SendPage {
   };
 }
 
-/** The version is the organisation's own, so no other organisation has the same tags. */
+/**
+ * The content version is the organisation's own, so no other organisation has the same tags. Another release may show
+ * the same content in another way.
+ */
 function entityTag(contentVersion: string, url: string): string {
-  return `"${createHash('sha256').update(`${contentVersion} ${url}`).digest('base64url')}"`;
+  return `"${createHash('sha256').update(`${programVersion} ${contentVersion} ${url}`).digest('base64url')}"`;
 }
 
 /** @param header `If-None-Match`: tags, which proxies may have marked as weak */

@@ -21,6 +21,8 @@ export interface Database {
    * earlier replies, which serves half again as many requests as a pool does. A slow read would hold up the others.
    */
   read<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]>;
+  /** One step of a long list. It waits for the steps of other lists, so that a short read waits for one at most. */
+  readStep<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]>;
   /**
    * One statement that writes, durable when it resolves. It is repeated like the work of {@link Database.transaction},
    * and must then have the same effect.
@@ -48,6 +50,19 @@ export const keepAliveDelayMs = 10_000;
 /** After this, a hung server or a half-open connection is given up. */
 const queryTimeoutMs = 5_000;
 
+/**
+ * Each read follows an index in its order and stops early. After many rows were added, until they are analysed,
+ * PostgreSQL takes an organisation for a few rows, and would read and sort all of them for each page.
+ */
+const readerSettings = [
+  'default_transaction_read_only=on',
+  'enable_bitmapscan=off',
+  'enable_seqscan=off',
+  'enable_sort=off',
+]
+  .map(setting => `-c ${setting}`)
+  .join(' ');
+
 export function connectDatabase(url: string, log: Logger): Database {
   const options = {
     connectionString: url,
@@ -64,7 +79,7 @@ export function connectDatabase(url: string, log: Logger): Database {
   pool.on('error', error => log.warn({ err: error }, 'an idle database connection was lost'));
   // While a transaction uses a connection the pool does not listen: the transaction's own statement fails.
   pool.on('connect', client => client.on('error', () => undefined));
-  const reader = createReader({ ...options, pipeline: true, options: '-c default_transaction_read_only=on' }, log);
+  const reader = createReader({ ...options, pipeline: true, options: readerSettings }, log);
 
   const attempt = async <Result>(begin: string, work: (executor: Executor) => Promise<Result>): Promise<Result> => {
     const client = await pool.connect();
@@ -103,6 +118,7 @@ export function connectDatabase(url: string, log: Logger): Database {
     url,
     executor: drizzle({ client: pool }),
     read: reader.read,
+    readStep: reader.readStep,
     async write<Row extends object>(statement: Statement, given: Values): Promise<Row[]> {
       const { name, text } = statement;
       const values = valuesOf(statement, given);
@@ -166,15 +182,23 @@ function createReader(options: pg.ClientConfig, log: Logger) {
     });
   };
 
+  const read = async <Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]> => {
+    try {
+      return await query(selection, values);
+    } catch (error) {
+      // A read has no effect: after a lost connection it is tried once more.
+      if (!isConnectionFailure(error) || isTimeout(error)) throw error;
+      return await query(selection, values);
+    }
+  };
+
+  let lastStep: Promise<unknown> = Promise.resolve();
   return {
-    async read<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]> {
-      try {
-        return await query(selection, values);
-      } catch (error) {
-        // A read has no effect: after a lost connection it is tried once more.
-        if (!isConnectionFailure(error) || isTimeout(error)) throw error;
-        return await query(selection, values);
-      }
+    read,
+    readStep<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]> {
+      const step = lastStep.then(() => read(selection, values));
+      lastStep = step.catch(() => undefined);
+      return step;
     },
     async close() {
       const closing = connection;

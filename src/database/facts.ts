@@ -98,11 +98,11 @@ function readValue(kind: Kind, text: string): unknown {
 export interface FactsReader {
   /** Whether a row may have {@link largeColumns}. */
   readonly isLarge: boolean;
-  /** Selects these columns, and then those of the facts, from the pull requests in any or in the given order. */
+  /** Selects these columns, and then those of the facts, from all such pull requests, or from the first ones. */
   select(
     columns: readonly PgColumn[],
     condition: SQL | undefined,
-    order?: PgColumn,
+    first?: { order: PgColumn; limit: number },
   ): { text: string; values: unknown[] };
   /**
    * @param row in PostgreSQL's text format
@@ -119,14 +119,14 @@ export function createFactsReader(names: Iterable<SourceName>): FactsReader {
   const readers = columns.map((column, index) => ({ column, index, kind: kindOf(column) }));
   return {
     isLarge: columns.some(column => largeColumns.has(column)),
-    select(others, condition, order) {
+    select(others, condition, first) {
       const selection = query
         .select(Object.fromEntries([...others, ...columns.map(expressionOf)].entries()))
         .from(pullRequests)
         .where(condition)
         .$dynamic();
       if (columns.includes('repository')) selection.innerJoin(repositories, isInRepository);
-      if (order !== undefined) selection.orderBy(order);
+      if (first !== undefined) selection.orderBy(first.order).limit(first.limit);
       const { sql: text, params: values } = selection.toSQL();
       return { text, values };
     },

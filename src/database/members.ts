@@ -135,7 +135,7 @@ const isOfOrganisation = eq(members.organisationId, placeholder('organisationId'
 const hasId = eq(members.id, placeholder('id'));
 
 /** Members that one statement reads. */
-const stepSize = 500;
+const stepSize = 200;
 
 /** In whole seconds, creation times would be those of many members: the place in the list has PostgreSQL's text. */
 const place = sql<string>`${members.createdAt}::text`;
@@ -175,7 +175,7 @@ const memberAnywhere = createSelection(
 export async function* readMembers(database: Database, organisationId: string): AsyncGenerator<readonly MemberRow[]> {
   let after = { place: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
   for (;;) {
-    const rows = await database.read(limited(presentMembers, stepSize), { organisationId, ...after });
+    const rows = await database.readStep(limited(presentMembers, stepSize), { organisationId, ...after });
     yield rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < stepSize) return;

@@ -1,4 +1,4 @@
-import { and, eq, gte, isNull, lt, lte, or, sql } from 'drizzle-orm';
+import { and, eq, gt, gte, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
@@ -19,6 +19,9 @@ const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** Pull requests that are read, scored and saved together. */
 const batchSize = 1_000;
+
+/** Read first: under costly rules a worker's time is over after a few. */
+const firstStepSize = 50;
 
 /** Batches that a worker leases at once. */
 const leaseSize = 4;
@@ -170,33 +173,37 @@ export interface ScoredPullRequest {
 }
 
 /**
+ * Reads the range's pull requests in steps, in the order of their ids.
+ *
  * @param reader of the facts that the ruleset reads
- * @returns in the order of their ids; can be iterated once
+ * @returns steps, each of which can be iterated once
  */
-export async function readRange(
+export async function* readRange(
   executor: Executor,
   organisationId: string,
   { fromId, untilId }: Pick<RescoreRange, 'fromId' | 'untilId'>,
   reader: FactsReader,
-): Promise<Iterable<ScoredPullRequest>> {
+): AsyncGenerator<Iterable<ScoredPullRequest>> {
   const { id, score, scoreBreakdown, fetchTicket } = pullRequests;
   const columns = [id, score, scoreBreakdown, fetchTicket];
-  const isInRange = and(
-    eq(pullRequests.organisationId, organisationId),
-    gte(id, fromId),
-    lt(id, untilId ?? afterAllIds),
-  );
-  const rows = await queryText<
-    readonly [id: string, score: string, breakdown: string, fetchTicket: string, ...TextRow]
-  >(executor.$client, reader.select(columns, isInRange, id));
+  const isOfRange = and(eq(pullRequests.organisationId, organisationId), lt(id, untilId ?? afterAllIds));
+  type Row = readonly [id: string, score: string, breakdown: string, fetchTicket: string, ...TextRow];
   // One by one: the facts of a thousand take much memory.
-  function* readRows(): Generator<ScoredPullRequest> {
+  function* readRows(rows: readonly Row[]): Generator<ScoredPullRequest> {
     for (const row of rows) {
       const [id, score, breakdown, fetchTicket] = row;
       yield { id, score: Number(score), breakdown, fetchTicket, facts: reader.read(row, columns.length) };
     }
   }
-  return readRows();
+  let isAhead = gte(id, fromId);
+  for (let limit = firstStepSize; ; limit = batchSize) {
+    const selection = reader.select(columns, and(isOfRange, isAhead), { order: id, limit });
+    const rows = await queryText<Row>(executor.$client, selection);
+    yield readRows(rows);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < limit) return;
+    isAhead = gt(id, last[0]);
+  }
 }
 
 /** Puts the repositories' present names into the addresses of the range's pull requests. */

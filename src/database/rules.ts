@@ -56,7 +56,7 @@ export async function readRules(database: Database, organisationId: string): Pro
     let step: RuleRow[];
     do {
       const { createdPlace, position } = rules.at(-1) ?? { createdPlace: 'infinity', position: '2147483647' };
-      step = await database.read(limited(latestRules, stepSize), { organisationId, createdPlace, position });
+      step = await database.readStep(limited(latestRules, stepSize), { organisationId, createdPlace, position });
       rules.push(...step);
     } while (step.length === stepSize);
     const [after] = await database.read(versionInForce, { organisationId });

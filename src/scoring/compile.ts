@@ -2,6 +2,7 @@
  * Turns checked rules into JavaScript. The source text consists of fixed templates, indexes, and operators and fact
  * names from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
  */
+import { costOf } from './cost.ts';
 import { type Facts, isOptionalFact, type SourceName } from './facts.ts';
 import type { Value } from './functions.ts';
 import { roundHalfAway } from './number-functions.ts';
@@ -32,6 +33,9 @@ const { minimum, maximum } = scoreLimits;
 /** V8 does not optimise functions of more than 60 KB of bytecode; this much source stays well below. */
 const sourceLimit = 20_000;
 
+/** What a function of several entries may cost: up to 10 ms for one pull request. */
+const maxChunkCost = 250_000;
+
 /** Adds some of the entries to a result; its breakdown still lacks the closing bracket. */
 type ScoreChunk = (facts: Facts, result: Score) => void;
 
@@ -58,6 +62,7 @@ function createWriter() {
   const facts = new Map<SourceName, string>();
   let variables = 0;
   let statements = '';
+  let cost = 0;
 
   function constant(value: unknown): string {
     const name = constantNames.get(value) ?? `k${constants.push(value) - 1}`;
@@ -149,6 +154,7 @@ function createWriter() {
   }
 
   function add({ name, action, expression, condition, value }: CheckedEntry): void {
+    cost += costOf(condition) + costOf(value);
     const sign = action === 'ADD' ? '+' : '-';
     const before = ['{"name":', JSON.stringify(name), ',"action":"', action, '","effect":'];
     const after = [',"expression":', JSON.stringify(expression), '}'];
@@ -192,7 +198,7 @@ function createWriter() {
     return make('facts', `return ${code};`) as (facts: Facts) => Value | null;
   };
 
-  return { add, finish, finishExpression, isFull: () => statements.length > sourceLimit };
+  return { add, finish, finishExpression, isFull: () => statements.length > sourceLimit || cost > maxChunkCost };
 }
 
 /** The value rounded, or 0 if it is absent or out of range. */
@@ -214,8 +220,15 @@ export function compileExpression(tree: TypedExpression): (facts: Facts) => Valu
   return createWriter().finishExpression(tree);
 }
 
-/** Compiles all entries into one function. It never throws, and the same facts always give the same score. */
-export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts) => Score {
+/** Never throws, and the same facts always give the same score. */
+export interface Scorer {
+  score(facts: Facts): Score;
+  /** The same, for a process that has requests to answer. @param pauseIfLong awaited after each costly part */
+  scoreWithPauses(facts: Facts, pauseIfLong: () => Promise<void> | undefined): Promise<Score>;
+}
+
+/** Compiles all entries into as few functions as V8 and other requests allow. */
+export function compileEntries(entries: readonly CheckedEntry[]): Scorer {
   const chunks: ScoreChunk[] = [];
   let writer = createWriter();
   for (const entry of entries) {
@@ -226,14 +239,24 @@ export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts)
     writer.add(entry);
   }
   chunks.push(writer.finish());
-  const [first = () => {}, ...others] = chunks;
-  return facts => {
-    const result = { score: 0, breakdown: '' };
-    first(facts, result);
-    for (const add of others) add(facts, result);
-    result.breakdown = result.breakdown === '' ? '[]' : `${result.breakdown}]`;
-    result.score = clampScore(result.score);
-    return result;
+  const finish = ({ score, breakdown }: Score): Score => ({
+    score: clampScore(score),
+    breakdown: breakdown === '' ? '[]' : `${breakdown}]`,
+  });
+  return {
+    score(facts) {
+      const sum = { score: 0, breakdown: '' };
+      for (const add of chunks) add(facts, sum);
+      return finish(sum);
+    },
+    async scoreWithPauses(facts, pauseIfLong) {
+      const sum = { score: 0, breakdown: '' };
+      for (const add of chunks) {
+        add(facts, sum);
+        await pauseIfLong();
+      }
+      return finish(sum);
+    },
   };
 }
 

@@ -1,9 +1,9 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
-import { type CheckedEntry, compileEntries, type Score } from './compile.ts';
+import { type CheckedEntry, compileEntries, type Scorer } from './compile.ts';
 import { costOf } from './cost.ts';
 import { checkDefinitions, type Definition } from './definitions.ts';
 import { parseExpression } from './expression.ts';
-import type { Facts, SourceName } from './facts.ts';
+import type { SourceName } from './facts.ts';
 import { ExpressionError } from './syntax.ts';
 import { type CheckedDefinitions, factsRead, type TypedExpression } from './tree.ts';
 
@@ -48,9 +48,7 @@ export interface RuleProblem {
   message: string;
 }
 
-export interface CompiledRuleset {
-  /** Never throws, and the same facts always give the same score. */
-  score(facts: Facts): Score;
+export interface CompiledRuleset extends Scorer {
   /** All facts that it reads. */
   facts: ReadonlySet<SourceName>;
   problems: RuleProblem[];
@@ -135,5 +133,5 @@ export function compileRuleset({ definitions, rules }: Ruleset): CompiledRuleset
     problems.push(...checked.problems);
     if (checked.problems.length === 0) entries.push(...checked.entries);
   }
-  return { score: compileEntries(entries), facts: factsOfEntries(entries), problems };
+  return { ...compileEntries(entries), facts: factsOfEntries(entries), problems };
 }

@@ -198,8 +198,7 @@ async function scoreAhead(
   const pauseIfLong = createPauses();
   const scores = new Map<FetchedPullRequest, Score>();
   for (const pullRequest of fetched) {
-    scores.set(pullRequest, ruleset.score(factsOf(pullRequest)));
-    await pauseIfLong();
+    scores.set(pullRequest, await ruleset.scoreWithPauses(factsOf(pullRequest), pauseIfLong));
   }
   return { rulesetVersion, scores };
 }

@@ -76,21 +76,21 @@ async function rescoreRanges(
     const current: ScoredRange = { range, scored: 0, changed: [], restFromId: isFull() ? range.fromId : undefined };
     done.push(current);
     if (current.restFromId !== undefined) continue;
-    const pullRequests = await readRange(database.executor, organisationId, range, reader);
-    for (const { id, fetchTicket, facts, ...former } of pullRequests) {
-      if (isFull()) {
-        current.restFromId = id;
-        break;
+    steps: for await (const pullRequests of readRange(database.executor, organisationId, range, reader)) {
+      for (const { id, fetchTicket, facts, ...former } of pullRequests) {
+        if (isFull()) {
+          current.restFromId = id;
+          break steps;
+        }
+        const { score, breakdown } = await ruleset.scoreWithPauses(facts, pauseIfLong);
+        isFirst = false;
+        current.scored += 1;
+        // The score is the sum of its entries.
+        if (breakdown !== former.breakdown) {
+          current.changed.push({ id, fetchTicket, from: former.score, score, breakdown });
+          characters += breakdown.length;
+        }
       }
-      const { score, breakdown } = ruleset.score(facts);
-      isFirst = false;
-      current.scored += 1;
-      // The score is the sum of its entries.
-      if (breakdown !== former.breakdown) {
-        current.changed.push({ id, fetchTicket, from: former.score, score, breakdown });
-        characters += breakdown.length;
-      }
-      await pauseIfLong();
     }
   }
   const save = async (executor: Executor) => {

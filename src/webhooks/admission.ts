@@ -18,6 +18,8 @@ const maxBytes = { ordinary: 64 * mebibyte, large: 3 * maxPayloadBytes };
 const overloaded = () =>
   new ServiceError('overloaded', 'Too many payloads at once.', { action: 'Deliver it again shortly.', retryAfter: 5 });
 
+const tooLarge = () => new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
+
 type Share = keyof typeof maxBytes;
 
 interface Admitted {
@@ -70,7 +72,7 @@ export function createAdmission() {
     admit(request: FastifyRequest): void {
       // A chunked body does not announce its length.
       const announced = Number(request.headers['content-length'] ?? maxPayloadBytes);
-      if (announced > maxPayloadBytes) throw new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
+      if (announced > maxPayloadBytes) throw tooLarge();
       const share = announced > maxOrdinaryBytes ? 'large' : 'ordinary';
       const bytes = share === 'ordinary' ? announced : 0;
       if (!makeRoom(share, bytes)) throw overloaded();
@@ -88,14 +90,16 @@ export function createAdmission() {
         if (request.raw.listenerCount('error') > 0) request.raw.emit('error', overloaded());
       };
       arriving.set(request, refuse);
-      if (admission.share === 'ordinary') return;
-      request.raw.on('data', ({ length }: Buffer) => {
-        if (!admitted.has(request)) return;
-        admission.bytes += length;
-        taken.large += length;
-        // This one may be the largest.
-        makeRoom('large', 0);
-      });
+    },
+    /** @throws ServiceError if the payload is larger than it may be */
+    receive(request: FastifyRequest, bytes: number): void {
+      const admission = admitted.get(request);
+      if (admission?.share !== 'large') return;
+      admission.bytes += bytes;
+      taken.large += bytes;
+      if (admission.bytes > maxPayloadBytes) throw tooLarge();
+      // This one may be the largest.
+      makeRoom('large', 0);
     },
     /** The whole body has arrived. */
     complete(request: FastifyRequest): void {

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
-import type { WebhookSecret } from '../config.ts';
 import { ServiceError } from '../errors.ts';
 import { createAdmission, maxPayloadBytes } from './admission.ts';
 import { receive } from './events.ts';
@@ -16,10 +16,22 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const admission = createAdmission();
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    admission.complete(request);
-    done(null, body);
-  });
+  app.addContentTypeParser(
+    'application/json',
+    async (request: FastifyRequest, payload: Readable): Promise<Received> => {
+      const signed = secrets.map(({ secret, login }) => ({ hmac: createHmac('sha256', secret), login }));
+      const chunks: Buffer[] = [];
+      // The connection stays: it gets the error, if there is one.
+      for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        admission.receive(request, chunk.length);
+        chunks.push(chunk);
+        // All at the end, 25 MiB would hold up other requests.
+        for (const { hmac } of signed) hmac.update(chunk);
+      }
+      admission.complete(request);
+      return { chunks, signatures: signed.map(({ hmac, login }) => ({ signature: hmac.digest(), login })) };
+    },
+  );
 
   app.addHook('onRequest', async request => {
     if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
@@ -46,10 +58,10 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/github',
     { bodyLimit: maxPayloadBytes, schema: { hide: true } },
-    async (request: FastifyRequest<{ Body: unknown }>, reply) => {
+    async (request: FastifyRequest<{ Body: Received | undefined }>, reply) => {
       const { body } = request;
-      if (!Buffer.isBuffer(body)) throw new ServiceError('bad_request', 'The payload is missing.');
-      const signedFor = signers(body, request.headers['x-hub-signature-256'], secrets);
+      if (body === undefined) throw new ServiceError('bad_request', 'The payload is missing.');
+      const signedFor = signers(body, request.headers['x-hub-signature-256']);
       if (signedFor.length === 0) {
         throw new ServiceError('unauthenticated', 'The signature does not match.', {
           action: 'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
@@ -60,7 +72,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
       const { taken, message } = await receive(deps, takePullRequest, {
         event,
         guid,
-        payload: parsePayload(body),
+        payload: parsePayload(Buffer.concat(body.chunks)),
         logins: signedFor.includes(undefined) ? undefined : signedFor.flatMap(login => login ?? []),
       });
       return reply.code(taken ? 202 : 200).send({ message });
@@ -68,21 +80,22 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   );
 };
 
+/** A payload as it was received: parsed and serialised again, its bytes differ. */
+interface Received {
+  chunks: readonly Buffer[];
+  /** By each secret, and the organisation that the secret is for; undefined: for all. */
+  signatures: readonly { signature: Buffer; login: string | undefined }[];
+}
+
 /**
- * Checks the bytes as received: parsed and serialised again, they differ. Every secret takes the same time.
+ * Compares with every secret's signature, in the same time for each.
  *
  * @returns the organisations that the secrets with this signature speak for; undefined speaks for all
  */
-function signers(
-  body: Buffer,
-  signature: string | string[] | undefined,
-  secrets: readonly WebhookSecret[],
-): (string | undefined)[] {
-  if (typeof signature !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(signature)) return [];
-  const given = Buffer.from(signature.slice('sha256='.length), 'hex');
-  return secrets
-    .filter(({ secret }) => timingSafeEqual(createHmac('sha256', secret).update(body).digest(), given))
-    .map(({ login }) => login);
+function signers({ signatures }: Received, header: string | string[] | undefined): (string | undefined)[] {
+  if (typeof header !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(header)) return [];
+  const given = Buffer.from(header.slice('sha256='.length), 'hex');
+  return signatures.filter(({ signature }) => timingSafeEqual(signature, given)).map(({ login }) => login);
 }
 
 function header(request: FastifyRequest, name: string, pattern: RegExp): string {

@@ -123,14 +123,18 @@ describe('rules', () => {
     ] as const) {
       await apply(version('before', before));
       let reads = 0;
-      const interrupted: typeof database = {
-        ...database,
-        async read(selection, values) {
+      const thirdInterrupted =
+        (read: typeof database.read): typeof database.read =>
+        async (selection, values) => {
           reads += 1;
           // The version is read first, then ten rules.
           if (reads === 3) await apply(version('after', after));
-          return database.read(selection, values);
-        },
+          return read(selection, values);
+        };
+      const interrupted: typeof database = {
+        ...database,
+        read: thirdInterrupted(database.read),
+        readStep: thirdInterrupted(database.readStep),
       };
       const rules = await readRules(interrupted, tenant.organisation.id);
       expect(rules.map(({ name }) => name)).toEqual(

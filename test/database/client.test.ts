@@ -252,6 +252,39 @@ describe('a read', () => {
       await expect(writing).rejects.toMatchObject({ code: '25006' });
     });
   });
+
+  test('follows an index in its order, also over new rows that PostgreSQL has not analysed', async () => {
+    await administer(url, 'create table listed (list int, place int, entry text) with (autovacuum_enabled = false)');
+    await administer(url, 'create index on listed (list, place)');
+    await administer(url, 'insert into listed select 1, place, place from generate_series(1, 5000) as place');
+    await withDatabase(async database => {
+      const page = 'select entry from listed where list = $1::int and place < 4000 order by place desc limit 15';
+      const plan = await database.read(selectionOf('plan', `explain ${page}`, 'list'), { list: '1' });
+      expect(plan.map(({ value }) => value.trim()).join(' ')).toMatch(
+        /^Limit .* Index Scan Backward using listed_\S+ on/,
+      );
+      expect(plan).not.toContainEqual({ value: expect.stringContaining('Sort') });
+    });
+  });
+
+  test('waits for at most one step of all long lists', async () => {
+    await withDatabase(async database => {
+      const ended: string[] = [];
+      const step = selectionOf('step', 'select pg_sleep(0.05)');
+      const steps = Array.from({ length: 4 }, () => database.readStep(step, {}).then(() => ended.push('step')));
+      await Promise.all([...steps, database.read(now, {}).then(() => ended.push('page'))]);
+      expect(ended.indexOf('page')).toBeLessThanOrEqual(1);
+      expect(ended).toHaveLength(5);
+    });
+  });
+
+  test('of a step of a list is not held up by a failure of another', async () => {
+    await withDatabase(async database => {
+      const wrong = selectionOf('wrong', 'select 1 / 0');
+      const results = await Promise.allSettled([wrong, now].map(selection => database.readStep(selection, {})));
+      expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    });
+  });
 });
 
 describe.concurrent('in time', () => {

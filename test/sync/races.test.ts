@@ -62,7 +62,8 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
   const { database } = world.service;
   const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
   const reader = createFactsReader(new Set(['additions']));
-  const [read] = await readRange(database.executor, home.organisation.id, whole, reader);
+  const { value: step } = await readRange(database.executor, home.organisation.id, whole, reader).next();
+  const [read] = step ?? [];
   if (read === undefined) throw new Error('nothing read');
   pullRequest.push({ additions: 41 });
   await sync(world.service, home, pullRequest);

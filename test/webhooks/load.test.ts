@@ -61,7 +61,7 @@ describe('a payload', () => {
     expect(announced.milliseconds).toBeLessThan(1_000);
     const chunk = Buffer.from(`${(26 * mebibyte).toString(16)}\r\n${'x'.repeat(26 * mebibyte)}\r\n0\r\n\r\n`);
     const sent = await exchange(port, Buffer.concat([Buffer.from(`${head('chunked')}\r\n`), chunk]));
-    expect([sent.status, JSON.parse(sent.body)]).toEqual([413, { message: 'The request body is too large.' }]);
+    expect([sent.status, JSON.parse(sent.body)]).toEqual([413, { message: 'The payload is over 25 MiB.' }]);
   });
 
   test('of millions of values, which would take gigabytes, is 400 before it is parsed', async () => {
