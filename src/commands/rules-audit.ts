@@ -77,11 +77,11 @@ async function auditRules(
         organisation,
         pull_requests: pullRequests,
         stored_pull_requests: stored,
-        ways: ways.map(({ way, share, medianGain, largestGain, rules, example }) => ({
+        ways: ways.map(({ way, share, medianGain, maxGain, rules, example }) => ({
           way,
           share,
           median_gain: medianGain,
-          largest_gain: largestGain,
+          largest_gain: maxGain,
           rules,
           example:
             example === undefined

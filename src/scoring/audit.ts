@@ -22,7 +22,7 @@ export interface AuditedWay {
   share: number;
   /** Of those that gain; 0 if none does. */
   medianGain: number;
-  largestGain: number;
+  maxGain: number;
   /** Which rules pay, as shares of all points gained, the largest first. */
   rules: { name: string; share: number }[];
   /** The one that gains most. */
@@ -124,7 +124,7 @@ export function createAudit(ruleset: Ruleset): Audit {
           way,
           share: pullRequests === 0 ? 0 : gaining / pullRequests,
           medianGain: medianOf(gains, gaining),
-          largestGain: Math.max(0, ...gains.keys()),
+          maxGain: Math.max(0, ...gains.keys()),
           rules: names
             .map((name, rule) => ({ name, share: total === 0 ? 0 : (paid[rule] ?? 0) / total }))
             .filter(({ share }) => share > 0)

@@ -50,7 +50,7 @@ describe('each way', () => {
     const found = wayOf(way, paying(expression), facts);
     expect(found).toMatchObject({ share: 1, rules: [{ name: 'Pay', share: 1 }] });
     expect(found.example).toMatchObject({ id: 'pr 0' });
-    expect(found.largestGain).toBe((found.example?.after ?? 0) - (found.example?.before ?? 0));
+    expect(found.maxGain).toBe((found.example?.after ?? 0) - (found.example?.before ?? 0));
   });
 
   test('does not gain from what costs the same for half as much', () => {
@@ -58,7 +58,7 @@ describe('each way', () => {
     expect(wayOf('split', proportional, work)).toMatchObject({
       share: 0,
       medianGain: 0,
-      largestGain: 0,
+      maxGain: 0,
       rules: [],
       example: undefined,
     });
@@ -98,7 +98,7 @@ describe('the tally', () => {
     expect(pad).toMatchObject({
       share: 1,
       medianGain: 6,
-      largestGain: 30,
+      maxGain: 30,
       example: { id: 'pr 3', before: 0, after: 30 },
     });
     const [padded, lock] = pad?.rules ?? [];
@@ -121,10 +121,10 @@ describe('the tally', () => {
         const before = structuredClone(pullRequests);
         for (const facts of pullRequests) tried.add('pr', facts);
         expect(pullRequests).toEqual(before);
-        for (const { share, largestGain, medianGain } of tried.result().ways) {
+        for (const { share, maxGain, medianGain } of tried.result().ways) {
           expect(share).toBeGreaterThanOrEqual(0);
           expect(share).toBeLessThanOrEqual(1);
-          expect(medianGain).toBeLessThanOrEqual(largestGain);
+          expect(medianGain).toBeLessThanOrEqual(maxGain);
         }
       }),
       { numRuns: 200 },
