@@ -180,6 +180,50 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 });
 
+describe('a repository that is renamed twice', () => {
+  async function renamedTwice() {
+    const home = await newHome(world);
+    const web = home.acme.repository('a');
+    const pullRequest = web.openPullRequest();
+    await sync(world.service, home, pullRequest);
+    // Later comparisons read no pull request, which would show the latest name.
+    world.github.clock.advance(120);
+    await compare(world, home);
+    await makeDue(world.service);
+    const name = (last: string) => [`${home.acme.login}/${last}`];
+    return { home, web, pullRequest, name };
+  }
+
+  test('has its last name once the webhooks have come, even in reverse: no regular comparison is needed', async () => {
+    const { home, web, pullRequest, name } = await renamedTwice();
+    const [first, second] = [web.rename('b'), web.rename('c')];
+    for (const event of [second, first]) {
+      expect(await deliver(event)).toBe(202);
+      expect(await compareDue()).toBe(1);
+      expect(await repositoryNames(home)).toEqual(name('c'));
+    }
+    await rescore(home);
+    expect((await storedPullRequests(world.service, home)).map(({ url }) => url)).toEqual([pullRequest.url]);
+  });
+
+  test('has its last name if both webhooks come while an answer with the first new name is on its way', async () => {
+    const { home, web, name } = await renamedTwice();
+    const first = web.rename('b');
+    const reply = createLatch();
+    const isList = ({ operation }: { operation: string | undefined }) => operation === 'Repositories';
+    world.github.fault({ kind: 'late', until: reply.released }, { when: isList });
+    const before = world.github.count('Repositories');
+    const underway = compare(world, home);
+    await expect.poll(() => world.github.count('Repositories'), { interval: 5 }).toBe(before + 1);
+    for (const event of [web.rename('c'), first]) expect(await deliver(event)).toBe(202);
+    reply.release();
+    await underway;
+    expect(await repositoryNames(home)).toEqual(name('b'));
+    expect(await compareDue()).toBe(1);
+    expect(await repositoryNames(home)).toEqual(name('c'));
+  });
+});
+
 describe('the address of a pull request', () => {
   test('follows its repository, even if rules are applied first, and no other address changes', async () => {
     const home = await newHome(world);
