@@ -15,6 +15,7 @@ import {
   readOrganisation,
   readRepositories,
   repositoriesQuery,
+  repositoryOwnersQuery,
   repositoryQuery,
 } from './organisation.ts';
 import type { MemberPage, Page, PageChoice, PullRequestPage, RepositoryPage } from './pages.ts';
@@ -33,6 +34,7 @@ import {
   read,
   readEntry,
   readListedRepositories,
+  readOwners,
   unexpectedReplyError,
 } from './replies.ts';
 import { createTransport, type GithubOptions, type GithubRequest } from './transport.ts';
@@ -94,6 +96,16 @@ export interface Github {
     name: string,
     signal?: AbortSignal,
   ): Promise<{ organisation: GithubIdentity; repository: GithubRepository | undefined }>;
+  /**
+   * @param nodeIds up to {@link maxRepositories}
+   * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those on
+   * which GitHub failed are missing.
+   */
+  findRepositoryOwners(
+    organisation: OrganisationReference,
+    nodeIds: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<Map<string, number | null>>;
   /** @throws not_found if GitHub does not show the organisation. */
   pageMembers(
     organisation: GithubIdentity,
@@ -125,17 +137,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       if (nodeIds.length === 0) return new Map();
       if (nodeIds.length > maxPullRequests) throw new RangeError(`More than ${maxPullRequests} pull requests at once`);
       const subject = nodeIds.length === 1 ? `the pull request ${nodeIds[0]}` : `${nodeIds.length} pull requests`;
-      const { data, failures } = await transport.graphql(
-        pullRequestsQuery,
-        { ids: nodeIds },
-        { organisation, subject, signal },
-      );
-      const nodes = 'nodes' in data ? data.nodes : undefined;
-      if (!Array.isArray(nodes) || nodes.length !== nodeIds.length) {
-        throw failures.length > 0
-          ? errorOfFailures(failures, subject, names)
-          : unexpectedReplyError(new UnexpectedReply('nodes are missing'), subject);
-      }
+      const { nodes, failures } = await askNodes(pullRequestsQuery, nodeIds, { organisation, subject, signal });
       const incomplete = await completeLists(nodes, { organisation, subject, signal });
       return new Map(
         nodeIds.map((nodeId, index) => {
@@ -200,6 +202,12 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       return (await askOrganisation(repositoryQuery, { name }, request, readNamedRepository)).answer;
     },
 
+    async findRepositoryOwners(organisation, nodeIds, signal) {
+      const subject = `${nodeIds.length} repositories`;
+      const { nodes, failures } = await askNodes(repositoryOwnersQuery, nodeIds, { organisation, subject, signal });
+      return readOwners(nodeIds, nodes, failures);
+    },
+
     async findOrganisation(organisation, signal) {
       const { login, nodeId } = organisation;
       const subject = `the organisation ${login}`;
@@ -217,6 +225,21 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
       return answer === null ? undefined : read(subject, () => readOrganisation(answer));
     },
   };
+
+  /** Asks for what has these node ids. */
+  async function askNodes(
+    query: string,
+    nodeIds: readonly string[],
+    request: { organisation: OrganisationReference; subject: string; signal: AbortSignal | undefined },
+  ): Promise<{ nodes: unknown[]; failures: GraphqlFailure[] }> {
+    const { subject } = request;
+    const { data, failures } = await transport.graphql(query, { ids: nodeIds }, request);
+    const nodes = 'nodes' in data ? data.nodes : undefined;
+    if (Array.isArray(nodes) && nodes.length === nodeIds.length) return { nodes, failures };
+    throw failures.length > 0
+      ? errorOfFailures(failures, subject, names)
+      : unexpectedReplyError(new UnexpectedReply('nodes are missing'), subject);
+  }
 
   /** Undefined if GitHub does not show the repository. */
   async function askPage(

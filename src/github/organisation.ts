@@ -97,6 +97,15 @@ query Repository($id: ID!, $name: String!) {
 ${repositoryFragment}`;
 const namedRepositoryCheck = checkOfOrganisation({ repository: Nullable(Repository) });
 
+export const repositoryOwnersQuery = `
+query RepositoryOwners($ids: [ID!]!) {
+  ${rateLimit}
+  nodes(ids: $ids) {
+    ... on Repository { owner { ... on Organization { databaseId } ... on User { databaseId } } }
+  }
+}`;
+const ownedCheck = TypeCompiler.Compile(Type.Object({ owner: Type.Object({ databaseId: Id }) }));
+
 export const membersQuery = `
 query Members($id: ID!, $first: Int!, $after: String) {
   ${rateLimit}
@@ -192,6 +201,10 @@ export function readNamedRepository(answer: unknown) {
   const { repository } = organisation;
   return { organisation: identityOf(organisation), repository: repository ? repositoryOf(repository) : undefined };
 }
+
+/** GitHub's id of a repository's owner; undefined if GitHub did not return it. */
+export const readOwner = (repository: unknown): number | undefined =>
+  ownedCheck.Check(repository) ? Number(repository.owner.databaseId) : undefined;
 
 export function readMembers(answer: unknown, after: string | null) {
   const organisation = decode(membersCheck, answer);

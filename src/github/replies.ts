@@ -1,7 +1,7 @@
 import type { ServiceError } from '../errors.ts';
 import { UnexpectedReply } from './decode.ts';
 import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
-import { type ListedRepository, readListedRepository } from './organisation.ts';
+import { type ListedRepository, readListedRepository, readOwner } from './organisation.ts';
 import { type FetchedPullRequest, isComplete, readPullRequest } from './pull-request.ts';
 
 /*
@@ -87,6 +87,24 @@ export function readListedRepositories(
     }
   });
   return { items, failed };
+}
+
+/**
+ * GitHub's ids of the owners of repositories, by node id; null for those that GitHub does not show. Those on which it
+ * failed are missing.
+ */
+export function readOwners(
+  nodeIds: readonly string[],
+  nodes: readonly unknown[],
+  failures: readonly GraphqlFailure[],
+): Map<string, number | null> {
+  const gone = new Set(failures.flatMap(({ path, type }) => (type === 'NOT_FOUND' ? [path.join('/')] : [])));
+  const owners = new Map<string, number | null>();
+  nodeIds.forEach((nodeId, index) => {
+    const owner = gone.has(`nodes/${index}`) ? null : readOwner(nodes[index]);
+    if (owner !== undefined) owners.set(nodeId, owner);
+  });
+  return owners;
 }
 
 /** Throws again what is not an {@link UnexpectedReply}. */

@@ -323,6 +323,22 @@ describe('paging', () => {
     expect(page.failed).toMatchObject([{ code: 'github_failed' }]);
   });
 
+  test('finds the owners of repositories in one request, of one point for a hundred', async () => {
+    const seen: GithubRequest[] = [];
+    const { github, acme, web, client } = await start();
+    client.onRequest(request => seen.push(request));
+    const [gone, moved] = [acme.repository('gone'), acme.repository('moved')];
+    const others = Array.from({ length: 97 }, (_, index) => acme.repository(`other-${index}`));
+    gone.remove();
+    const other = github.organisation('other');
+    moved.transfer(other);
+    const nodeIds = [web, gone, moved, ...others].map(({ nodeId }) => nodeId);
+    const owners = await client.findRepositoryOwners({ login: 'acme' }, nodeIds);
+    expect([...owners.values()]).toEqual([acme.id, null, other.id, ...others.map(() => acme.id)]);
+    expect([...owners.keys()]).toEqual(nodeIds);
+    expect(seen.map(({ rateLimit }) => rateLimit?.cost)).toEqual([1]);
+  });
+
   test('lists the members of an organisation', async () => {
     const { acme, client } = await start();
     const members = Array.from({ length: 130 }, (_, index) =>

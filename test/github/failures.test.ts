@@ -177,10 +177,11 @@ describe('a reply', () => {
     await fc.assert(
       fc.asyncProperty(reply, async body => {
         github.clearFaults();
-        github.fault({ kind: 'alter', change: () => JSON.parse(JSON.stringify(body)) }, { times: 5 });
+        github.fault({ kind: 'alter', change: () => JSON.parse(JSON.stringify(body)) }, { times: 6 });
         const calls = [
           client.fetchPullRequests({ login: 'acme' }, [nodeId]),
           client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage),
+          client.findRepositoryOwners({ login: 'acme' }, [web.nodeId]),
           client.pageMembers(identityOf(acme), null),
           client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 }),
           client.findOrganisation({ login: 'acme' }),

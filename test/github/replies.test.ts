@@ -10,6 +10,7 @@ import {
   read,
   readEntry,
   readListedRepositories,
+  readOwners,
   unexpectedReplyError,
 } from '../../src/github/replies.ts';
 
@@ -190,6 +191,22 @@ test('an unexpected reply is a failure of GitHub; other errors are thrown again'
     });
   expect(reading(unexpected)).toThrow(GithubError);
   expect(reading(defect)).toThrow(defect);
+});
+
+test('the owner of a repository is read; it is unknown if GitHub failed, and null only if GitHub says that it is gone', () => {
+  const at = (type: string, ...path: (string | number)[]): GraphqlFailure => ({ type, message: 'No.', path });
+  const nodeIds = ['R_1', 'R_2', 'R_3', 'R_4', 'R_5', 'R_6', 'R_7'];
+  const nodes = [{ owner: { databaseId: 9 } }, null, null, null, null, {}, { owner: { databaseId: -1 } }];
+  const failures = [
+    at('NOT_FOUND', 'nodes', 1),
+    at('FORBIDDEN', 'nodes', 2),
+    at('NOT_FOUND', 'nodes', 3, 'owner'),
+    at('NOT_FOUND'),
+  ];
+  expect([...readOwners(nodeIds, nodes, failures)]).toEqual([
+    ['R_1', 9],
+    ['R_2', null],
+  ]);
 });
 
 describe('a page of repositories', () => {
