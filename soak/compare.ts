@@ -257,12 +257,15 @@ function compareRepositories(
   const differences = stored.repositories
     .filter(({ githubId, name }) => !repositoryNames.get(githubId)?.has(name))
     .map(({ name }) => `there never was a repository ${name}`);
-  for (const { id, fullName } of organisation.github.repositories) {
-    // A comparison only adds repositories with pull requests that it reads.
-    const repository = stored.repositories.find(({ githubId }) => githubId === id);
-    const isKnown = stage !== 'settled' || isAskedFor(organisation, `repository ${id}`);
-    if (isKnown && repository !== undefined && repository.name !== fullName) {
-      differences.push(`the repository ${fullName} is stored as ${repository.name}`);
+  // A comparison only adds repositories with pull requests that it reads.
+  for (const { githubId, name, leftAt } of stored.repositories) {
+    if (stage === 'settled' && !isAskedFor(organisation, `repository ${githubId}`)) continue;
+    const repository = organisation.github.repositories.find(({ id }) => id === githubId);
+    if (repository !== undefined && repository.fullName !== name) {
+      differences.push(`the repository ${repository.fullName} is stored as ${name}`);
+    }
+    if ((repository === undefined) !== (leftAt !== null)) {
+      differences.push(`the repository ${name} is ${leftAt === null ? 'here' : 'marked'}, and on GitHub the opposite`);
     }
   }
   return differences;

@@ -120,7 +120,8 @@ export function standingOf(pullRequest: ModelPullRequest, organisation: ModelOrg
   return standing;
 }
 
-const asksForComparison = /^(organization (renamed|member_added|member_removed)|repository (renamed|transferred))$/;
+const asksForComparison =
+  /^(organization (renamed|member_added|member_removed)|repository (renamed|transferred|deleted))$/;
 
 export function createModel(organisations: ModelOrganisation[]): Model {
   const pullRequests: ModelPullRequest[] = [];
@@ -161,8 +162,8 @@ export function createModel(organisations: ModelOrganisation[]): Model {
     };
     record('login', github.login);
     for (const id of members.keys()) record(`member ${id}`, github.members.has(id));
-    for (const { id, fullName, organisation } of repositories) {
-      record(`repository ${id}`, organisation === github ? fullName : 'not here');
+    for (const { id, fullName, organisation, removed } of repositories) {
+      record(`repository ${id}`, organisation === github && !removed ? fullName : 'not here');
     }
   }
 

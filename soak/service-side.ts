@@ -46,7 +46,7 @@ export interface ServiceSide {
 
 /** Events that the service acts on; it ignores comments on unknown pull requests. */
 const interesting =
-  /^(pull_request(_review|_review_comment|_review_thread)? \w+|issue_comment (created|deleted)|(label|milestone) (edited|deleted)|organization (member_added|member_removed|renamed)|repository (renamed|transferred))$/;
+  /^(pull_request(_review|_review_comment|_review_thread)? \w+|issue_comment (created|deleted)|(label|milestone) (edited|deleted)|organization (member_added|member_removed|renamed)|repository (renamed|transferred|deleted))$/;
 
 export function createServiceSide(parts: {
   arena: Arena;

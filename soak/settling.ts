@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type SQL, sql } from 'drizzle-orm';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
+import { isInPresentRepository } from '../src/database/pull-requests.ts';
 import { type ErrorCode, ServiceError } from '../src/errors.ts';
 import { reconcileOrganisation } from '../src/sync/reconcile.ts';
 import type { Arena, Replica } from './arena.ts';
@@ -120,7 +121,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
     const { rows } = await executor.execute<{ count: number }>(sql`
       with hour as (update organisations set swept_at = now() - interval '1 hour' where id = ${id})
       select count(*)::int from pull_requests
-      where organisation_id = ${id} and fetched_at < now() - interval '1 day'`);
+      where organisation_id = ${id} and fetched_at < now() - interval '1 day' and ${isInPresentRepository(id)}`);
     return rows[0]?.count ?? 0;
   }
 

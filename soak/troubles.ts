@@ -44,7 +44,9 @@ export function createTroubles(
   const isOwn: Condition = ({ variables: { id, repository, ids } }) =>
     organisations.some(({ github: { nodeId } }) => nodeId === id) ||
     repositories.some(({ nodeId }) => nodeId === repository) ||
-    (Array.isArray(ids) && pullRequests.some(({ source }) => ids.includes(source.nodeId)));
+    (Array.isArray(ids) &&
+      (pullRequests.some(({ source }) => ids.includes(source.nodeId)) ||
+        repositories.some(({ nodeId }) => ids.includes(nodeId))));
   /** Excluded from faults, because a flood's cost is counted. */
   const isOfFlood: Condition = ({ variables: { ids } }) =>
     Array.isArray(ids) && pullRequests.some(({ source }) => isSteady(source) && ids.includes(source.nodeId));

@@ -1,4 +1,4 @@
-import { and, eq, exists, sql } from 'drizzle-orm';
+import { and, eq, exists, isNull, sql } from 'drizzle-orm';
 import type pg from 'pg';
 import type { Executor } from './client.ts';
 import {
@@ -8,7 +8,7 @@ import {
   requireUsable,
   type ServerFacts,
 } from './migrate.ts';
-import { isInRepository } from './pull-requests.ts';
+import { isInPresentRepository, isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories } from './schema.ts';
 
 /** A server as an operator looks at it, whether its schema is up to date or not. */
@@ -81,9 +81,9 @@ export interface OrganisationInspection {
   /** Seconds until its repositories are compared with GitHub; negative if that is overdue. */
   untilComparison: number;
   pullRequests: number;
-  /** Pull requests that lack facts, because an earlier release fetched them. */
+  /** Pull requests of present repositories that lack facts, because an earlier release fetched them. */
   toRenew: number;
-  /** Seconds since the pull request that was fetched longest ago was; null without pull requests. */
+  /** Seconds since the pull request of a present repository that was fetched longest ago was; null if there is none. */
   sinceOldestFetch: number | null;
   /** All that are tracked here. */
   organisations: number;
@@ -115,10 +115,11 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
     (
       select count(*)::int from pull_requests where organisation_id = ${organisationId} and file_changes is null
+        and ${isInPresentRepository(organisationId)}
     ) as "toRenew",
     (
       select extract(epoch from now() - min(fetched_at))::float8 from pull_requests
-      where organisation_id = ${organisationId}
+      where organisation_id = ${organisationId} and ${isInPresentRepository(organisationId)}
     ) as "sinceOldestFetch",
     (select count(*)::int from organisations) as organisations`);
   return oneRow(rows);
@@ -153,8 +154,8 @@ export interface UnconfirmedRepository {
 }
 
 /**
- * Repositories with stored pull requests, first those that GitHub listed longest ago: each comparison moves the tickets
- * of all that it lists.
+ * Repositories with stored pull requests, first those that are marked as having left, then those that GitHub listed
+ * longest ago: each comparison moves the tickets of all that it lists.
  */
 export function findUnconfirmedRepositories(
   executor: Executor,
@@ -171,6 +172,6 @@ export function findUnconfirmedRepositories(
     })
     .from(repositories)
     .where(and(eq(repositories.organisationId, organisationId), exists(stored)))
-    .orderBy(repositories.fetchTicket, repositories.id)
+    .orderBy(isNull(repositories.leftAt), repositories.fetchTicket, repositories.id)
     .limit(limit);
 }

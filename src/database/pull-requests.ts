@@ -12,6 +12,11 @@ export const isInRepository = and(
   eq(repositories.id, pullRequests.repositoryId),
 );
 
+/** Whether the repository is still in the organisation: pull requests of others are not fetched. */
+export const isInPresentRepository = (organisationId: string) =>
+  sql`${pullRequests.repositoryId} not in (
+    select id from repositories where organisation_id = ${organisationId} and left_at is not null)`;
+
 /** The specification's fields, and `createdAt` in Unix seconds. */
 // Not as JSON: with `to_json` a page takes PostgreSQL two thirds more time, and saves this process nothing.
 const fields = {

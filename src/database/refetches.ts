@@ -2,6 +2,7 @@ import { and, eq, lt, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
+import { isInPresentRepository } from './pull-requests.ts';
 import { organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
@@ -35,6 +36,7 @@ export async function requestRefetches(executor: Executor, organisationId: strin
   const { rows } = await executor.execute<{ count: number }>(sql`
     with oldest as (
       select id from pull_requests where organisation_id = ${organisationId} and fetched_at < now() - interval '1 day'
+        and ${isInPresentRepository(organisationId)}
       order by fetched_at limit ${limit} for update skip locked
     ), asked as (
       -- A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.

@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, isNull, lt, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
@@ -54,9 +54,13 @@ export const renamesAny = (
     return row !== undefined && isRenamed(row, ticket, value);
   });
 
+/** Whether a repository that had left is in the organisation again, by GitHub's answer. A row from a newer fetch stays. */
+const hasReturned = (stored: Row, ticket: number): boolean => stored.fetchTicket <= ticket && stored.leftAt !== null;
+
 /**
- * Adds new repositories and renames known ones, whose pull requests are then scored again: rules can depend on names. A
- * repository from a newer fetch stays as it is. Runs in a transaction.
+ * Adds new repositories of the organisation and renames known ones, whose pull requests are then scored again: rules can
+ * depend on names. One that had left is no longer marked. A repository from a newer fetch stays as it is. Runs in a
+ * transaction.
  *
  * @param ticket drawn before GitHub was asked
  * @param held what {@link findRepositories} found under the organisation's lock, if the caller holds that. If one is
@@ -80,12 +84,11 @@ export async function saveRepositories(
   );
   const changed = wanted.filter(value => {
     const row = stored.get(value.githubId);
-    return row === undefined || isRenamed(row, ticket, value);
+    return row === undefined || isRenamed(row, ticket, value) || hasReturned(row, ticket);
   });
   if (changed.length === 0) return found;
-  if (held === undefined && changed.some(({ githubId }) => stored.has(githubId))) {
-    await lockOrganisation(executor, organisationId, 'exclusive');
-  }
+  const renames = renamesAny(stored, ticket, changed);
+  if (held === undefined && renames) await lockOrganisation(executor, organisationId, 'exclusive');
   const rows = changed.map(({ githubId, nodeId, name }) => ({
     organisationId,
     id: newId(),
@@ -103,7 +106,7 @@ export async function saveRepositories(
         .values(rows.slice(start, start + 1_000))
         .onConflictDoUpdate({
           target: [repositories.organisationId, repositories.githubId],
-          set: { nodeId: sql`excluded.node_id`, name: sql`excluded.name`, fetchTicket: ticket },
+          set: { nodeId: sql`excluded.node_id`, name: sql`excluded.name`, leftAt: null, fetchTicket: ticket },
           setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,
         })
         .returning({
@@ -118,7 +121,7 @@ export async function saveRepositories(
   const expected = saved.filter(({ githubId, inserted }) => inserted !== found.has(githubId));
   // Another replica added or renamed one between our two statements: start again and find it.
   if (expected.length < changed.length) throw new TransactionOvertaken();
-  if (saved.some(({ inserted }) => !inserted)) await requestRescoring(executor, organisationId, { urlsStale: true });
+  if (renames) await requestRescoring(executor, organisationId, { urlsStale: true });
   for (const { githubId, id, name } of saved) found.set(githubId, { id, name });
   return found;
 }
@@ -142,6 +145,48 @@ export async function confirmNames(
     from unnest(${sql.param(githubIds)}::bigint[], ${sql.param(names)}::text[]) as called (github_id, name)
     where repositories.organisation_id = ${organisationId} and repositories.github_id = called.github_id
       and repositories.name = called.name and repositories.fetch_ticket < ${ticket}`);
+}
+
+/**
+ * Those that a list of the organisation's repositories did not have, first those that were listed longest ago.
+ *
+ * @param ticket of the list
+ */
+export function findUnlistedRepositories(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  limit: number,
+): Promise<Row[]> {
+  const { fetchTicket, id, leftAt } = repositories;
+  return executor
+    .select()
+    .from(repositories)
+    .where(and(eq(repositories.organisationId, organisationId), isNull(leftAt), lt(fetchTicket, ticket)))
+    .orderBy(fetchTicket, id)
+    .limit(limit);
+}
+
+/**
+ * Marks repositories that are no longer in the organisation. One from a newer fetch stays as it is.
+ *
+ * @param ticket drawn before GitHub was asked
+ * @returns names of those that were marked
+ */
+export async function markRepositoriesLeft(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  githubIds: readonly number[],
+): Promise<string[]> {
+  const marked = await executor
+    .update(repositories)
+    .set({ leftAt: sql`now()`, fetchTicket: ticket })
+    .where(
+      and(eq(repositories.organisationId, organisationId), isOneOf(githubIds), lt(repositories.fetchTicket, ticket)),
+    )
+    .returning({ name: repositories.name });
+  return marked.map(({ name }) => name);
 }
 
 export interface ImportPlace {

@@ -185,6 +185,8 @@ export const repositories = pgTable(
     importCursor: text('import_cursor'),
     /** When the latest import began. */
     importedAt: moment('imported_at'),
+    /** Set once GitHub says that it is elsewhere or gone; its pull requests stay. */
+    leftAt: moment('left_at'),
     fetchTicket: fetchTicket(),
   },
   table => [

@@ -2,6 +2,7 @@ import { and, desc, eq, inArray, lte, notExists, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { leaseSeconds } from './lease.ts';
+import { isInPresentRepository } from './pull-requests.ts';
 import { organisations, pullRequests, syncRequests } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
@@ -277,7 +278,7 @@ export async function requestFailedSyncs(
     on conflict (organisation_id, github_id) do nothing`);
 }
 
-/** Node ids of stored pull requests without a sync request, latest first. */
+/** Node ids of stored pull requests of present repositories, without a sync request, latest first. */
 export async function findSettledPullRequests(
   executor: Executor,
   organisationId: string,
@@ -285,15 +286,11 @@ export async function findSettledPullRequests(
 ): Promise<string[]> {
   const { organisationId: organisation, nodeId, githubId, id } = pullRequests;
   const isRequested = and(eq(syncRequests.organisationId, organisationId), eq(syncRequests.githubId, githubId));
+  const requests = executor.select({ githubId: syncRequests.githubId }).from(syncRequests).where(isRequested);
   const rows = await executor
     .select({ nodeId })
     .from(pullRequests)
-    .where(
-      and(
-        eq(organisation, organisationId),
-        notExists(executor.select({ githubId: syncRequests.githubId }).from(syncRequests).where(isRequested)),
-      ),
-    )
+    .where(and(eq(organisation, organisationId), isInPresentRepository(organisationId), notExists(requests)))
     .orderBy(desc(id))
     .limit(limit);
   return rows.map(row => row.nodeId);

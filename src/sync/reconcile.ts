@@ -17,10 +17,17 @@ import {
   saveReconciled,
 } from '../database/reconciliation.ts';
 import { maxRefetchesPerHour, sweepPullRequests } from '../database/refetches.ts';
-import { confirmNames, saveRepositories } from '../database/repositories.ts';
+import {
+  confirmNames,
+  findUnlistedRepositories,
+  markRepositoriesLeft,
+  saveRepositories,
+} from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { maxRepositories } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
+import { askGithub } from './exchange.ts';
 import { fullName } from './import-scope.ts';
 import { syncMembers } from './members.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './organisation.ts';
@@ -69,7 +76,7 @@ export async function reconcileOrganisation(
       const identified = await identifyOrganisation(deps, organisation);
       const isCompared = await compareRepositories(deps, identified, isOver);
       if (isCompared) {
-        await compareMembers(deps, identified);
+        await orNextTime(deps, identified, 'the members were not compared', () => compareMembers(deps, identified));
         await sweepPullRequests(executor, identified.id, await refetchesPerHour(deps));
       }
       // Due at once, behind those that are due already.
@@ -96,11 +103,16 @@ async function compareRepositories(
 ): Promise<boolean> {
   const { executor } = deps.database;
   let page = await fromCursor(organisation.reconcileCursor, after => pageRepositories(deps, organisation, after));
+  const { ticket } = page;
   for (;;) {
     if (!(await comparePage(deps, organisation, page, isOver))) return false;
     const after = page.hasNextPage ? page.endCursor : null;
     await saveReconcileCursor(executor, organisation.id, after);
-    if (after === null) return true;
+    if (after === null) {
+      const what = 'repositories that have left were not looked for';
+      await orNextTime(deps, organisation, what, () => markLeft(deps, organisation, ticket));
+      return true;
+    }
     if (isOver()) return false;
     page = await pageRepositories(deps, organisation, after);
   }
@@ -200,24 +212,50 @@ async function compareRepository(
   }
 }
 
+/**
+ * Marks repositories that are no longer in the organisation. The list may lack one for other reasons, so GitHub is asked
+ * about those that it did not have.
+ *
+ * @param ticket of the first page that this turn has read: what an earlier turn listed is asked about last
+ */
+async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket: number): Promise<void> {
+  const { database, github, log } = deps;
+  const unlisted = await findUnlistedRepositories(database.executor, organisation.id, ticket, maxRepositories);
+  if (unlisted.length === 0) return;
+  const nodeIds = unlisted.map(({ nodeId }) => nodeId);
+  const ask = () => github.findRepositoryOwners(organisation, nodeIds);
+  const { reply: owners, ticket: askedAt } = await askGithub(deps, organisation, ask, { urgency: 'background' });
+  const left = unlisted.filter(({ nodeId }) => owners.has(nodeId) && owners.get(nodeId) !== organisation.githubId);
+  const githubIds = left.map(({ githubId }) => githubId);
+  for (const repository of await markRepositoriesLeft(database.executor, organisation.id, askedAt, githubIds)) {
+    log.info({ organisation: organisation.login, repository }, 'a repository has left the organisation');
+  }
+}
+
 /** Organisations share the points of a token; with an App, each has its own. */
 async function refetchesPerHour({ config, database }: Deps): Promise<number> {
   if (config.github.app !== undefined) return maxRefetchesPerHour;
   return maxRefetchesPerHour / Math.max(1, await countOrganisations(database.executor));
 }
 
-/** A failure leaves the comparison of the repositories valid; the next comparison tries again. */
 async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation): Promise<void> {
   const { executor } = deps.database;
   if (!(await areMembersDue(executor, organisation.id))) return;
+  const { members } = await syncMembers(deps, organisation);
+  await saveMembersListed(executor, organisation.id, members);
+}
+
+/** Does a part whose failure leaves the rest of the comparison valid. @param what for the log, if it fails */
+async function orNextTime(
+  { log }: Deps,
+  { login }: Organisation,
+  what: string,
+  work: () => Promise<void>,
+): Promise<void> {
   try {
-    const { members } = await syncMembers(deps, organisation);
-    await saveMembersListed(executor, organisation.id, members);
+    await work();
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code === 'github_rate_limited') throw error;
-    deps.log.warn(
-      { organisation: organisation.login, reason: error.text },
-      'the members were not compared; the next comparison tries again',
-    );
+    log.warn({ organisation: login, reason: error.text }, `${what}; the next comparison tries again`);
   }
 }

@@ -111,6 +111,7 @@ const readers = new Map<string, (payload: object) => Effect | undefined>([
   ['organization member_removed', () => compareMembers],
   ['repository renamed', () => compare],
   ['repository transferred', () => compare],
+  ['repository deleted', () => compare],
   ['label edited', payload => refetchLabelled(payload, ({ changes }) => changes?.name?.from)],
   ['label deleted', payload => refetchLabelled(payload, ({ label }) => label.name)],
   ['milestone edited', payload => refetchMilestone(payload, ({ changes }) => changes?.title?.from)],

@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { markRepositoriesLeft } from '../../src/database/repositories.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { takeAppliedDelivery } from '../../src/database/webhook-deliveries.ts';
@@ -432,11 +433,15 @@ describe('GitHub', () => {
     expect(await complaints()).toEqual([]);
     api.remove();
     docs.transfer(github.organisation('elsewhere'));
-    expect(await complaints()).toEqual([
-      'warning repositories: GitHub no longer shows acme/api and acme/docs: 2 stored pull requests stay as last ' +
-        'fetched. → On GitHub, check the repository access of GITHUB_TOKEN. If the repository was deleted or transferred, ' +
-        'there is nothing to do.',
-    ]);
+    // Also once a comparison has marked them.
+    for (let round = 0; round < 2; round += 1) {
+      expect(await complaints()).toEqual([
+        'warning repositories: GitHub no longer shows acme/api and acme/docs: 2 stored pull requests stay as last ' +
+          'fetched. → On GitHub, check the repository access of GITHUB_TOKEN. If the repository was deleted or transferred, ' +
+          'there is nothing to do.',
+      ]);
+      await markRepositoriesLeft(executor, id, await drawTicket(executor), [api.id, docs.id]);
+    }
     expect(await stored()).toEqual(['acme/api', 'acme/docs', 'acme/web']);
     expect(await complaints({ RECONCILE_INTERVAL: '0' })).not.toContainEqual(
       expect.stringContaining('no longer shows'),

@@ -109,6 +109,17 @@ export const changes: readonly Change[] = [
     ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
   ]),
 
+  ...of('Repositories', 'database/repositories.ts', sync('transfers'), [
+    ['leftAt: null, fetchTicket: ticket', 'fetchTicket: ticket'],
+    ['leftAt: sql`now()`, fetchTicket: ticket', 'leftAt: sql`now()`'],
+    ['isOneOf(githubIds), lt(repositories.fetchTicket, ticket)', 'isOneOf(githubIds)'],
+    [', isNull(leftAt), lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
+    ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
+  ]),
+  ...of('Repositories', 'database/refetches.ts', sync('transfers'), [
+    ['        and ${isInPresentRepository(organisationId)}\n', ''],
+  ]),
+
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
     ['const isFree = lte(syncLeasedUntil, sql`now()`);', 'const isFree = sql`true`;'],

@@ -240,6 +240,7 @@ describe('a comparison is requested', () => {
     ['organization', 'renamed', 'at once'],
     ['repository', 'renamed', 'at once'],
     ['repository', 'transferred', 'at once'],
+    ['repository', 'deleted', 'at once'],
     ['organization', 'member_added', 'once members may be listed again'],
     ['organization', 'member_removed', 'once members may be listed again'],
   ])('by %s %s: %s', async (event, action, due) => {

@@ -163,8 +163,8 @@ export function checkPullRequests(facts: Awaited<ReturnType<typeof tryPullReques
 export const maxNamed = 3;
 
 /**
- * Finds stored repositories that GitHub no longer shows. `stored` has those first that a comparison saw longest ago, so
- * the search ends at the first that GitHub shows.
+ * Finds stored repositories that GitHub no longer shows in the organisation. `stored` has those first that have left or
+ * that a comparison saw longest ago, so the search ends at the first that GitHub shows.
  */
 export async function findLostRepositories(
   call: Call,

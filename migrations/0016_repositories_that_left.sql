@@ -1,0 +1,1 @@
+ALTER TABLE "repositories" ADD COLUMN "left_at" timestamp with time zone;

@@ -1,0 +1,263 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { inspectOrganisation } from '../../src/database/inspection.ts';
+import { organisations, repositories } from '../../src/database/schema.ts';
+import { findSettledPullRequests } from '../../src/database/sync-requests.ts';
+import { formatId } from '../../src/ids.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { createClient } from '../support/client.ts';
+import { createLatch } from '../support/github/faults.ts';
+import type { Repository } from '../support/github/repository.ts';
+import { post } from '../webhooks/support.ts';
+import {
+  compare,
+  fetchedSync,
+  type Home,
+  makeDue,
+  newHome,
+  startWorld,
+  stored,
+  storedPullRequests,
+  sync,
+  type World,
+  waitingSyncs,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RECONCILE_INTERVAL: '900' });
+});
+afterAll(() => world.close());
+afterEach(() => world.github.clearFaults());
+
+/** An organisation whose repositories `web` and `lib` are stored, with a pull request each, and compared. */
+async function twoRepositories() {
+  const home = await newHome(world);
+  const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
+  const [inWeb, inLib] = [web.openPullRequest(), lib.openPullRequest()];
+  await importPullRequests(world.service, home.organisation);
+  world.github.clock.advance(120);
+  await compare(world, home);
+  return { home, web, lib, inWeb, inLib };
+}
+
+/** Names of those that are marked, without the owner. */
+async function leftRepositories({ organisation }: Home): Promise<string[]> {
+  const rows = await world.service.database.executor
+    .select()
+    .from(repositories)
+    .where(eq(repositories.organisationId, organisation.id));
+  return rows.flatMap(({ name, leftAt }) => (leftAt === null ? [] : [name.split('/')[1] ?? ''])).sort();
+}
+
+const elsewhere = (repository: Repository) => repository.transfer(world.github.organisation('elsewhere'));
+
+/** Lets two days go by for the sweep. */
+async function age({ organisation: { id } }: Home): Promise<void> {
+  const { executor } = world.service.database;
+  await executor.execute(sql`
+    update pull_requests set fetched_at = now() - interval '2 days', file_changes = null where organisation_id = ${id}`);
+  await executor.update(organisations).set({ sweptAt: sql`now() - interval '1 hour'` }).where(eq(organisations.id, id));
+}
+
+describe('a repository that is no longer in the organisation', () => {
+  test('because it was transferred is marked by the next comparison, by one more request, once', async () => {
+    const { home, web } = await twoRepositories();
+    elsewhere(web);
+    expect(await compare(world, home)).toBe(2);
+    expect(await leftRepositories(home)).toEqual(['web']);
+    expect(await compare(world, home)).toBe(1);
+  });
+
+  test('because it was deleted is marked by the comparison that its webhook asks for', async () => {
+    const { home, web } = await twoRepositories();
+    await makeDue(world.service);
+    expect((await post(world.service, web.remove())).status).toBe(202);
+    expect(await leftRepositories(home)).toEqual([]);
+    expect(await reconcileOrganisation(world.service)).toBe(true);
+    expect(await leftRepositories(home)).toEqual(['web']);
+  });
+
+  test('is marked among many that an earlier turn of the comparison has listed', async () => {
+    const { home, web } = await twoRepositories();
+    const more = Array.from({ length: 110 }, (_, index) => home.acme.repository(`more-${index}`));
+    for (const repository of more) repository.openPullRequest();
+    await importPullRequests(world.service, home.organisation);
+    world.github.clock.advance(120);
+    await compare(world, home);
+    elsewhere(web);
+    await makeDue(world.service, home);
+    let turns = 0;
+    while (await reconcileOrganisation(world.service, { turnMs: 0 })) turns += 1;
+    expect(turns).toBe(2);
+    expect(await leftRepositories(home)).toEqual(['web']);
+  });
+
+  test('keeps its name and its pull requests, which the API shows and does not sync', async () => {
+    const { home, web, inWeb } = await twoRepositories();
+    const before = await storedPullRequests(world.service, home);
+    const id = formatId('pr', (await stored(world.service, home, inWeb))?.id ?? '');
+    elsewhere(web);
+    inWeb.edit({ title: 'Elsewhere' });
+    await compare(world, home);
+    expect(await storedPullRequests(world.service, home)).toEqual(before);
+    const client = await createClient(world.service);
+    const { data } = (await client.get('/2025-04/pull-requests', home.token)).body as unknown as {
+      data: { id: string }[];
+    };
+    expect(data.map(each => each.id)).toContain(id);
+    expect(await client.put(`/2025-04/pull-requests/${id}/sync`, home.token)).toMatchObject({
+      status: 404,
+      body: {
+        message:
+          'The repository of this pull request no longer belongs to the organisation; the stored copy is left as it was.',
+      },
+    });
+    expect(await leftRepositories(home)).toEqual(['web']);
+  });
+
+  test('is not fetched by the sweep or to see whether GitHub serves others, and doctor does not miss it', async () => {
+    const { home, web, inLib } = await twoRepositories();
+    elsewhere(web);
+    await compare(world, home);
+    await age(home);
+    const { executor } = world.service.database;
+    await executor.execute(sql`update pull_requests set fetched_at = now() where github_id = ${inLib.id}`);
+    expect(await inspectOrganisation(executor, home.organisation.id)).toMatchObject({ pullRequests: 2, toRenew: 1 });
+    const { sinceOldestFetch } = await inspectOrganisation(executor, home.organisation.id);
+    expect(sinceOldestFetch).toBeLessThan(86_400);
+    await age(home);
+    expect(await findSettledPullRequests(executor, home.organisation.id, 3)).toEqual([inLib.nodeId]);
+    await compare(world, home);
+    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([inLib.id]);
+    while (await createRequestWorker(world.service)());
+  });
+
+  test('is not marked by an answer that is older than what is known', async () => {
+    const { home, web, inWeb } = await twoRepositories();
+    elsewhere(web);
+    const reply = createLatch();
+    const isAsked = ({ operation }: { operation: string | undefined }) => operation === 'RepositoryOwners';
+    world.github.fault({ kind: 'late', until: reply.released }, { when: isAsked });
+    const before = world.github.count('RepositoryOwners');
+    const comparing = compare(world, home);
+    await expect.poll(() => world.github.count('RepositoryOwners'), { interval: 5 }).toBe(before + 1);
+    web.transfer(home.acme);
+    web.rename('site');
+    await sync(world.service, home, inWeb);
+    reply.release();
+    await comparing;
+    expect(await leftRepositories(home)).toEqual([]);
+  });
+});
+
+describe('a repository that a list does not have is not marked', () => {
+  /** A comparison whose list is without `web`, which is still there. */
+  async function compareWithout(web: Repository, home: Home): Promise<number> {
+    world.github.fault(
+      {
+        kind: 'alter',
+        change: reply => {
+          const { repositories: page } = (
+            reply.data as { node: { repositories: { edges: { node: { id: string } }[] } } }
+          ).node;
+          page.edges = page.edges.filter(({ node }) => node.id !== web.nodeId);
+          return reply;
+        },
+      },
+      { when: ({ operation }) => operation === 'Repositories' },
+    );
+    return compare(world, home);
+  }
+
+  test('if GitHub says that it is still in the organisation', async () => {
+    const { home, web } = await twoRepositories();
+    expect(await compareWithout(web, home)).toBe(2);
+    expect(await leftRepositories(home)).toEqual([]);
+  });
+
+  test('if GitHub does not let the credentials read it', async () => {
+    const { home, web } = await twoRepositories();
+    const error = { type: 'FORBIDDEN', path: ['nodes', 0], message: 'Resource protected by SAML enforcement.' };
+    world.github.fault(
+      { kind: 'reply', status: 200, body: { data: { nodes: [null] }, errors: [error] } },
+      { when: ({ operation }) => operation === 'RepositoryOwners' },
+    );
+    expect(await compareWithout(web, home)).toBe(2);
+    expect(await leftRepositories(home)).toEqual([]);
+  });
+
+  test('if GitHub fails; the comparison goes on, and the next one asks again', async () => {
+    const { home, web } = await twoRepositories();
+    const grace = home.acme.member(`grace-${home.acme.login}`);
+    elsewhere(web);
+    world.github.fault({ kind: 'reply', status: 500 }, { when: ({ operation }) => operation === 'RepositoryOwners' });
+    await compare(world, home);
+    expect(await leftRepositories(home)).toEqual([]);
+    const { rows } = await world.service.database.executor.execute(
+      sql`select from members where organisation_id = ${home.organisation.id} and login = ${grace.login}`,
+    );
+    expect(rows).toHaveLength(1);
+    await compare(world, home);
+    expect(await leftRepositories(home)).toEqual(['web']);
+  });
+});
+
+describe('a repository that comes back', () => {
+  async function transferredAway() {
+    const parts = await twoRepositories();
+    elsewhere(parts.web);
+    await compare(world, parts.home);
+    expect(await leftRepositories(parts.home)).toEqual(['web']);
+    return parts;
+  }
+
+  test('is no longer marked after the next comparison, which reads what changed elsewhere', async () => {
+    const { home, web, inWeb } = await transferredAway();
+    inWeb.edit({ title: 'Edited elsewhere' });
+    web.rename('site');
+    web.transfer(home.acme);
+    world.github.clock.advance(120);
+    await compare(world, home);
+    expect(await leftRepositories(home)).toEqual([]);
+    expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Edited elsewhere' });
+    await age(home);
+    await compare(world, home);
+    expect(await waitingSyncs(world.service, home)).toHaveLength(2);
+    while (await createRequestWorker(world.service)());
+  });
+
+  test('is no longer marked once one of its pull requests is fetched, and no score is calculated again', async () => {
+    const { home, web, inWeb } = await transferredAway();
+    web.transfer(home.acme);
+    const event = inWeb.edit({ title: 'Back' });
+    expect((await post(world.service, event)).status).toBe(202);
+    while (await createRequestWorker(world.service)());
+    expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Back' });
+    expect(await leftRepositories(home)).toEqual([]);
+    const { rows } = await world.service.database.executor.execute(
+      sql`select from rescore_ranges where organisation_id = ${home.organisation.id}`,
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test('is no longer marked after an import', async () => {
+    const { home, web } = await transferredAway();
+    web.transfer(home.acme);
+    await importPullRequests(world.service, home.organisation);
+    expect(await leftRepositories(home)).toEqual([]);
+  });
+
+  test('stays marked if what shows it in the organisation was fetched before it left', async () => {
+    const { home, web, inWeb } = await twoRepositories();
+    inWeb.edit({ title: 'Edited before' });
+    const early = await fetchedSync(world.service, home, inWeb);
+    elsewhere(web);
+    await compare(world, home);
+    expect(await early.save()).toBe('saved');
+    expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Edited before' });
+    expect(await leftRepositories(home)).toEqual(['web']);
+  });
+});
