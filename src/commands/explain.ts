@@ -139,12 +139,13 @@ function representPart({ source, kind, value, note, chosen, parts }: ExplainedPa
 }
 
 function represent({ found, version, explanation, scoreInForce, changes }: Explained): unknown {
-  const { pullRequest, repository, organisation } = found;
+  const { pullRequest, repository, repositoryLeftAt, organisation } = found;
   return {
     id: idOf(found),
     url: pullRequest.url,
     organisation: organisation.login,
     repository,
+    repository_left_at: seconds(repositoryLeftAt),
     number: pullRequest.number,
     title: pullRequest.title,
     author: pullRequest.author,
@@ -204,14 +205,18 @@ function describeEarlier(earlier: readonly ScoreChange[]): string {
   return `… and ${counted(count, 'earlier change')}; --json shows ${isFolded ? 'them by month' : 'all'}`;
 }
 
+const showDeparture = (leftAt: Date) =>
+  `The repository has left the organisation, as seen on ${showTime(leftAt)}: the pull request stays as it was last fetched.`;
+
 function show(context: Context, explained: Explained): string {
-  const { pullRequest, repository } = explained.found;
+  const { pullRequest, repository, repositoryLeftAt } = explained.found;
   const { changes } = explained;
   const latest = changes.slice(-keptChanges);
   const earlier = changes.slice(0, -keptChanges);
   return [
     `${repository}#${pullRequest.number}  ${brief(pullRequest.title)}`,
     `${pullRequest.state}, by ${brief(pullRequest.author)}  ${pullRequest.url}  ${idOf(explained.found)}`,
+    ...(repositoryLeftAt === null ? [] : ['', showDeparture(repositoryLeftAt)]),
     '',
     showStanding(context, explained),
     '',

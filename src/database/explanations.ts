@@ -15,6 +15,7 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined) {
     .select({
       pullRequest: pullRequests,
       repository: repositories.name,
+      repositoryLeftAt: repositories.leftAt,
       organisation: {
         id: organisations.id,
         login: organisations.login,
@@ -25,7 +26,12 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined) {
     .innerJoin(pullRequests, eq(pullRequests.organisationId, organisations.id))
     .innerJoin(repositories, isInRepository)
     .where(condition)
-    .orderBy(asc(organisations.login), desc(repositories.fetchTicket), asc(pullRequests.id));
+    .orderBy(
+      asc(organisations.login),
+      desc(isNull(repositories.leftAt)),
+      desc(repositories.fetchTicket),
+      asc(pullRequests.id),
+    );
 }
 
 export async function findPullRequestAnywhere(
@@ -49,7 +55,8 @@ export async function findPullRequestsOfPage(
   const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
   const hasNumber = eq(pullRequests.number, number);
   const named = await selectPullRequests(executor, and(isNamed, hasNumber));
-  // A repository that was transferred away keeps its name here. The one that took the name was confirmed later.
+  // A repository that has left keeps its name here. Until it is marked so, the one that took the name is known by its
+  // ticket: it was confirmed later.
   const present = named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
   if (present.length > 0 || url === undefined) return present;
   // After a repository is renamed, addresses follow with a delay. One repository at a time: there is no index on

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
+import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
+import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { type Scene, startScene } from '../support/scene.ts';
@@ -329,18 +330,44 @@ test('titles, labels and paths can not control the terminal', async () => {
   expect(text).toContain('a ]0;owned b 31m');
 });
 
-test('the page of a repository that took the name of one that was transferred away is the present one', async () => {
-  const { acme, github, service } = scene;
-  const author = acme.member('ada');
-  const gone = acme.repository('site');
-  const before = gone.addPullRequest({ author });
-  await scene.import();
-  gone.transfer(github.organisation('elsewhere'));
-  const present = acme.repository('site').addPullRequest({ author });
-  await scene.import();
-  const rows = await service.database.executor.select().from(pullRequests);
-  const urls = rows.filter(row => [before.id, present.id].includes(row.githubId)).map(({ url }) => url);
-  expect(urls).toEqual(Array(2).fill(present.url));
-  const { id: shown } = await explainJson(present.url);
-  expect(shown).toBe(formatId('pr', rows.find(row => row.githubId === present.id)?.id ?? ''));
+describe('the page of a repository that was transferred away', () => {
+  /** Two pull requests with one page: the first has left with its repository. */
+  async function takeName() {
+    const { acme, github } = scene;
+    const author = acme.member('ada');
+    const gone = acme.repository('site');
+    const before = gone.addPullRequest({ author });
+    await scene.import();
+    gone.transfer(github.organisation('elsewhere'));
+    const present = acme.repository('site').addPullRequest({ author });
+    await scene.import();
+    const rows = await scene.service.database.executor.select().from(pullRequests);
+    const stored = [before, present].map(({ id: githubId }) => rows.find(row => row.githubId === githubId));
+    expect(stored.map(row => row?.url)).toEqual(Array(2).fill(present.url));
+    return { url: present.url, ids: stored.map(row => formatId('pr', row?.id ?? '')) };
+  }
+
+  test('is the one that took its name, before a comparison and after it', async () => {
+    const { url, ids } = await takeName();
+    for (const compare of [() => reconcileOrganisation(scene.service), () => undefined]) {
+      expect(await explainJson(url)).toMatchObject({ id: ids[1], repository_left_at: null });
+      await compare();
+    }
+  });
+
+  test('says that the repository has left, once a comparison has found that', async () => {
+    const { ids } = await takeName();
+    const left = ids[0] ?? '';
+    expect((await explainJson(left)).repository_left_at).toBeNull();
+    await reconcileOrganisation(scene.service);
+    expect((await explainJson(left)).repository_left_at).toBeCloseTo(Date.now() / 1000, -2);
+    const text = await explain(left);
+    expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME: ');
+    expect(await explain(ids[1] ?? '')).not.toContain('has left');
+    // No other has its name.
+    scene.web.transfer(scene.github.organisation('elsewhere'));
+    await scene.service.database.executor.update(organisations).set({ reconcileDueAt: new Date() });
+    await reconcileOrganisation(scene.service);
+    expect(await explain('https://github.com/acme/web/pull/1')).toContain('has left the organisation');
+  });
 });
