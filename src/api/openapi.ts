@@ -3,7 +3,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 
-const { homepage, license } = createRequire(import.meta.url)('../../package.json');
+const { homepage, license } = createRequire(import.meta.url)('#package.json');
 
 const introduction = `Scores of an organisation's pull requests, by the organisation's own rules.
 

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { baseUrl } from './addresses.ts';
 
-const { version: programVersion } = createRequire(import.meta.url)('../../package.json') as { version: string };
+const { version: programVersion } = createRequire(import.meta.url)('#package.json') as { version: string };
 
 /** For all organisations together. */
 const maxCacheBytes = 64 * 1024 * 1024;

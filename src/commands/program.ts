@@ -24,7 +24,7 @@ import { webhookCommands } from './webhooks.ts';
 export const failure = 1;
 const usageFailure = 2;
 
-const { version } = createRequire(import.meta.url)('../../package.json') as { version: string };
+const { version } = createRequire(import.meta.url)('#package.json') as { version: string };
 
 /** `--help` and errors of usage need no valid configuration and no database. */
 export function buildProgram(context: Context): Command {

@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
 import { ServiceError } from '../errors.ts';
 import type { Database } from './client.ts';
 import type { Selection } from './statement.ts';
 
-/** Two levels up, from the sources and from the build. */
-const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
+const migrationsFolder = join(dirname(createRequire(import.meta.url).resolve('#package.json')), 'migrations');
 
 /** Any number will do, as long as every release uses the same. */
 const advisoryLock = 1_886_743_660;

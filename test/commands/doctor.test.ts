@@ -144,7 +144,7 @@ test('a healthy service has no complaints in any area', async () => {
 });
 
 test('the program prints all findings, and ends with 0 for a warning or 1 and one line for a problem', async () => {
-  await requireBuild();
+  requireBuild();
   const [warned, broken, json] = await Promise.all([
     run(
       { ...environment, RECONCILE_INTERVAL: '0', GITHUB_API_URL: github.apiUrl, PUBLIC_URL: '' },
@@ -669,7 +669,7 @@ describe('the background work', () => {
   });
 
   test('has failing pull requests, which webhooks status shows and webhooks retry retries', async () => {
-    await requireBuild();
+    requireBuild();
     await requests(`${failing}, ${parked}`);
     const [text, json] = await Promise.all([
       run(environment, 'webhooks', 'status', '--organisation', 'acme'),
@@ -719,7 +719,7 @@ describe('the background work', () => {
   });
 
   test('never found the pull requests of some deliveries, which webhooks status explains', async () => {
-    await requireBuild();
+    requireBuild();
     await hook();
     await deliveries('gone', '6 days', 6);
     await deliveries('gone', '8 days', 7);

@@ -19,7 +19,7 @@ const unreachable = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
 const exampleRules = fileURLToPath(new URL('../../rules.example.yaml', import.meta.url));
 
 beforeAll(async () => {
-  await requireBuild();
+  requireBuild();
   ({ url: databaseUrl, drop } = await createDatabase());
   github = await startGithub();
   github.organisation('acme').repository('web').addPullRequest();

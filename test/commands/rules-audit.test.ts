@@ -13,7 +13,7 @@ let folder: string;
 let login: string;
 
 beforeAll(async () => {
-  await requireBuild();
+  requireBuild();
   folder = mkdtempSync(join(tmpdir(), 'pullscore-audit-'));
   service = await startService();
   environment = { DATABASE_URL: service.database.url };

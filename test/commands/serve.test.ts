@@ -12,7 +12,7 @@ let tenant: Tenant;
 let environment: Environment;
 
 beforeAll(async () => {
-  await requireBuild();
+  requireBuild();
   database = await createDatabase();
   github = await startGithub();
   const acme = github.organisation('acme');

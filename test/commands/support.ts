@@ -1,6 +1,6 @@
-import { type ChildProcess, execFileSync, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -24,33 +24,10 @@ const newestIn = (folder: string): number =>
     ),
   );
 
-/** Builds the program if it is missing or older than its sources. `npm test` builds it first. */
-export async function requireBuild(): Promise<void> {
-  const lock = join(root, 'dist', '.building');
-  const isFresh = () => existsSync(program) && newestIn(join(root, 'dist')) >= newestIn(join(root, 'src'));
-  mkdirSync(join(root, 'dist'), { recursive: true });
-  while (!isFresh() || existsSync(lock)) {
-    try {
-      mkdirSync(lock);
-    } catch {
-      // Another test file builds it, or was killed while it did.
-      const startedAt = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
-      if (Date.now() - startedAt > 60_000) rmSync(lock, { recursive: true, force: true });
-      await delay(100);
-      continue;
-    }
-    try {
-      execFileSync(
-        process.execPath,
-        [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--noCheck'],
-        {
-          cwd: root,
-        },
-      );
-    } finally {
-      rmSync(lock, { recursive: true, force: true });
-    }
-  }
+/** @throws if the program is missing or older than its sources; `npm test` builds it first */
+export function requireBuild(): void {
+  if (existsSync(program) && newestIn(join(root, 'dist')) >= newestIn(join(root, 'src'))) return;
+  throw new Error('dist is older than src: run npm run build.');
 }
 
 export type Environment = Record<string, string>;

@@ -25,7 +25,8 @@ let webhookUrl: string;
 let workers: Running[];
 
 beforeAll(async () => {
-  [world] = await Promise.all([startWorld(), requireBuild()]);
+  requireBuild();
+  world = await startWorld();
   webhookUrl = `${await world.service.app.listen({ port: 0, host: '127.0.0.1' })}/webhooks/github`;
   workers = [-hour, 0, hour].map(ahead =>
     start(

@@ -244,7 +244,7 @@ describe('re-scoring', () => {
   });
 
   test('continues where a worker was killed, again and again, and records each change once', async () => {
-    await requireBuild();
+    requireBuild();
     const home = await newHome(world);
     await newStored(world.service, home, 12_000);
     await apply(world.service, home, rule('additions'));

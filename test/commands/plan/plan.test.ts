@@ -19,7 +19,7 @@ let github: Server;
 let calls = 0;
 
 beforeAll(async () => {
-  await requireBuild();
+  requireBuild();
   folder = mkdtempSync(join(tmpdir(), 'pullscore-plan-'));
   github = createServer(socket => {
     calls += 1;
