@@ -7,7 +7,7 @@ import type { Context } from '../../src/commands/context.ts';
 import { buildProgram } from '../../src/commands/program.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase, createTenant, startReplica } from '../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runWith, startForTest } from './support.ts';
+import { complaintOf, type Environment, requireBuild, run, runHere, runWith, startForTest } from './support.ts';
 
 let databaseUrl: string;
 let drop: () => Promise<void>;
@@ -72,7 +72,7 @@ describe('help', () => {
 
   test('needs no valid configuration, and lists --json', async () => {
     await each([['import'], ['token', 'create'], ['serve']], async command => {
-      const help = await run({ PORT: 'x', DATABASE_URL: 'nonsense' }, ...command, '--help');
+      const help = await runHere({ PORT: 'x', DATABASE_URL: 'nonsense' }, ...command, '--help');
       expect(help).toMatchObject({ code: 0, stderr: '' });
       expect(help.stdout).toContain(`Usage: pullscore ${command.join(' ')}`);
       expect(help.stdout).toContain('--json');
@@ -108,7 +108,7 @@ test('wrong usage ends with 2 before anything is opened, and says what is valid'
     [['import', '--organisation', 'acme', '--since', '2026-02-30'], '"2026-02-30" is not a valid day'],
   ];
   await each(cases, async ([operands, expected]) => {
-    const ended = await run(unreachable, ...operands);
+    const ended = await runHere(unreachable, ...operands);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain(expected);
   });
@@ -122,7 +122,7 @@ test('a reader that closes the pipe early, as `head` does, causes no failure', a
 
 describe('a failure ends with 1 and one line, on standard error', () => {
   async function complaint(env: Environment, ...operands: string[]): Promise<string> {
-    const ended = await run(env, ...operands);
+    const ended = await runHere(env, ...operands);
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     return complaintOf(ended);
   }
@@ -174,9 +174,8 @@ describe('a failure ends with 1 and one line, on standard error', () => {
       expect(line).toMatch(expected);
       expect(line).not.toContain('hush');
     });
-    expect(await complaint({ DATABASE_URL: 'postgres://me:hush@localhost:1/scores' }, 'serve')).toContain(
-      'ECONNREFUSED',
-    );
+    const serving = await run({ DATABASE_URL: 'postgres://me:hush@localhost:1/scores' }, 'serve');
+    expect(complaintOf(serving)).toContain('ECONNREFUSED');
     await new Promise(resolve => mute.close(resolve));
   });
 
@@ -223,7 +222,7 @@ describe('a failure ends with 1 and one line, on standard error', () => {
       expect(line).toContain(expected);
       expect(line).not.toContain('hush');
     });
-    expect((await run(environment, 'organisation', 'list', '--json')).stdout.match(/"login"/g)).toHaveLength(1);
+    expect((await runHere(environment, 'organisation', 'list', '--json')).stdout.match(/"login"/g)).toHaveLength(1);
   });
 
   test.skipIf(!existsSync('/dev/full'))('that says why the answer could not be written', () => {
