@@ -1,4 +1,5 @@
 /** Definitions: names for expressions, which rules and other definitions use like facts. */
+import type { Origin } from './comparison.ts';
 import { checkExpression } from './expression.ts';
 import { isFactName } from './facts.ts';
 import { functions } from './functions.ts';
@@ -41,7 +42,10 @@ function describeCycle(names: readonly string[]): string {
  *
  * @returns also what is wrong, by name, without those that only use one that is wrong
  */
-export function checkDefinitions(definitions: readonly Definition[]): {
+export function checkDefinitions(
+  definitions: readonly Definition[],
+  origin: Origin = 'stored',
+): {
   checked: CheckedDefinitions;
   problems: Map<string, string>;
 } {
@@ -59,7 +63,7 @@ export function checkDefinitions(definitions: readonly Definition[]): {
       if (start !== -1) throw new ExpressionError(describeCycle([name, ...users.slice(start)]), { start: 0, end: 0 });
       visit(used, users);
     }
-    return { name, expression, ...checkExpression(expression, syntax, checked) };
+    return { name, expression, ...checkExpression(expression, syntax, checked, origin) };
   }
 
   function visit(name: string, users: readonly string[]): void {

@@ -1,6 +1,8 @@
 /** Checks the names and types of an expression, and turns its text into a typed tree. */
+import { checkComparison, checkTexts, isComparison, type Origin } from './comparison.ts';
 import { type FactType, factTypes, isFactName, type SourceName } from './facts.ts';
 import { type FunctionDefinition, functions, type Prepared } from './functions.ts';
+import { hintOfArray, hintOfFact, hintOfNumber, messageWithText } from './hints.ts';
 import { suggestion } from './nearest-name.ts';
 import { parseSyntax } from './parser.ts';
 import { PatternError, patternLimits } from './pattern.ts';
@@ -16,21 +18,19 @@ import {
   tooDeep,
   tooLarge,
   tooLong,
+  withoutBrackets,
 } from './syntax.ts';
 import { characterCount, excerpt } from './text.ts';
-import type { CheckedDefinitions, CheckedExpression, TypedExpression } from './tree.ts';
+import { type CheckedDefinitions, type CheckedExpression, type TypedExpression, typeNames, typeOf } from './tree.ts';
 
-const typeNames = { number: 'a number', text: 'a text', boolean: 'true or false', list: 'a list' } as const;
-
-const arithmeticOperators: ReadonlySet<string> = new Set<ArithmeticOperator>(['+', '-', '*', '/', '%']);
-const isArithmetic = (operator: string): operator is ArithmeticOperator => arithmeticOperators.has(operator);
-const comparisonOperators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);
-const isComparison = (operator: string): operator is ComparisonOperator => comparisonOperators.has(operator);
+const isArithmetic = (operator: string): operator is ArithmeticOperator => /^[-+*/%]$/.test(operator);
 
 /** Functions also read what rules can't name. */
 const sourceType = (name: SourceName): FactType => (isFactName(name) ? factTypes[name] : 'list');
 
 type NodeOf<Type> = Extract<SyntaxNode, { type: Type }>;
+
+class UnknownNameError extends ExpressionError {}
 
 /**
  * Checks an expression that was parsed. A definition counts within the limits as its name and as all that it stands for.
@@ -41,6 +41,7 @@ export function checkExpression(
   source: string,
   syntax: SyntaxNode,
   definitions: CheckedDefinitions,
+  origin: Origin,
 ): CheckedExpression {
   let patternCosts = 0;
   let characters = characterCount(source);
@@ -48,12 +49,13 @@ export function checkExpression(
   let maxDepth = 0;
 
   const show = ({ start, end }: Span) => excerpt(source, start, end);
-  const isA = (part: TypedExpression) => `${show(part)} is ${typeNames[part.type]}`;
+  const isA = (part: TypedExpression) => typeOf(part, source);
   const errorAt = (message: string, span: Span) => new ExpressionError(message, span);
 
   function expectType(part: TypedExpression, type: FactType, role: string): TypedExpression {
-    if (part.type !== type) throw errorAt(`${isA(part)}, but ${role} ${typeNames[type]}`, part);
-    return part;
+    if (part.type === type) return part;
+    const hint = type === 'number' ? hintOfNumber(part) : type === 'text' ? hintOfFact(part, source) : '';
+    throw errorAt(`${isA(part)}, but ${role} ${typeNames[type]}${hint}`, part);
   }
 
   /** Before facts: a stored definition keeps its meaning if a later release has a fact of the same name. */
@@ -71,13 +73,43 @@ export function checkExpression(
     if (name === 'true' || name === 'false')
       return { kind: 'constant', type: 'boolean', value: name === 'true', ...span };
     if (isFactName(name)) return { kind: 'fact', type: factTypes[name], name, ...span };
-    if (functions.has(name)) throw errorAt(`\`${name}\` is a function; call it, as in \`${exampleCall(name)}\``, span);
+    const [named] = functions.get(name) ?? [];
+    if (named !== undefined) throw errorAt(`\`${name}\` is a function; call it, as in \`${named.signature}\``, span);
     if (name === 'null' || name === 'undefined') {
       throw errorAt(`\`${name}\` is not a value of the rule language; an absent value compares false`, span);
     }
     const known = definitions.size === 0 ? 'fact' : 'fact or definition';
     const hint = suggestion(name, [...definitions.keys(), ...Object.keys(factTypes)]);
-    throw errorAt(`${show(span)} is not a known ${known}${hint}`, span);
+    throw new UnknownNameError(`${show(span)} is not a known ${known}${hint}`, span);
+  }
+
+  /** Reads what should perhaps be a text: an unknown name may then be one that lacks its quotes. */
+  function readAs(node: SyntaxNode, depth: number, isText: boolean): TypedExpression {
+    try {
+      return read(node, depth);
+    } catch (error) {
+      if (!isText || !(error instanceof UnknownNameError)) throw error;
+      const { start, end } = spanOf(node);
+      throw errorAt(messageWithText(error.message, source.slice(start, end)), error);
+    }
+  }
+
+  function readComparison(
+    node: NodeOf<'BinaryExpression'>,
+    operator: ComparisonOperator,
+    depth: number,
+  ): TypedExpression {
+    const span = spanOf(node);
+    const sides = [node.left, node.right].map(withoutBrackets);
+    const list = sides.find(side => side.type === 'ArrayExpression');
+    const other = sides.find(side => side !== list);
+    if (list !== undefined && other !== undefined) {
+      throw errorAt(onlyAfterIn + hintOfArray(operator, list, read(other, depth), source), list);
+    }
+    const left = read(node.left, depth);
+    const right = readAs(node.right, depth, left.type === 'text');
+    checkComparison(operator, [left, right], span, source, origin);
+    return { kind: 'comparison', type: 'boolean', operator, left, right, ...span };
   }
 
   function readUnary({ operator, argument, start, end }: NodeOf<'UnaryExpression'>, depth: number): TypedExpression {
@@ -90,31 +122,18 @@ export function checkExpression(
 
   function readBinary(node: NodeOf<'BinaryExpression'>, depth: number): TypedExpression {
     const { operator } = node;
+    if (isComparison(operator)) return readComparison(node, operator, depth);
     const span = spanOf(node);
     const left = read(node.left, depth);
     if (operator === 'in') return readIn(left, node.right, span, depth);
     const right = read(node.right, depth);
     const role = `both sides of \`${operator}\` must be`;
-    if (isArithmetic(operator)) {
-      expectType(left, 'number', role);
-      expectType(right, 'number', role);
-      return { kind: 'arithmetic', type: 'number', operator, left, right, ...span };
-    }
-    if (!isComparison(operator)) {
-      expectType(left, 'boolean', role);
-      expectType(right, 'boolean', role);
-      return { kind: 'logical', type: 'boolean', operator, left, right, ...span };
-    }
-    if (left.type !== right.type) {
-      throw errorAt(`${isA(left)} and ${isA(right)}, but \`${operator}\` compares values of the same type`, span);
-    }
-    if (left.type === 'list') {
-      throw errorAt(`${isA(left)}, which \`${operator}\` can't compare; use \`in\` or \`contains\``, left);
-    }
-    if (left.type === 'boolean' && operator !== '==' && operator !== '!=') {
-      throw errorAt(`${isA(left)}, which \`${operator}\` can't compare; it needs numbers or texts`, left);
-    }
-    return { kind: 'comparison', type: 'boolean', operator, left, right, ...span };
+    const type = isArithmetic(operator) ? 'number' : 'boolean';
+    expectType(left, type, role);
+    expectType(right, type, role);
+    return isArithmetic(operator)
+      ? { kind: 'arithmetic', type: 'number', operator, left, right, ...span }
+      : { kind: 'logical', type: 'boolean', operator, left, right, ...span };
   }
 
   function readIn(left: TypedExpression, right: SyntaxNode, span: Span, depth: number): TypedExpression {
@@ -129,15 +148,20 @@ export function checkExpression(
       throw errorAt(`${isA(left)}, but \`in\` looks for a number or a text`, left);
     }
     const options: (number | string)[] = [];
+    if (choices.elements.length === 0) throw errorAt('a value is missing between `[` and `]`', choices);
     for (const element of choices.elements) {
-      const part = read(element, depth + 1);
-      expectType(part, left.type, `${show(left)} can only equal`);
+      const part = readAs(element, depth + 1, left.type === 'text');
+      if (part.type !== left.type) {
+        const hint = left.type === 'text' ? hintOfFact(part, source) : '';
+        throw errorAt(`${isA(part)}, but ${show(left)} can only equal ${typeNames[left.type]}${hint}`, part);
+      }
       const negated = part.kind === 'negation' ? part.operand : part;
       if (negated.kind !== 'constant' || typeof negated.value === 'boolean') {
         throw errorAt(`${show(part)} is computed, but the list after \`in\` can only hold plain values`, part);
       }
       options.push(part.kind === 'negation' ? -negated.value : negated.value);
     }
+    checkTexts(left, options, choices, origin);
     return { kind: 'oneOf', type: 'boolean', left, options, ...span };
   }
 
@@ -163,7 +187,11 @@ export function checkExpression(
         kind === undefined ? suggestion(name, functions.keys()) : `; it is a ${kind}, written without brackets`;
       throw errorAt(`${show(callee)} is not a known function${hint}`, callee);
     }
-    const given = node.arguments.map(argument => read(argument, depth));
+    const typeAt = ({ parameters }: FunctionDefinition, position: number) =>
+      parameters[Math.min(position, parameters.length - 1)] ?? 'number';
+    const mayBeText = (position: number) =>
+      overloads.some(overload => ['text', 'literal'].includes(typeAt(overload, position)));
+    const given = node.arguments.map((argument, position) => readAs(argument, depth, mayBeText(position)));
     const definition =
       overloads.find(({ parameters: [type] }) => type === given[0]?.type) ?? (overloads[0] as FunctionDefinition);
     const { parameters, repeats = false, signature } = definition;
@@ -175,7 +203,7 @@ export function checkExpression(
     const values: TypedExpression[] = [];
     const literals: string[] = [];
     for (const [position, part] of given.entries()) {
-      const type = parameters[Math.min(position, parameters.length - 1)] ?? 'number';
+      const type = typeAt(definition, position);
       if (type !== 'literal') {
         if (position === 0 && overloads.length > 1 && !accepted.includes(part.type)) {
           throw errorAt(`${isA(part)}, but \`${name}\` takes a text or a list`, part);
@@ -232,7 +260,7 @@ export function checkExpression(
       case 'CallExpression':
         return readCall(node, depth);
       case 'ArrayExpression':
-        throw errorAt('a list in square brackets can only stand after `in`', node);
+        throw errorAt(onlyAfterIn, node);
     }
   }
 
@@ -245,24 +273,22 @@ export function checkExpression(
   return { tree, characters, nodes, depth: maxDepth, patternCost: patternCosts };
 }
 
-function withoutBrackets(node: SyntaxNode): SyntaxNode {
-  return node.type === 'Group' ? withoutBrackets(node.expression) : node;
-}
-
-const exampleCall = (name: string) => functions.get(name)?.[0]?.signature ?? name;
+const onlyAfterIn = 'a list in square brackets can only stand after `in`';
 
 /**
  * Parses and checks an expression.
  * @param expected a condition is boolean, a value is a number
  * @param definitions what it can use besides facts
+ * @param origin a file may say less than what is stored
  * @throws ExpressionError whose message names the offending part
  */
 export function parseExpression(
   source: string,
   expected: 'boolean' | 'number',
   definitions: CheckedDefinitions = new Map(),
+  origin: Origin = 'file',
 ): TypedExpression {
-  const { tree: checked } = checkExpression(source, parseSyntax(source), definitions);
+  const { tree: checked } = checkExpression(source, parseSyntax(source), definitions, origin);
   if (checked.type === expected) return checked;
   const { start, end } = checked;
   const need =

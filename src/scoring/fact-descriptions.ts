@@ -1,5 +1,5 @@
 /** What each fact means and where it comes from. The documentation and the JSON Schema are generated from it. */
-import type { FactName } from './facts.ts';
+import { closedLists, type FactName } from './facts.ts';
 
 export interface FactDescription {
   /** One line of documentation. */
@@ -142,7 +142,7 @@ export const factDescriptions: { readonly [Name in FactName]: FactDescription } 
     otherwise: aDayIf('the author was renamed or the account is gone'),
   },
   author_association: {
-    meaning: "The author's standing in the repository: `MEMBER`, `OWNER`, `COLLABORATOR`, `CONTRIBUTOR` and the like.",
+    meaning: `The author's standing in the repository: ${closedLists.author_association.map(text => `\`"${text}"\``).join(', ')}.`,
     sources: ['authorAssociation'],
     webhooks: [],
     otherwise: aDayIf('the author joined, left or got another role'),

@@ -6,7 +6,7 @@
 /** What may have happened to a file, in the order of their numbers in {@link PullRequestRecord.fileChanges}. */
 export const fileKinds: readonly string[] = ['modified', 'added', 'deleted', 'renamed', 'copied', 'changed'];
 
-export type PullRequestState = 'closed' | 'draft' | 'merged' | 'open';
+export type PullRequestState = (typeof closedLists)['state'][number];
 
 /** What is fetched from GitHub and stored: everything a score can depend on. */
 export interface PullRequestRecord {
@@ -115,6 +115,23 @@ type HiddenFact = 'file_changes';
 export type SourceName = FactName | HiddenFact;
 
 export const isFactName = (name: string): name is FactName => Object.hasOwn(factTypes, name);
+
+/** The texts of which there are only a few: all that GitHub has of each. */
+export const closedLists = {
+  state: ['open', 'draft', 'closed', 'merged'],
+  author_association: [
+    'COLLABORATOR',
+    'CONTRIBUTOR',
+    'FIRST_TIMER',
+    'FIRST_TIME_CONTRIBUTOR',
+    'MANNEQUIN',
+    'MEMBER',
+    'NONE',
+    'OWNER',
+  ],
+} as const satisfies { readonly [Name in FactName]?: readonly string[] };
+
+export const hasClosedList = (name: SourceName): name is keyof typeof closedLists => Object.hasOwn(closedLists, name);
 
 interface FactValues {
   number: number;

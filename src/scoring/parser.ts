@@ -48,6 +48,7 @@ const textPattern = /(["'])(?:\\.|(?!\1)[^\\])*\1/sy;
 const escapePattern = /\\(u[\da-fA-F]{4}|.)|[^ -~\u{80}-\u{10ffff}]/gsu;
 const openingBracket = /[ \t\r\n]*\(/y;
 const closingBracket = /[ \t\r\n]*\)/y;
+const closingSquareBracket = /[ \t\r\n]*\]/y;
 const unsupportedPattern =
   /===|!==|>>>=?|\*\*=?|=>|\?\?=?|\?\.|\.\.\.|<<=?|>>=?|&&=|\|\|=|[-+*/%&|^]=|\+\+|--|=(?!=)|&(?!&)|\|(?!\|)|[^\w$"'<>!?:()[\],=&|+*/%-]/uy;
 /** What error messages show of a place in the source. */
@@ -178,7 +179,9 @@ class Parser extends Jsep {
 
   gobbleArray(): Operand {
     this.index++;
-    return { type: 'ArrayExpression', elements: this.gobbleValues(',', ']') };
+    // What an empty list was meant to be depends on types.
+    const isEmpty = this.take(closingSquareBracket) !== undefined;
+    return { type: 'ArrayExpression', elements: isEmpty ? [] : this.gobbleValues(',', ']') };
   }
 
   /** jsep also reads members, and calls of any value; here only a name can be called. */

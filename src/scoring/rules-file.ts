@@ -122,7 +122,7 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
     if (value.kind === 'text') definitions.push({ name, expression: value.text.trim() });
     else fail(`it must be an expression, not ${kindNames[value.kind]}; put it in quotes`);
   }
-  const { checked, problems } = checkDefinitions(definitions);
+  const { checked, problems } = checkDefinitions(definitions, 'file');
   for (const [name, message] of problems) {
     report(entries.get(name)?.line ?? 1, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`, {
       part: 'define',
@@ -201,7 +201,7 @@ function readRule(
   };
   // Problems number entries as the file does, so expressions are checked only if all entries could be read.
   if (!isValid) return undefined;
-  const { entries: checked, problems } = checkRule(rule, definitions);
+  const { entries: checked, problems } = checkRule(rule, definitions, 'file');
   for (const problem of problems) fail(lineOfProblem(problem, node), problem.message, problem);
   return isValid ? { rule, line: node.line, cost: rule.is_enabled ? costOfEntries(checked) : 0 } : undefined;
 }

@@ -1,4 +1,5 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
+import type { Origin } from './comparison.ts';
 import { type CheckedEntry, compileEntries, type Scorer } from './compile.ts';
 import { costOf } from './cost.ts';
 import { checkDefinitions, type Definition } from './definitions.ts';
@@ -76,6 +77,7 @@ function describe(rule: string, entry: number | null, part: RuleProblem['part'],
 export function checkRule(
   rule: RuleDefinition,
   definitions: CheckedDefinitions,
+  origin: Origin = 'stored',
 ): { entries: CheckedEntry[]; problems: RuleProblem[] } {
   const { name, when, logic } = rule;
   const entries: CheckedEntry[] = [];
@@ -87,7 +89,7 @@ export function checkRule(
   }
   const read = (source: string, entry: number | null, part: 'when' | 'expression' | 'value', prefix = '') => {
     try {
-      return parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions);
+      return parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions, origin);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       problems.push(describe(name, entry, part, prefix + error.message));

@@ -55,6 +55,10 @@ export function spanOf(node: SyntaxNode): Span {
   return node;
 }
 
+export function withoutBrackets(node: SyntaxNode): SyntaxNode {
+  return node.type === 'Group' ? withoutBrackets(node.expression) : node;
+}
+
 /** The names in an expression, without those of functions. */
 export function namesIn(node: SyntaxNode): string[] {
   switch (node.type) {

@@ -2,6 +2,7 @@
 import type { FactType, SourceName } from './facts.ts';
 import type { FunctionDefinition } from './functions.ts';
 import type { ArithmeticOperator, ComparisonOperator, DefinitionError, LogicalOperator, Span } from './syntax.ts';
+import { excerpt } from './text.ts';
 
 /** An expression without problems, and what it counts within the limits, with the definitions that it uses. */
 export interface CheckedExpression {
@@ -49,6 +50,12 @@ export type TypedExpression = { type: FactType } & Span &
         patternCost: number;
       }
   );
+
+export const typeNames = { number: 'a number', text: 'a text', boolean: 'true or false', list: 'a list' } as const;
+
+/** A part of a source text and its type, for messages. */
+export const typeOf = ({ start, end, type }: TypedExpression, source: string): string =>
+  `${excerpt(source, start, end)} is ${typeNames[type]}`;
 
 /** The direct parts of an expression; those of a call include the facts that every call reads. */
 export function partsOf(tree: TypedExpression): readonly TypedExpression[] {

@@ -1,8 +1,11 @@
 import fc from 'fast-check';
+import { isEnumType } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { parseExpression } from '../../src/scoring/expression.ts';
+import { closedLists } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/functions.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
+import { githubSchema } from '../support/github/schema.ts';
 import { processorTime } from './processor-time.ts';
 import { evaluate, problemOf } from './support.ts';
 
@@ -179,6 +182,121 @@ describe('types are checked before anything runs', () => {
 
   test('nothing is suggested if no name is near', () => {
     expect(problemOf('weather > 1')).toBe('`weather` is not a known fact');
+  });
+});
+
+describe('a fact that has only a few values', () => {
+  const wrong = (text: string, fact: string, nearest: string) =>
+    `\`"${text}"\` is not a value of \`${fact}\`; did you mean \`"${nearest}"\`?`;
+
+  test.each([
+    ['state == "Merged"', 'Merged', 'merged'],
+    ['state != "Merged"', 'Merged', 'merged'],
+    ['"Merged" == state', 'Merged', 'merged'],
+    ['("opn") != (state)', 'opn', 'open'],
+    ['state in ["open", "MERGED"]', 'MERGED', 'merged'],
+    ['!(state in (["close"])) && draft', 'close', 'closed'],
+    ['state == (draft ? "draft" : "opened")', 'opened', 'open'],
+    ['(draft ? "Draft" : "open") == state', 'Draft', 'draft'],
+  ])('%s is not compared with others', (source, text, nearest) => {
+    expect(problemOf(source)).toBe(wrong(text, 'state', nearest));
+  });
+
+  test.each([
+    ['author_association == "member"', 'member', 'MEMBER'],
+    ['author_association in ["OWNER", "COLABORATOR"]', 'COLABORATOR', 'COLLABORATOR'],
+    ['"First-Time-Contributor" != author_association', 'First-Time-Contributor', 'FIRST_TIME_CONTRIBUTOR'],
+  ])('%s is not compared with others, either', (source, text, nearest) => {
+    expect(problemOf(source)).toBe(wrong(text, 'author_association', nearest));
+  });
+
+  test('has its values listed if none is near', () => {
+    expect(problemOf('state == "finished"')).toBe(
+      '`"finished"` is not a value of `state`; its values are `"open"`, `"draft"`, `"closed"`, `"merged"`',
+    );
+  });
+
+  test.each([
+    'state == "merged" || "closed" == state || state in ["open", "draft"]',
+    'lower(author_association) == "member"',
+    'state == title || title == "Merged" || state < "n"',
+    'starts_with(state, "m")',
+  ])('%s is accepted', source => {
+    expect(problemOf(source)).toBe('accepted');
+  });
+
+  test('keeps its meaning in rules that are stored', () => {
+    expect(parseExpression('state == "Merged"', 'boolean', undefined, 'stored')).toMatchObject({ kind: 'comparison' });
+    expect(parseExpression('state in ["Merged"]', 'boolean', undefined, 'stored')).toMatchObject({ kind: 'oneOf' });
+  });
+
+  test('has those that GitHub has', () => {
+    const association = githubSchema().getType('CommentAuthorAssociation');
+    const names = isEnumType(association) ? association.getValues().map(({ name }) => name) : [];
+    expect([...closedLists.author_association].sort()).toEqual(names.sort());
+  });
+});
+
+describe('what was probably meant is suggested', () => {
+  const onlyAfterIn = 'a list in square brackets can only stand after `in`';
+  const mismatch = (one: string, other: string, operator: string) =>
+    `${one} and ${other}, but \`${operator}\` compares values of the same type`;
+
+  test.each([
+    [
+      'created_at > "2026-01-01"',
+      `${mismatch('`created_at` is a number', '`"2026-01-01"` is a text', '>')}; write \`date("2026-01-01")\``,
+    ],
+    [
+      `'2026-01-31T10:00:00Z' <= merged_at`,
+      `${mismatch("`'2026-01-31T10:00:00Z'` is a text", '`merged_at` is a number', '<=')}; write \`date("2026-01-31")\``,
+    ],
+    ['size > "5"', `${mismatch('`size` is a number', '`"5"` is a text', '>')}; write \`5\` without quotes`],
+    ['size > "large"', mismatch('`size` is a number', '`"large"` is a text', '>')],
+    [
+      'created_at - "2026-01-01" > 5',
+      '`"2026-01-01"` is a text, but both sides of `-` must be a number; write `date("2026-01-01")`',
+    ],
+    ['has_label(bug)', '`bug` is not a known fact; did you mean the text `"bug"`?'],
+    ['has_label(good-first-issue)', '`good` is not a known fact; did you mean the text `"good-first-issue"`?'],
+    ['has_label(merge)', '`merge` is not a known fact; did you mean `merged`, or the text `"merge"`?'],
+    [
+      'has_label(draft)',
+      '`draft` is true or false, but here `has_label(name)` takes a text; did you mean the text `"draft"`?',
+    ],
+    ['any_file(src/a)', '`src` is not a known fact; did you mean the text `"src/a"`?'],
+    ['contains(labels, bug)', '`bug` is not a known fact; did you mean the text `"bug"`?'],
+    ['base == main', '`main` is not a known fact; did you mean the text `"main"`?'],
+    ['author in ["ada", bob]', '`bob` is not a known fact; did you mean the text `"bob"`?'],
+    ['has_label(a + b)', '`a` is not a known fact'],
+    ['min(weather, 1) > 0', '`weather` is not a known fact'],
+    [
+      'state == merged',
+      `${mismatch('`state` is a text', '`merged` is true or false', '==')}; did you mean the text \`"merged"\`?`,
+    ],
+    ['labels == []', `${onlyAfterIn}; write \`length(labels) == 0\``],
+    ['labels != [ ]', `${onlyAfterIn}; write \`length(labels) > 0\``],
+    ['[] == files', `${onlyAfterIn}; write \`length(files) == 0\``],
+    ['title == []', `${onlyAfterIn}; write \`length(title) == 0\``],
+    ['size == []', onlyAfterIn],
+    ['labels == ["bug", "urgent"]', `${onlyAfterIn}; write \`"bug" in labels && "urgent" in labels\``],
+    ['labels != ["bug"]', `${onlyAfterIn}; write \`!("bug" in labels)\``],
+    ['state == ["open", "draft"]', `${onlyAfterIn}; write \`state in ["open", "draft"]\``],
+    ['number != [1]', `${onlyAfterIn}; write \`!(number in [1])\``],
+    ['labels == "bug"', `${mismatch('`labels` is a list', '`"bug"` is a text', '==')}; write \`"bug" in labels\``],
+    ['"" == labels', `${mismatch('`""` is a text', '`labels` is a list', '==')}; write \`length(labels) == 0\``],
+    ['labels > "bug"', mismatch('`labels` is a list', '`"bug"` is a text', '>')],
+  ])('for %s', (source, message) => {
+    expect(problemOf(source)).toBe(message);
+  });
+
+  test.each([
+    'created_at > date("2026-01-01")',
+    'has_label("good-first-issue")',
+    '"bug" in labels && "urgent" in labels',
+    'length(labels) == 0 || !(number in [1])',
+  ])('%s is accepted', source => {
+    expect(problemOf(source)).toBe('accepted');
   });
 });
 

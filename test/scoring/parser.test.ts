@@ -69,6 +69,10 @@ test.each([
   expect(parseSyntax(source)).toMatchObject({ type: 'BinaryExpression', operator });
 });
 
+test.each(['[]', '[ \n]'])('%j is an empty list', source => {
+  expect(parseSyntax(source)).toEqual({ type: 'ArrayExpression', elements: [], start: 0, end: source.length });
+});
+
 test('? and : form a choice', () => {
   expect(parseSyntax('a?b:c')).toMatchObject({
     type: 'ConditionalExpression',
@@ -176,7 +180,6 @@ describe('the parser', () => {
     ['a ? b', '`?` has no `:`', '?'],
     ['in a', 'a value is missing before `in`', 'in'],
     ['a + in b', 'a value is missing between `+` and `in`', 'in'],
-    ['a in []', 'a value is missing between `[` and `]`', ']'],
     ['()', 'a value is missing between `(` and `)`', ')'],
     ['f(1,)', 'a value is missing between `,` and `)`', ')'],
     ['f(,1)', 'a value is missing between `(` and `,`', ','],

@@ -650,7 +650,7 @@ describe('a test of a rules file', () => {
     ['{}', '!(merged_at >= 0) && !(hours_to_merge >= 0) && !(milestone == "")'],
     [
       '{}',
-      'body == "" && author == "" && author_association == "" && base == "" && head == "" && repository == "" && !from_fork && !author_is_bot',
+      'body == "" && author == "" && length(author_association) == 0 && base == "" && head == "" && repository == "" && !from_fork && !author_is_bot',
     ],
     ['{}', 'length(labels) + length(assignees) + number + commits + comments + reviews + approvals + updated_at == 0'],
     ['{hours_to_merge: ~}', '!(hours_to_merge >= 0)'],

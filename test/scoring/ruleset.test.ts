@@ -205,7 +205,7 @@ test('a required fact that is null or missing does not make a score throw', () =
 /** Random texts exceed the limits now and then. */
 function parsed(source: string, type: 'boolean' | 'number') {
   try {
-    return parseExpression(source, type);
+    return parseExpression(source, type, undefined, 'stored');
   } catch (error) {
     if (!(error instanceof ExpressionError) || !/more than 200|deeper than 32|longer than/.test(error.message))
       throw error;
@@ -290,6 +290,15 @@ describe("a rule's `when`", () => {
       expect.stringMatching(/entry 1, expression: together with the rule's `when`, it is longer than 2000 characters/),
     ]);
   });
+});
+
+test('a stored rule that compares a fact with what it never is keeps its meaning', () => {
+  const stored = rulesetOf([rule('R', entry('state != "Merged" && author_association in ["member", "OWNER"]', '5'))]);
+  const facts = factsWith({ state: 'merged', author_association: 'OWNER' });
+  const { score, problems } = compileRuleset(stored);
+  expect(problems).toEqual([]);
+  expect(score(facts).score).toBe(5);
+  expect(explainScore(stored, facts).score).toBe(5);
 });
 
 describe('compiled code agrees with the explanation', () => {

@@ -1,0 +1,67 @@
+/** What can be compared with what. */
+import { closedLists, hasClosedList } from './facts.ts';
+import { hintOfMismatch } from './hints.ts';
+import { nearestName } from './nearest-name.ts';
+import { type ComparisonOperator, ExpressionError, type Span } from './syntax.ts';
+import { excerpt } from './text.ts';
+import { type TypedExpression, typeOf } from './tree.ts';
+
+/** What is stored keeps its meaning, even if a file that says the same is refused now. */
+export type Origin = 'file' | 'stored';
+
+const operators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);
+export const isComparison = (operator: string): operator is ComparisonOperator => operators.has(operator);
+
+/** The texts that an expression can be, if it does not read facts for them. */
+function textsOf(tree: TypedExpression): string[] {
+  if (tree.kind === 'constant') return typeof tree.value === 'string' ? [tree.value] : [];
+  if (tree.kind === 'defined') return textsOf(tree.definition.tree);
+  return tree.kind === 'choice' ? [...textsOf(tree.consequent), ...textsOf(tree.alternate)] : [];
+}
+
+/**
+ * Refuses a text that a fact never is.
+ *
+ * @param tree a fact that has only a few values, or anything else
+ */
+export function checkTexts(
+  tree: TypedExpression,
+  texts: readonly (number | string)[],
+  span: Span,
+  origin: Origin,
+): void {
+  if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts, span, origin);
+  if (origin === 'stored' || tree.kind !== 'fact' || !hasClosedList(tree.name)) return;
+  const list: readonly string[] = closedLists[tree.name];
+  const wrong = texts.map(String).find(text => !list.includes(text));
+  if (wrong === undefined) return;
+  const nearest = nearestName(wrong, list);
+  const known = list.map(text => `\`"${text}"\``).join(', ');
+  const hint = nearest === undefined ? `its values are ${known}` : `did you mean \`"${nearest}"\`?`;
+  throw new ExpressionError(`${excerpt(JSON.stringify(wrong))} is not a value of \`${tree.name}\`; ${hint}`, span);
+}
+
+/** @throws ExpressionError if two values can't be compared */
+export function checkComparison(
+  operator: ComparisonOperator,
+  [left, right]: readonly [TypedExpression, TypedExpression],
+  span: Span,
+  source: string,
+  origin: Origin,
+): void {
+  const isA = (part: TypedExpression) => typeOf(part, source);
+  if (left.type !== right.type) {
+    const hint = hintOfMismatch(operator, left, right, source);
+    const message = `${isA(left)} and ${isA(right)}, but \`${operator}\` compares values of the same type${hint}`;
+    throw new ExpressionError(message, span);
+  }
+  if (left.type === 'list') {
+    throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; use \`in\` or \`contains\``, left);
+  }
+  if (operator === '==' || operator === '!=') {
+    checkTexts(left, textsOf(right), span, origin);
+    checkTexts(right, textsOf(left), span, origin);
+  } else if (left.type === 'boolean') {
+    throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; it needs numbers or texts`, left);
+  }
+}

@@ -1,0 +1,80 @@
+/** What was probably meant by an expression that is refused: the ends of messages, or nothing. */
+import { type SyntaxNode, spanOf } from './syntax.ts';
+import { startOfDay } from './text.ts';
+import type { TypedExpression } from './tree.ts';
+
+/** Longer code is not written out. */
+const maxCodeCharacters = 100;
+
+function write(code: string): string {
+  const line = code.replace(/\s+/g, ' ');
+  return line.length > maxCodeCharacters || /[\p{Cc}\p{Cf}]/u.test(line) ? '' : `; write \`${line}\``;
+}
+
+/** What to write for a quoted text where a number is needed. */
+export function hintOfNumber(part: TypedExpression): string {
+  if (part.kind !== 'constant' || typeof part.value !== 'string') return '';
+  const day = part.value.slice(0, 10);
+  if (startOfDay(day) !== undefined) return write(`date("${day}")`);
+  return /^\d{1,15}(?:\.\d{1,15})?$/.test(part.value) ? `${write(part.value)} without quotes` : '';
+}
+
+/** What to write for a name where a text is needed. */
+const hintOfText = (source: string): string =>
+  /^[\w/-]{1,60}$/.test(source) ? `; did you mean the text \`"${source}"\`?` : '';
+
+/** The same for a fact of another type. */
+export const hintOfFact = ({ kind, start, end }: TypedExpression, source: string): string =>
+  kind === 'fact' ? hintOfText(source.slice(start, end)) : '';
+
+/** The same for a name that is not known: adds the text to what its message suggests. */
+export function messageWithText(message: string, source: string): string {
+  if (!message.endsWith('?')) return message + hintOfText(source);
+  return hintOfText(source) === '' ? message : `${message.slice(0, -1)}, or the text \`"${source}"\`?`;
+}
+
+/** What was meant by comparing two values of different types. */
+export function hintOfMismatch(
+  operator: string,
+  left: TypedExpression,
+  right: TypedExpression,
+  source: string,
+): string {
+  const show = ({ start, end }: TypedExpression) => source.slice(start, end);
+  for (const [one, other] of [
+    [left, right],
+    [right, left],
+  ] as const) {
+    if (one.type === 'number' && other.type === 'text') return hintOfNumber(other);
+    if (one.type === 'text' && other.type === 'boolean') return hintOfFact(other, source);
+    if (one.type === 'list' && other.type === 'text') return hintOfList(operator, show(one), [show(other)]);
+  }
+  return '';
+}
+
+/** What to write for a list that is compared by `==` or `!=` with these items. */
+function hintOfList(operator: string, list: string, items: readonly string[]): string {
+  const isEqual = operator === '==';
+  if (!isEqual && operator !== '!=') return '';
+  if (items.length === 0 || (items.length === 1 && /^(""|'')$/.test(items[0] ?? ''))) {
+    return write(`length(${list}) ${isEqual ? '==' : '>'} 0`);
+  }
+  const all = items.map(item => `${item} in ${list}`).join(' && ');
+  return write(isEqual ? all : `!(${all})`);
+}
+
+/** What was meant by comparing something with a list in square brackets. */
+export function hintOfArray(
+  operator: string,
+  array: SyntaxNode & { type: 'ArrayExpression' },
+  other: TypedExpression,
+  source: string,
+): string {
+  const show = ({ start, end }: { start: number; end: number }) => source.slice(start, end);
+  const items = array.elements.map(element => show(spanOf(element)));
+  if (other.type === 'list' || (other.type === 'text' && items.length === 0))
+    return hintOfList(operator, show(other), items);
+  if (items.length === 0) return '';
+  const among = `${show(other)} in ${show(array)}`;
+  return operator === '==' ? write(among) : operator === '!=' ? write(`!(${among})`) : '';
+}
