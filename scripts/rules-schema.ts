@@ -2,7 +2,15 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { definitionLimits } from '../src/scoring/definitions.ts';
 import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
-import { absenceReasons, type FactName, type FactType, factTypes, isOptionalFact } from '../src/scoring/facts.ts';
+import {
+  absenceReasons,
+  closedLists,
+  type FactName,
+  type FactType,
+  factTypes,
+  hasClosedList,
+  isOptionalFact,
+} from '../src/scoring/facts.ts';
 import { ruleLimits } from '../src/scoring/ruleset.ts';
 import { expressionLimits } from '../src/scoring/syntax.ts';
 
@@ -17,13 +25,16 @@ const anyScalar = (description: string, characters?: number) =>
     { description },
   );
 
-const number = [Type.Number(), Type.String({ pattern: '^[-+]?\\d+(\\.\\d+)?$' })];
+/** GitHub's counts have 32 bits, and its times whole seconds; only hours have fractions. */
+const count = [Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), Type.String({ pattern: '^\\+?\\d{1,10}$' })];
+const unixTime = [Type.Integer({ minimum: 0 }), Type.String({ pattern: '^\\+?\\d{1,12}$' })];
+const hours = [Type.Number({ minimum: 0 }), Type.String({ pattern: '^\\+?\\d{1,12}(\\.\\d+)?$' })];
 const day = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$' });
 const flag = [Type.Boolean(), Type.Enum({ yes: 'true', no: 'false' })];
 const text = [Type.String(), Type.Number(), Type.Boolean()];
 
 const values: Record<FactType, TSchema[]> = {
-  number,
+  number: count,
   boolean: flag,
   text,
   list: [Type.Array(Type.Union(text))],
@@ -32,8 +43,8 @@ const values: Record<FactType, TSchema[]> = {
 const File = Type.Object(
   {
     path: Type.Union(text, { description: 'Its path.' }),
-    additions: Type.Optional(Type.Union(number, { description: 'Lines added; 0 if left out.' })),
-    deletions: Type.Optional(Type.Union(number, { description: 'Lines removed; 0 if left out.' })),
+    additions: Type.Optional(Type.Union(count, { description: 'Lines added; 0 if left out.' })),
+    deletions: Type.Optional(Type.Union(count, { description: 'Lines removed; 0 if left out.' })),
   },
   { additionalProperties: false },
 );
@@ -47,14 +58,13 @@ function factSchema(name: FactName): TSchema {
     ...(unit === undefined || unit === 'none' ? [] : [`In ${unit}${isTime ? ', or a day such as 2026-01-31' : ''}.`]),
     ...(isOptionalFact(name) ? [`Absent if ${absenceReasons[name]}.`] : []),
   ];
-  const options =
-    name === 'state'
-      ? ['open', 'draft', 'closed', 'merged'].map(state => Type.Literal(state))
-      : [
-          ...(name === 'files' ? [files] : values[factTypes[name]]),
-          ...(isTime ? [day] : []),
-          ...(isOptionalFact(name) ? [Type.Null()] : []),
-        ];
+  const forms = (): TSchema[] => {
+    if (hasClosedList(name)) return closedLists[name].map(text => Type.Literal(text));
+    if (name === 'files') return [files];
+    if (isTime) return [...unixTime, day];
+    return name.startsWith('hours_') ? hours : values[factTypes[name]];
+  };
+  const options = [...forms(), ...(isOptionalFact(name) ? [Type.Null()] : [])];
   const description = notes.join(' ').replaceAll('`', '');
   return Type.Union(options, { description });
 }

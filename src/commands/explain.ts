@@ -13,7 +13,7 @@ import { getRuleset } from '../database/rules.ts';
 import { readSnapshot } from '../database/snapshot.ts';
 import { formatId, parseId } from '../ids.ts';
 import type { ExplainedPart } from '../scoring/evaluate.ts';
-import { explainScore } from '../scoring/explain.ts';
+import { type Explanation, explainScore } from '../scoring/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
 import {
   type Answer,
@@ -138,6 +138,17 @@ function representPart({ source, kind, value, note, chosen, parts }: ExplainedPa
   return { ...represented, value: `${beginning}…`, note: 'shortened' };
 }
 
+/** For JSON. */
+export const representRules = ({ rules }: Explanation): unknown =>
+  rules.map(rule => ({
+    ...rule,
+    entries: rule.entries.map(({ condition, amount, ...entry }) => ({
+      ...entry,
+      condition: condition === null ? null : representPart(condition),
+      amount: amount === null ? null : representPart(amount),
+    })),
+  }));
+
 function represent({ found, version, explanation, scoreInForce, changes }: Explained): unknown {
   const { pullRequest, repository, repositoryLeftAt, organisation } = found;
   return {
@@ -157,14 +168,7 @@ function represent({ found, version, explanation, scoreInForce, changes }: Expla
     score_in_force: scoreInForce ?? pullRequest.score,
     explained_score: explanation.score,
     sum: explanation.sum,
-    rules: explanation.rules.map(rule => ({
-      ...rule,
-      entries: rule.entries.map(({ condition, amount, ...entry }) => ({
-        ...entry,
-        condition: condition === null ? null : representPart(condition),
-        amount: amount === null ? null : representPart(amount),
-      })),
-    })),
+    rules: representRules(explanation),
     history: changes.map(change => ({
       changed_at: seconds(change.changedAt),
       from: change.fromScore,

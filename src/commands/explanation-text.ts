@@ -53,17 +53,24 @@ const margin = ' '.repeat(9);
 /** Aligns the numbers of all lines. */
 const inMargin = (text: string, rest: string) => `${text.padStart(7)}  ${rest}`.trimEnd();
 
-function showEntry({ name, entries }: ExplainedRule, entry: ExplainedEntry): string[] {
-  const place = entries.length === 1 ? brief(name) : `${brief(name)}, entry ${entry.entry}`;
+const placeOf = ({ name, entries }: ExplainedRule, { entry }: ExplainedEntry): string =>
+  entries.length === 1 ? brief(name) : `${brief(name)}, entry ${entry}`;
+
+function signed({ action, effect }: ExplainedEntry): string {
+  const sum = action === 'ADD' ? effect : -effect;
+  return sum > 0 ? `+${sum}` : String(sum);
+}
+
+function showEntry(rule: ExplainedRule, entry: ExplainedEntry): string[] {
+  const place = placeOf(rule, entry);
   const parts = [entry.condition, entry.amount].filter(part => part !== null);
   // A value that is a plain number is the amount in the margin.
   const shown = parts.filter(part => part === entry.condition || part.kind !== 'constant');
   const noted = new Set<string>();
   const lines = shown.flatMap(part => showPart(part, margin, noted));
   if (entry.outcome !== 'counted') return [inMargin('·', `${place}: ${brief(entry.reason, 300)}`), ...lines];
-  const sum = entry.action === 'ADD' ? entry.effect : -entry.effect;
   const rounded = entry.reason.includes('rounded') ? `: ${entry.reason}` : '';
-  return [inMargin(sum > 0 ? `+${sum}` : String(sum), `${place}${rounded}`), ...lines];
+  return [inMargin(signed(entry), `${place}${rounded}`), ...lines];
 }
 
 function showRule(rule: ExplainedRule): string[][] {
@@ -73,6 +80,17 @@ function showRule(rule: ExplainedRule): string[][] {
     return [[heading, ...rule.problems.map(problem => margin + brief(problem, 300))]];
   }
   return rule.entries.map(entry => showEntry(rule, entry));
+}
+
+const maxCounted = 10;
+
+/** The entries that counted, on one line. */
+export function showCounted({ rules }: Explanation): string {
+  const counted = rules.flatMap(rule =>
+    rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${signed(entry)} ${placeOf(rule, entry)}`] : [])),
+  );
+  const others = counted.length > maxCounted ? [`${counted.length - maxCounted} more`] : [];
+  return [...counted.slice(0, maxCounted), ...others].join('; ') || 'nothing counted';
 }
 
 /** Every entry with its parts, then the total. */

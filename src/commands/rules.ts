@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
 import { applyRuleset, getRuleset } from '../database/rules.ts';
+import type { Explanation } from '../scoring/explain.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
 import { defineKey, formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
@@ -17,6 +18,8 @@ import {
   UsageError,
   withDeps,
 } from './context.ts';
+import { representRules } from './explain.ts';
+import { showCounted, showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { auditCommand } from './rules-audit.ts';
@@ -31,7 +34,7 @@ const standardInput = '-';
 
 const nameOf = (path: string): string => (path === standardInput ? 'standard input' : path);
 
-async function readRulesFile(path: string): Promise<RulesFile> {
+async function readText(path: string): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -51,44 +54,58 @@ async function readRulesFile(path: string): Promise<RulesFile> {
       'Name a rules file, such as rules.example.yaml.',
     );
   }
-  return parseRulesFile(Buffer.concat(chunks).toString('utf8'));
+  return Buffer.concat(chunks).toString('utf8');
 }
 
-type Problem = FileProblem & { file: string };
+/** The first tests that fail have an explanation of their score. */
+type Problem = FileProblem & { file: string; explanation?: Explanation };
 
 /** Mistakes, or else tests that fail. */
 function findProblems(path: string, file: RulesFile): Problem[] {
   const name = nameOf(path);
   if (file.problems.length > 0) return file.problems.map(problem => ({ file: name, ...problem }));
-  return runRuleTests(file, file.tests).flatMap(({ passed, name: test, expected, actual, breakdown }, index) => {
+  return runRuleTests(file, file.tests).flatMap(({ test, actual, passed, explanation }) => {
     if (passed) return [];
-    const parts = breakdown.map(entry => `${entry.name} ${entry.action === 'ADD' ? '+' : '-'} ${entry.effect}`);
-    const message = `test ${JSON.stringify(test)} expected ${expected}, but the score is ${actual} (${parts.join(', ') || 'nothing counted'})`;
-    return { file: name, line: file.tests[index]?.line ?? 1, message, rule: null, entry: null, part: null };
+    const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
+    const message = `test ${JSON.stringify(test.name)} expected ${test.score}, but the score is ${actual}${counted}; correct the rules or the test`;
+    const problem = { file: name, line: test.line, message, rule: null, entry: null, part: null };
+    return explanation === undefined ? problem : { ...problem, explanation };
   });
 }
 
 const textOf = ({ file, line, message }: Problem): string => `${file}:${line}: ${message}`;
 
 const invalid = (problems: readonly Problem[], message: string, action?: string) =>
-  new CommandError(message, action, { code: 'rules_invalid', details: { problems } });
+  new CommandError(message, action, {
+    code: 'rules_invalid',
+    details: {
+      problems: problems.map(({ explanation, ...problem }) =>
+        explanation === undefined ? problem : { ...problem, explanation: representRules(explanation) },
+      ),
+    },
+  });
 
-/**
- * Reads a rules file.
- *
- * @returns its ruleset, and the file's name for messages
- * @throws CommandError with the first problem, and how to see the others
- */
-async function loadRules({ program }: Context, path: string): Promise<{ name: string; ruleset: Ruleset }> {
-  const file = await readRulesFile(path);
+/** A rules file without problems. */
+interface LoadedRules {
+  /** For messages. */
+  name: string;
+  ruleset: Ruleset;
+}
+
+/** @throws CommandError with the first problem, and how to see the others */
+async function loadRules({ program }: Context, path: string): Promise<LoadedRules> {
+  const file = parseRulesFile(await readText(path));
   const problems = findProblems(path, file);
   const [first] = problems;
   if (first === undefined) return { name: nameOf(path), ruleset: file };
+  const check = `${program} rules check ${shellWord(path)}`;
   const { length } = problems;
-  if (length === 1) throw invalid(problems, textOf(first));
-  const more = `To see all ${length} problems: ${program} rules check ${shellWord(path)}`;
-  throw invalid(problems, textOf(first).replace(/[^.?]$/, '$&.'), more);
+  if (length > 1) throw invalid(problems, sentenceOf(first), `To see all ${length} problems: ${check}`);
+  if (first.explanation === undefined) throw invalid(problems, textOf(first));
+  throw invalid(problems, sentenceOf(first), `To see how the score came about: ${check}`);
 }
+
+const sentenceOf = (problem: Problem) => textOf(problem).replace(/[^.?]$/, '$&.');
 
 export function ruleCommands(program: Command, context: Context): void {
   const group = program.command('rules').description('the rules that score pull requests');
@@ -100,12 +117,17 @@ export function ruleCommands(program: Command, context: Context): void {
     .argument('<file>', 'a rules file; - for standard input')
     .addHelpText('after', `\nExample:\n  ${context.program} rules check rules.example.yaml`)
     .action(
-      answering(context, async (_options, path = '') => {
-        const file = await readRulesFile(path);
+      answering<{ json?: boolean }>(context, async ({ json = false }, path = '') => {
+        const file = parseRulesFile(await readText(path));
         const problems = findProblems(path, file);
         const [first] = problems;
+        for (const problem of problems) {
+          if (problems.length > 1) context.stderr.write(`${plain(textOf(problem))}\n`);
+          if (problem.explanation !== undefined && !json) {
+            context.stderr.write(`${showExplanation(problem.explanation)}\n\n`);
+          }
+        }
         if (problems.length > 1) {
-          for (const problem of problems) context.stderr.write(`${plain(textOf(problem))}\n`);
           throw invalid(problems, `${nameOf(path)} has ${problems.length} problems.`, 'Fix them and check it again.');
         }
         if (first !== undefined) throw invalid(problems, textOf(first));

@@ -2,9 +2,10 @@
 import { stringify } from 'yaml';
 import { maxRulesetCost } from './cost.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from './definitions.ts';
-import { nearestName, suggestion } from './nearest-name.ts';
-import type { RuleTest } from './rule-tests.ts';
-import { readTestFacts } from './rule-tests.ts';
+import { type Entries, kindNames, type Report, readList, readMap, readText } from './keys.ts';
+import { nearestName } from './nearest-name.ts';
+import { adviseOn, problemOfCut } from './quoting.ts';
+import { type RuleTest, readTest } from './rule-tests.ts';
 import {
   checkRule,
   costOfEntries,
@@ -17,56 +18,12 @@ import {
 } from './ruleset.ts';
 import { characterCount } from './text.ts';
 import type { CheckedDefinitions } from './tree.ts';
-import { type FileProblem, readYaml, type YamlNode } from './yaml-reader.ts';
+import { type FileProblem, isBlank, joinCutValues, readYaml, type YamlNode } from './yaml-reader.ts';
 
 /** Its rules are in the file's order, without those that have problems. */
 export interface RulesFile extends Ruleset {
   tests: RuleTest[];
   problems: FileProblem[];
-}
-
-type Place = Partial<Pick<FileProblem, 'rule' | 'entry' | 'part'>>;
-type Report = (line: number, message: string, place?: Place) => void;
-type Entries = ReadonlyMap<string, YamlNode>;
-
-const kindNames = { text: 'a text', list: 'a list', map: 'a map of keys' } as const;
-
-/** The entries of a map, which is empty if the node is not a map. Reports unknown keys. */
-function readMap(node: YamlNode, known: readonly string[], place: string, report: Report): Entries {
-  if (node.kind !== 'map') {
-    report(
-      node.line,
-      `${place} must be a map with ${known.map(key => `\`${key}\``).join(', ')}, not ${kindNames[node.kind]}`,
-    );
-    return new Map();
-  }
-  for (const [key, value] of node.entries) {
-    if (known.includes(key)) continue;
-    const hint = suggestion(key, known) || `; known are ${known.map(name => `\`${name}\``).join(', ')}`;
-    report(value.line, `${place} has an unknown key \`${key.slice(0, 60)}\`${hint}`);
-  }
-  return node.entries;
-}
-
-function readList(node: YamlNode | undefined, place: string, report: Report): readonly YamlNode[] {
-  if (node === undefined) return [];
-  if (node.kind === 'list') return node.items;
-  if (node.kind === 'text' && node.text === '' && !node.isQuoted) return [];
-  report(node.line, `${place} must be a list, each item beginning with \`-\`, not ${kindNames[node.kind]}`);
-  return [];
-}
-
-/** A scalar's text, trimmed; undefined, and reported, if it is missing or not a scalar. */
-function readText(entries: Entries, key: string, place: string, line: number, report: Report): string | undefined {
-  const node = entries.get(key);
-  if (node === undefined) {
-    report(line, `${place} has no \`${key}\`; write one`, { part: key });
-    return undefined;
-  }
-  if (node.kind === 'text') return node.text.trim();
-  const message = `${place}, ${key}: it must be a text, not ${kindNames[node.kind]}; put it in quotes`;
-  report(node.line, message, { part: key });
-  return undefined;
 }
 
 function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | undefined {
@@ -90,44 +47,41 @@ function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | u
   return undefined;
 }
 
-const lineOfKey = (node: YamlNode & { kind: 'map' }, key: string) => node.entries.get(key)?.line ?? node.line;
-
-/** The line of the part that a problem is about. */
-function lineOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'map' }): number {
-  if (part === 'when') return lineOfKey(rule, 'when');
+/** The part that a problem is about. */
+function nodeOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'map' }): YamlNode {
+  if (part === 'when') return rule.entries.get('when') ?? rule;
   const logic = rule.entries.get('logic');
   const node = logic?.kind === 'list' && entry !== null ? logic.items[entry - 1] : logic;
-  if (node?.kind !== 'map') return node?.line ?? rule.line;
+  if (node?.kind !== 'map') return node ?? rule;
   const effect = node.entries.get('effect');
-  const found = part === 'value' && effect?.kind === 'map' ? effect.entries.get('value') : node.entries.get(part);
-  return found?.line ?? node.line;
+  return (part === 'value' && effect?.kind === 'map' ? effect.entries.get('value') : node.entries.get(part)) ?? node;
 }
 
 /** @returns also those that have problems, so that what uses them is checked */
 function readDefinitions(node: YamlNode | undefined, report: Report) {
   const definitions: Definition[] = [];
-  const entries = node?.kind === 'map' ? node.entries : new Map<string, YamlNode>();
-  const isEmpty = node === undefined || (node.kind === 'text' && node.text === '' && !node.isQuoted);
-  if (node?.kind !== 'map' && !isEmpty) {
+  const isValidName = (name: string) => problemOfName(name) === undefined;
+  const entries: Entries = node?.kind === 'map' ? joinCutValues(node.entries, isValidName) : new Map();
+  if (node !== undefined && node.kind !== 'map' && !isBlank(node)) {
     report(node.line, `\`define\` must be a map of names to expressions, not ${kindNames[node.kind]}`);
   }
   if (node !== undefined && entries.size > definitionLimits.definitions) {
     report(node.line, `The file has ${entries.size} definitions, more than ${definitionLimits.definitions}`);
   }
+  const fail = (name: string, message: string) => {
+    const found = entries.get(name);
+    const place = `Definition ${JSON.stringify(name.slice(0, 80))}`;
+    report(found?.line ?? 1, `${place}: ${message}${adviseOn(found, message)}`, { part: 'define' });
+  };
   for (const [name, value] of [...entries].slice(0, definitionLimits.definitions)) {
-    const fail = (message: string) =>
-      report(value.line, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`, { part: 'define' });
-    const problem = problemOfName(name);
-    if (problem !== undefined) fail(problem);
-    if (value.kind === 'text') definitions.push({ name, expression: value.text.trim() });
-    else fail(`it must be an expression, not ${kindNames[value.kind]}; put it in quotes`);
+    const problem = problemOfName(name) ?? problemOfCut(name, value);
+    if (problem !== undefined) fail(name, problem);
+    if (value.kind !== 'text')
+      fail(name, `it must be an expression such as \`size > 0\`, not ${kindNames[value.kind]}`);
+    else definitions.push({ name, expression: (value.cut?.by === 'comma' ? value.cut.whole : value.text).trim() });
   }
   const { checked, problems } = checkDefinitions(definitions, 'file');
-  for (const [name, message] of problems) {
-    report(entries.get(name)?.line ?? 1, `Definition ${JSON.stringify(name.slice(0, 80))}: ${message}`, {
-      part: 'define',
-    });
-  }
+  for (const [name, message] of problems) fail(name, message);
   return { definitions, checked };
 }
 
@@ -153,41 +107,32 @@ function readRule(
     isValid = false;
     report(line, message, { rule: named, ...place });
   };
-  const numbered = `Rule ${position}`;
-  const known = ['name', 'description', 'enabled', 'when', 'logic'];
-  if (node.kind !== 'map') {
-    readMap(node, known, numbered, fail);
-    return undefined;
-  }
-  const name = readText(node.entries, 'name', numbered, node.line, fail) ?? '';
-  const place = name === '' ? numbered : `Rule ${JSON.stringify(name.slice(0, 80))}`;
-  if (node.entries.get('name')?.kind === 'text' && name === '')
-    fail(lineOfKey(node, 'name'), `${numbered} has an empty name; write one`);
+  const place = named === null ? `Rule ${position}` : `Rule ${JSON.stringify(named.slice(0, 80))}`;
+  const entries = readMap(node, ['name', 'description', 'enabled', 'when', 'logic'], place, fail);
+  if (node.kind !== 'map') return undefined;
+  const lineOf = (key: string) => entries.get(key)?.line ?? node.line;
+  const read = (key: string) => readText(entries, key, place, node.line, fail);
+  const name = read('name') ?? '';
+  if (named === null && nameNode?.kind === 'text') fail(lineOf('name'), `${place} has an empty name; write one`);
   if (characterCount(name) > ruleLimits.nameCharacters || /\p{Cc}/u.test(name)) {
-    fail(
-      lineOfKey(node, 'name'),
-      `${place} must have a name of one line and at most ${ruleLimits.nameCharacters} characters`,
-    );
+    fail(lineOf('name'), `${place} must have a name of one line and at most ${ruleLimits.nameCharacters} characters`);
   }
   if (name !== '' && taken.has(name))
-    fail(lineOfKey(node, 'name'), `${place} is in the file twice; give each rule its own name`);
+    fail(lineOf('name'), `${place} is in the file twice; give each rule its own name`);
   taken.add(name);
-  readMap(node, known, place, fail);
-  const description = node.entries.has('description')
-    ? (readText(node.entries, 'description', place, node.line, fail) ?? '')
-    : '';
+  const description = entries.has('description') ? (read('description') ?? '') : '';
   if (characterCount(description) > ruleLimits.descriptionCharacters) {
     fail(
-      lineOfKey(node, 'description'),
+      lineOf('description'),
       `${place} has a description of more than ${ruleLimits.descriptionCharacters} characters; shorten it`,
     );
   }
-  const enabled = node.entries.has('enabled') ? readText(node.entries, 'enabled', place, node.line, fail) : 'true';
+  const enabled = entries.has('enabled') ? read('enabled') : 'true';
   if (enabled !== undefined && enabled !== 'true' && enabled !== 'false') {
-    fail(lineOfKey(node, 'enabled'), `${place}, enabled: \`${enabled.slice(0, 60)}\` is neither true nor false`);
+    fail(lineOf('enabled'), `${place}, enabled: \`${enabled.slice(0, 60)}\` is neither true nor false`);
   }
-  const when = node.entries.has('when') ? readText(node.entries, 'when', place, node.line, fail) : undefined;
-  const items = readList(node.entries.get('logic'), `${place}, logic`, fail);
+  const when = entries.has('when') ? read('when') : undefined;
+  const items = readList(entries.get('logic'), `${place}, logic`, fail);
   const logic = items.slice(0, ruleLimits.entries + 1).map((item, index) => {
     const failEntry: Report = (line, message, part) => fail(line, message, { entry: index + 1, ...part });
     return readEntry(item, `${place}, entry ${index + 1}`, failEntry);
@@ -202,7 +147,10 @@ function readRule(
   // Problems number entries as the file does, so expressions are checked only if all entries could be read.
   if (!isValid) return undefined;
   const { entries: checked, problems } = checkRule(rule, definitions, 'file');
-  for (const problem of problems) fail(lineOfProblem(problem, node), problem.message, problem);
+  for (const problem of problems) {
+    const found = nodeOfProblem(problem, node);
+    fail(found.line, problem.message + adviseOn(found, problem.message), problem);
+  }
   return isValid ? { rule, line: node.line, cost: rule.is_enabled ? costOfEntries(checked) : 0 } : undefined;
 }
 
@@ -218,26 +166,6 @@ function checkCost(rules: readonly ReadRule[], report: Report): void {
   );
 }
 
-function readTest(node: YamlNode, position: number, report: Report): RuleTest | undefined {
-  let isValid = true;
-  const fail: Report = (line, message) => {
-    isValid = false;
-    report(line, message);
-  };
-  const entries = readMap(node, ['name', 'pull_request', 'score'], `Test ${position}`, fail);
-  if (node.kind !== 'map') return undefined;
-  const name = readText(entries, 'name', `Test ${position}`, node.line, fail) ?? '';
-  const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
-  const score = readText(entries, 'score', place, node.line, fail);
-  if (score !== undefined && !/^[-+]?\d{1,10}$/.test(score)) {
-    fail(lineOfKey(node, 'score'), `${place}, score: \`${score.slice(0, 60)}\` is not a whole number`);
-  }
-  const given = entries.get('pull_request');
-  if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);
-  const facts = given === undefined ? undefined : readTestFacts(given, `${place}, pull_request`, fail);
-  return isValid && facts !== undefined ? { line: node.line, name, facts, score: Number(score) } : undefined;
-}
-
 /** Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests. */
 export function parseRulesFile(text: string): RulesFile {
   const problems: FileProblem[] = [];
@@ -245,6 +173,10 @@ export function parseRulesFile(text: string): RulesFile {
     problems.push({ line, message, rule, entry, part });
   const root = readYaml(text);
   if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root] };
+  if (isBlank(root) || (root.kind === 'text' && root.text === '~')) {
+    report(1, 'The file is empty; write its `rules`, as rules.example.yaml does');
+    return { definitions: [], rules: [], tests: [], problems };
+  }
   const entries = readMap(root, ['define', 'rules', 'tests'], 'The file', report);
   if (root.kind === 'map' && !entries.has('rules')) {
     report(root.line, 'The file has no `rules`; write them, or `rules: []` for none');

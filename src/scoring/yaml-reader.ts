@@ -1,5 +1,20 @@
 /** Reads YAML as a plain tree: every scalar is the text as written, and every node has its line. */
-import { Composer, isAlias, isScalar, isSeq, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml';
+import {
+  Composer,
+  type Document,
+  isAlias,
+  isCollection,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type ParsedNode,
+  Parser,
+  type Scalar,
+  visit,
+  type YAMLError,
+} from 'yaml';
+import { adviseQuotesIn } from './quoting.ts';
 
 export interface FileProblem {
   /** Counted from 1. */
@@ -14,22 +29,102 @@ export interface FileProblem {
   part: string | null;
 }
 
+interface YamlText {
+  kind: 'text';
+  text: string;
+  style: 'plain' | 'single' | 'double' | 'block';
+  /** What ended the text although more follows, and the text as it was probably meant. */
+  cut?: { by: 'comma' | 'comment'; whole: string };
+  /** Keys without values that follow in the same { }, and the text as it would be if they belonged to it. */
+  loose?: { key: string; whole: string }[];
+}
+
 export type YamlNode = { line: number } & (
-  | { kind: 'text'; text: string; isQuoted: boolean }
+  | YamlText
   | { kind: 'list'; items: readonly YamlNode[] }
   | { kind: 'map'; entries: ReadonlyMap<string, YamlNode> }
 );
 
+/** What is looked at after a text for what was cut off: an expression has fewer. */
+const maxCutCharacters = 4000;
+
 export const fileLimits = { characters: 1_000_000, lexemes: 400_000, depth: 32 } as const;
 
-const quoteHint = 'put it in quotes if it is an expression with `:`, `#`, `!` or quotes in it';
+/**
+ * To YAML, `{ value: min(5, size) }` has two keys: `value`, and `size)` without a value. Those that are not known belong to
+ * the value before them.
+ */
+export function joinCutValues(
+  entries: ReadonlyMap<string, YamlNode>,
+  isKnown: (key: string) => boolean,
+): ReadonlyMap<string, YamlNode> {
+  const joined = new Map<string, YamlNode>();
+  for (const [name, node] of entries) {
+    joined.set(name, node);
+    if (node.kind !== 'text' || node.loose === undefined) continue;
+    const whole = node.loose.findLast(({ key }) => !isKnown(key))?.whole;
+    if (whole !== undefined) joined.set(name, { ...node, cut: { by: 'comma', whole } });
+    for (const { key } of node.loose) if (isKnown(key)) joined.set(key, blank(node.line));
+  }
+  return joined;
+}
+
+const blank = (line: number): YamlNode => ({ kind: 'text', text: '', style: 'plain', line });
+
+/** Whether nothing stands there. */
+export const isBlank = (node: YamlNode): boolean => node.kind === 'text' && node.text === '' && node.style === 'plain';
 
 class YamlProblem extends Error {
   readonly line: number;
-  constructor(message: string, line: number) {
+  readonly part: string | null;
+  constructor(message: string, line: number, part: string | null = null) {
     super(message);
     this.line = line;
+    this.part = part;
   }
+}
+
+/** By the codes of YAML's errors, for those that quotes don't cure. */
+const remedies: Partial<Record<string, string>> = {
+  BLOCK_AS_IMPLICIT_KEY: 'indent the keys of one map alike',
+  BLOCK_IN_FLOW: 'separate the keys inside { } by commas',
+  MULTILINE_IMPLICIT_KEY: 'indent the keys of one map alike',
+  TAB_AS_INDENT: 'indent with spaces, not tabs',
+};
+
+/** Where the quotes or brackets begin that still lack their end at a place. */
+function openingBefore(document: Document, place: number): number {
+  let opening = place;
+  visit(document, {
+    Node: (_key, node) => {
+      const isOpen = isCollection(node) ? node.flow : isScalar(node) && /^QUOTE/.test(node.type ?? '');
+      if (isOpen && node.range && node.range[0] < place && node.range[2] >= place) [opening] = node.range;
+    },
+  });
+  return opening;
+}
+
+/** A problem that quotes on its line may cure, if nothing else does. */
+function problemAt(place: number, message: string, remedy: string, text: string, lines: LineCounter): YamlProblem {
+  const line = Math.max(1, lines.linePos(place).line);
+  const { part = null, advice } = adviseQuotesIn(text.split('\n', line).at(-1)?.trimEnd() ?? '') ?? {};
+  return new YamlProblem(`${message}; ${advice ?? remedy}`, line, part);
+}
+
+function problemOfError(
+  { code, message, pos: [place] }: YAMLError,
+  document: Document,
+  ...source: [string, LineCounter]
+) {
+  const opening = /closing|end with/.test(message) ? openingBefore(document, place) : place;
+  if (opening === place) {
+    const remedy = remedies[code] ?? 'compare it with rules.example.yaml';
+    return problemAt(place, `The file is not YAML: ${message}`, remedy, ...source);
+  }
+  const [text] = source;
+  const isCommented = / #/.test(text.slice(opening).split('\n', 1)[0] ?? '');
+  const remedy = isCommented ? 'close it; `#` after a space starts a comment' : 'close it';
+  return problemAt(opening, `The file is not YAML: \`${text[opening]}\` is not closed`, remedy, ...source);
 }
 
 /** @throws YamlProblem if the file is too large, nested too deep or not YAML */
@@ -59,42 +154,66 @@ function compose(text: string, lines: LineCounter): ParsedNode | null {
   const [document, another] = composer.compose(tokens, true, text.length);
   if (document === undefined) return null;
   const [error] = document.errors;
-  if (error !== undefined) {
-    const { line } = lines.linePos(error.pos[0]);
-    throw new YamlProblem(`The file is not YAML: ${error.message}; ${quoteHint}`, Math.max(1, line));
-  }
+  if (error !== undefined) throw problemOfError(error, document, text, lines);
   if (another !== undefined) {
     throw new YamlProblem('The file holds more than one YAML document; keep one', lines.linePos(another.range[0]).line);
   }
   return document.contents;
 }
 
-function convert(node: ParsedNode | null, lines: LineCounter, lineAbove: number): YamlNode {
-  if (node === null) return { kind: 'text', text: '', isQuoted: false, line: lineAbove };
+const styles: Partial<Record<string, YamlText['style']>> = {
+  PLAIN: 'plain',
+  QUOTE_SINGLE: 'single',
+  QUOTE_DOUBLE: 'double',
+};
+
+function convertText({ value, type, range: [start, end] }: Scalar.Parsed, source: string): YamlText {
+  const text: YamlText = {
+    kind: 'text',
+    text: typeof value === 'string' ? value : '',
+    style: styles[type ?? ''] ?? 'block',
+  };
+  const [rest] =
+    text.style === 'plain' ? (/^[ \t]+#[^\r\n]*/.exec(source.slice(end, end + maxCutCharacters)) ?? []) : [];
+  return rest === undefined ? text : { ...text, cut: { by: 'comment', whole: source.slice(start, end) + rest } };
+}
+
+function convert(node: ParsedNode | null, source: string, lines: LineCounter, lineAbove: number): YamlNode {
+  if (node === null) return blank(lineAbove);
   const line = Math.max(1, lines.linePos(node.range[0]).line);
   if (isAlias(node)) throw new YamlProblem(`\`*${node.source}\`: aliases are not supported; write the value out`, line);
   if (node.tag !== undefined && node.tag !== null) {
-    throw new YamlProblem(`\`${node.tag}\` is a tag in YAML, which is not supported; ${quoteHint}`, line);
+    const message = `\`${node.tag}\` is a tag in YAML, which is not supported`;
+    throw problemAt(node.range[0], message, 'leave it out', source, lines);
   }
   if (isScalar(node)) {
-    const text = typeof node.value === 'string' ? node.value : '';
-    if (/[\0\p{Surrogate}]/u.test(text)) {
+    const text = convertText(node, source);
+    if (/[\0\p{Surrogate}]/u.test(text.text)) {
       throw new YamlProblem('A text holds NUL or half a character, which cannot be stored; remove it', line);
     }
-    return { kind: 'text', text, isQuoted: node.type !== 'PLAIN', line };
+    return { ...text, line };
   }
   if (isSeq(node)) {
-    const items = node.items.map(item => convert(item as ParsedNode | null, lines, line));
+    const items = node.items.map(item => convert(item as ParsedNode | null, source, lines, line));
     return { kind: 'list', items, line };
   }
   const entries = new Map<string, YamlNode>();
-  for (const { key, value } of node.items) {
-    const name = convert(key as ParsedNode | null, lines, line);
+  let last: { value: YamlText; start: number } | undefined;
+  for (const { key, value } of node.items as { key: ParsedNode | null; value: ParsedNode | null }[]) {
+    const name = convert(key, source, lines, line);
     if (name.kind !== 'text') throw new YamlProblem('A key must be a plain word', name.line);
+    if (node.flow && value === null && key !== null && last !== undefined) {
+      last.value.loose ??= [];
+      last.value.loose.push({ key: name.text, whole: source.slice(last.start, key.range[1]) });
+      continue;
+    }
     if (entries.has(name.text)) {
       throw new YamlProblem(`\`${name.text.slice(0, 60)}\` is given twice; keep one`, name.line);
     }
-    entries.set(name.text, convert(value as ParsedNode | null, lines, name.line));
+    const converted = convert(value, source, lines, name.line);
+    entries.set(name.text, converted);
+    const isPlain = value !== null && converted.kind === 'text' && converted.style === 'plain';
+    last = isPlain ? { value: converted, start: value.range[0] } : undefined;
   }
   return { kind: 'map', entries, line };
 }
@@ -103,9 +222,9 @@ function convert(node: ParsedNode | null, lines: LineCounter, lineAbove: number)
 export function readYaml(text: string): YamlNode | FileProblem {
   const lines = new LineCounter();
   try {
-    return convert(compose(text, lines), lines, 1);
+    return convert(compose(text, lines), text, lines, 1);
   } catch (error) {
     if (!(error instanceof YamlProblem)) throw error;
-    return { line: error.line, message: error.message, rule: null, entry: null, part: null };
+    return { line: error.line, message: error.message, rule: null, entry: null, part: error.part };
   }
 }

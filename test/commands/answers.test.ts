@@ -253,13 +253,80 @@ tests:
     expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ ruleset_version: 0 }]);
   });
 
-  test('are refused with the actual score if one of their tests fails', async () => {
+  test('are refused with the entries that counted if one of their tests fails', async () => {
     await addAcme();
     const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
-    expect(await run(environment, 'rules', 'apply', path, ...acme)).toMatchObject({
+    const message = `test "ten lines are ten points" expected 11, but the score is 10 (+10 Size); correct the rules or the test`;
+    const [apply, check, json] = await Promise.all([
+      run(environment, 'rules', 'apply', path, ...acme),
+      run({}, 'rules', 'check', path),
+      run({}, 'rules', 'check', path, '--json'),
+    ]);
+    expect(apply).toMatchObject({
       code: 1,
-      stderr: `pullscore: ${path}:8: test "ten lines are ten points" expected 11, but the score is 10 (Size + 10)\n`,
+      stderr: `pullscore: ${path}:8: ${message}. To see how the score came about: pullscore rules check ${path}\n`,
     });
+    expect(check).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: `    +10  Size
+         additions > 0 → true   where additions = 10
+         additions = 10
+
+───────
+     10  total
+
+pullscore: ${path}:8: ${message}
+`,
+    });
+    expect(json.stderr).toBe(`pullscore: ${path}:8: ${message}\n`);
+    const entry = { entry: 1, outcome: 'counted', effect: 10, condition: { source: 'additions > 0', value: true } };
+    expect(JSON.parse(json.stdout).problems).toMatchObject([
+      { file: path, line: 8, message, explanation: [{ name: 'Size', entries: [entry] }] },
+    ]);
+  });
+
+  test('are refused with each test that fails, and how its score came about', async () => {
+    const more = '      - { expression: draft, effect: { action: SUBTRACT, value: 3 } }\n';
+    const path = file(
+      'failing.yaml',
+      `${good.replace('tests:', `${more}tests:`)}  - name: a draft\n    pull_request: { additions: 1, draft: true }\n    score: 0\n  - name: nothing\n    pull_request: {}\n    score: 1\n`,
+    );
+    const { code, stderr } = await run({}, 'rules', 'check', path);
+    expect([code, stderr]).toEqual([
+      1,
+      `${path}:12: test "a draft" expected 0, but the score is -2 (+1 Size, entry 1; -3 Size, entry 2); correct the rules or the test
+     +1  Size, entry 1
+         additions > 0 → true   where additions = 1
+         additions = 1
+
+     -3  Size, entry 2
+         draft = true
+
+───────
+     -2  total
+
+${path}:15: test "nothing" expected 1, but the score is 0 (nothing counted); correct the rules or the test
+      ·  Size, entry 1: its condition is false
+         additions > 0 → false   where additions = 0
+
+      ·  Size, entry 2: its condition is false
+         draft = false
+
+───────
+      0  total
+
+pullscore: ${path} has 2 problems. Fix them and check it again.
+`,
+    ]);
+  });
+
+  test('of which many count in a failing test are not all in its line', async () => {
+    const entry = '      - { expression: "true", effect: { action: ADD, value: 1 } }\n';
+    const path = file('many.yaml', good.replace('tests:', `${entry.repeat(10)}tests:`));
+    const { stderr } = await run({}, 'rules', 'check', path, '--json');
+    expect(stderr).toContain('the score is 20 (+10 Size, entry 1; +1 Size, entry 2; ');
+    expect(stderr).toContain('; +1 Size, entry 10; 1 more)');
   });
 });
 

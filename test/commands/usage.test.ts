@@ -163,7 +163,8 @@ tests:
     expect(JSON.parse(test.stdout).problems).toEqual([
       {
         ...{ ...place, file: failing, line: 3 },
-        message: 'test "zero is one" expected 1, but the score is 0 (nothing counted)',
+        message: 'test "zero is one" expected 1, but the score is 0 (nothing counted); correct the rules or the test',
+        explanation: [],
       },
     ]);
     expect(JSON.parse(syntax.stdout).problems).toEqual([

@@ -107,6 +107,21 @@ describe('the documented mistake of definitions', () => {
   );
 });
 
+describe('the documented line', () => {
+  test.each(rowsWith('Line refused', 'Message').map(row => [uncoded(row['Line refused']), row.Message ?? '']))(
+    '%s gets the message %s',
+    (line, message) => {
+      const others = ['expression: merged', 'effect: { action: ADD, value: 1 }'];
+      const [key] = line.split(':');
+      const entry = [...others.filter(other => !other.startsWith(`${key}:`)), line];
+      const { problems } = parseRulesFile(`rules:\n- name: R\n  logic:\n  - ${entry.join('\n    ')}\n`);
+      expect(problems.map(problem => problem.message.replace(/^Rule "R", entry 1, (effect, )?\w+: /, ''))).toEqual([
+        message,
+      ]);
+    },
+  );
+});
+
 test('the rules files on the page are valid, and their tests pass', () => {
   const files = [...page.matchAll(/```yaml\n((?:define|rules):[\s\S]*?)```/g)].map(([, text]) => text ?? '');
   expect(files.length).toBeGreaterThan(3);

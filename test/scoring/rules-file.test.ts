@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { closedLists } from '../../src/scoring/facts.ts';
 import { runRuleTests } from '../../src/scoring/rule-tests.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
 import type { Ruleset } from '../../src/scoring/ruleset.ts';
@@ -128,7 +129,7 @@ test('a file may have no rules', () => {
 
 describe('a problem names the line, the rule, the entry and the part', () => {
   test.each<[string, string[]]>([
-    ['', ['1: The file must be a map with `define`, `rules`, `tests`, not a text']],
+    ['5', ['1: The file must be a map with `define`, `rules`, `tests`, not a text']],
     ['- a', ['1: The file must be a map with `define`, `rules`, `tests`, not a list']],
     [
       'rule: []',
@@ -231,7 +232,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     ],
     [
       'rules:\n- name: R\n  logic: []\n  enabled: [true]',
-      ['4: Rule "R", enabled: it must be a text, not a list; put it in quotes'],
+      ['4: Rule "R", enabled: it must be true or false, not a list'],
     ],
     [
       'rules:\n- 5\n- name: A\n  logic:\n  - 5',
@@ -244,7 +245,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       withLogic('- {expression: "true", effect: 5}\n- {expression: "true", effect: {action: [ADD], value: 1}}'),
       [
         '4: Rule "R", entry 1, effect must be a map with `action`, `value`, not a text',
-        '5: Rule "R", entry 2, effect, action: it must be a text, not a list; put it in quotes',
+        '5: Rule "R", entry 2, effect, action: it must be ADD or SUBTRACT, not a list',
       ],
     ],
     [
@@ -275,8 +276,8 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       `rules: []\ntests:\n- pull_request: {${'f'.repeat(70)}: 1, labels: [b, [a]], additions: 1e3}\n  name: ${'t'.repeat(90)}\n  score: ${'1'.repeat(70)}\n  by: me`,
       [
         `3: Test "${'t'.repeat(80)}", pull_request: \`${'f'.repeat(60)}\` is not a known fact`,
-        `3: Test "${'t'.repeat(80)}", pull_request, labels: it must be a list of texts`,
-        `3: Test "${'t'.repeat(80)}", pull_request, additions: it must be a number`,
+        `3: Test "${'t'.repeat(80)}", pull_request, labels: it must be a list of texts; quote those that contain \`: \` or are empty`,
+        `3: Test "${'t'.repeat(80)}", pull_request, additions: it must be a whole number from 0 to 2147483647`,
         `5: Test "${'t'.repeat(80)}", score: \`${'1'.repeat(60)}\` is not a whole number`,
         '6: Test 1 has an unknown key `by`; known are `name`, `pull_request`, `score`',
       ],
@@ -318,13 +319,13 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     [
       'rules: []\ntests:\n- name: t\n  score: 1\n  pull_request:\n    additions: many\n    draft: perhaps\n    state: mergd\n    labels: bug\n    title: [a]\n    created_at: yesterday\n    merged_at: 2026-02-30\n    commits: ~\n    body:',
       [
-        '6: Test "t", pull_request, additions: it must be a number',
+        '6: Test "t", pull_request, additions: it must be a whole number from 0 to 2147483647',
         '7: Test "t", pull_request, draft: it must be true or false',
-        '8: Test "t", pull_request, state: it must be one of closed, draft, merged, open',
+        '8: Test "t", pull_request, state: it must be one of open, draft, closed, merged; did you mean `merged`?',
         '9: Test "t", pull_request, labels: it must be a list, such as [one, two]',
         '10: Test "t", pull_request, title: it must be a single value',
-        '11: Test "t", pull_request, created_at: it must be a Unix time in seconds or a day, such as 2026-01-31',
-        '12: Test "t", pull_request, merged_at: it must be a Unix time in seconds or a day, such as 2026-01-31',
+        '11: Test "t", pull_request, created_at: it must be a Unix time in whole seconds or a day, such as 2026-01-31',
+        '12: Test "t", pull_request, merged_at: it must be a Unix time in whole seconds or a day, such as 2026-01-31',
         '13: Test "t", pull_request, commits: it is never absent; give it a value or leave it out',
         '14: Test "t", pull_request, body: it is never absent; give it a value or leave it out',
       ],
@@ -426,7 +427,7 @@ describe('definitions and conditions of rules', () => {
         logic: [{ expression: 'small', effect: { action: 'ADD', value: 'points' } }],
       },
     ]);
-    expect(runRuleTests(file, file.tests).map(({ passed }) => passed)).toEqual([true, true]);
+    expect(runRuleTests(file, file.tests).map(({ actual }) => actual)).toEqual([5, 0]);
   });
 
   test('are written as they were read, in their order', () => {
@@ -473,8 +474,8 @@ rules:
   test.each<[string, string[]]>([
     ['define: [a]', ['1: `define` must be a map of names to expressions, not a list']],
     ['define: size', ['1: `define` must be a map of names to expressions, not a text']],
-    ['define:\n  a: [size]', ['2: Definition "a": it must be an expression, not a list; put it in quotes']],
-    ['define:\n  a:\n    b: 1', ['3: Definition "a": it must be an expression, not a map of keys; put it in quotes']],
+    ['define:\n  a: [size]', ['2: Definition "a": it must be an expression such as `size > 0`, not a list']],
+    ['define:\n  a:\n    b: 1', ['3: Definition "a": it must be an expression such as `size > 0`, not a map of keys']],
     ['define:\n  a:', ['2: Definition "a": it is empty; write a value']],
     ['define:\n  a: 1\n  a: 2', ['3: `a` is given twice; keep one']],
     ['define:\n  b: 1\n  a: b + a', ['3: Definition "a": it refers to itself: a → a']],
@@ -518,6 +519,19 @@ rules:
     ]);
   });
 
+  test('that stand for a fact or a text are checked like these', () => {
+    const wrong = '`"Merged"` is not a value of `state`; did you mean `"merged"`?';
+    expect(
+      problems(
+        `define:\n  its_state: state\n  done: its_state == "Merged"\n  wanted: draft ? "draft" :"Merged"\nrules:\n- {name: R, when: wanted == its_state, logic: [{expression: 'its_state in ["Merged"]', effect: {action: ADD, value: 1}}]}`,
+      ),
+    ).toEqual([
+      `3: Definition "done": ${wrong}`,
+      `6: Rule "R", when: ${wrong}`,
+      `6: Rule "R", entry 1, expression: ${wrong}`,
+    ]);
+  });
+
   test('can be 200, and no more', () => {
     const defined = (count: number) =>
       `define:\n${Array.from({ length: count }, (_, index) => `  d${index}: size > ${index}\n`).join('')}rules: []`;
@@ -549,6 +563,180 @@ rules:
   });
 });
 
+describe('YAML that cuts a value', () => {
+  const found = (text: string) => parseRulesFile(text).problems;
+  const commaIn = (cut: string, quoted: string) =>
+    `inside { } a comma ends a value, so this one is only \`${cut}\`; put it in quotes: ${quoted}`;
+
+  test.each([
+    ['{ action: ADD, value: min(5, size) }', 'min(5', '"min(5, size)"'],
+    ['{ value: clamp(size, 1, 5), action: ADD }', 'clamp(size', '"clamp(size, 1, 5)"'],
+    ['{action: ADD, value: max(1,min(5 ,size) )}', 'max(1', '"max(1,min(5 ,size) )"'],
+  ])('at a comma in %s is told with the whole value in quotes', (effect, cut, quoted) => {
+    expect(found(withLogic(`- expression: merged\n  effect: ${effect}`))).toEqual([
+      {
+        line: 5,
+        message: `Rule "R", entry 1, effect, value: ${commaIn(cut, quoted)}`,
+        rule: 'R',
+        entry: 1,
+        part: 'value',
+      },
+    ]);
+  });
+
+  test('at a comma in a definition, a description or a test is told, too', () => {
+    expect(
+      problems(
+        'define: { most: min(5, size), b: 1 }\nrules:\n- { name: R, description: Yes, please, logic: [{ expression: "true", effect: { action: ADD, value: 1 } }] }\ntests:\n- { name: t, pull_request: { title: a, b }, score: 1 }',
+      ),
+    ).toEqual([
+      `1: Definition "most": ${commaIn('min(5', '"min(5, size)"')}`,
+      `3: Rule "R", description: ${commaIn('Yes', '"Yes, please"')}`,
+      `5: Test "t", pull_request, title: ${commaIn('a', '"a, b"')}`,
+    ]);
+  });
+
+  test('at a comma with what can be no part of it is not told to quote it', () => {
+    expect(problems(withLogic('- { expression: merged, effect: { action: ADD, value: 5, by } }'))).toEqual([
+      '4: Rule "R", entry 1, effect, value: inside { } a comma ends a value, so this one is only `5`; remove what follows, or put all of it in quotes',
+    ]);
+    expect(problems(withLogic('- { expression: merged, effect: { action: ADD, value } }'))).toEqual([
+      '4: Rule "R", entry 1, value: it is empty; write a value',
+    ]);
+    expect(problems(withLogic('- { expression: merged, effect: { action:ADD, value: 5 } }'))[0]).toBe(
+      '4: Rule "R", entry 1, effect has an unknown key `action:ADD`; write a space after `action:`',
+    );
+  });
+
+  const comment = (cut: string) => `in YAML, \`#\` after a space starts a comment, which cut off \`${cut}\``;
+
+  test.each([
+    [
+      'matches(title, "fix #12")',
+      `\`"fix\` has no closing quote; ${comment('#12")')}; put the expression in single quotes: 'matches(title, "fix #12")'`,
+    ],
+    ['title == a #b', `\`a\` is not a known fact; did you mean the text \`"a"\`? ${comment('#b').replace('in', 'In')}`],
+    ['merged && #all of them', `a value is missing after \`&&\`; ${comment('#all of them')}`],
+  ])('at # in %s is told if the rest is not valid', (expression, message) => {
+    expect(problems(withLogic(`- expression: ${expression}\n  effect: { action: ADD, value: 1 }`))).toEqual([
+      `4: Rule "R", entry 1, expression: ${message}`,
+    ]);
+    expect(problems(`define:\n  a: ${expression}\nrules: []`)[0]).toContain(
+      ' YAML, `#` after a space starts a comment',
+    );
+  });
+
+  test('at # is fine if the rest is valid, and so is # in quotes', () => {
+    const rule = (expression: string) =>
+      problems(withLogic(`- expression: ${expression}\n  effect: { action: ADD, value: 1 }`));
+    expect(rule('merged # by anybody')).toEqual([]);
+    expect(rule('matches(title, "#12")')).toEqual([]);
+    expect(rule(`'matches(title, "fix #12")' # or later`)).toEqual([]);
+    expect(rule('"titel == 1" # or later').join()).not.toContain('comment');
+  });
+});
+
+describe('a file that is not YAML', () => {
+  const advice = (line: string) =>
+    parseRulesFile(
+      `rules:\n  - name: R\n    logic:\n      - expression: merged\n        effect: { action: ADD, value: 5 }\n  ${line}`,
+    )
+      .problems.map(({ line, part, message }) => `${line} ${part}: ${message.split('; ').slice(1).join('; ')}`)
+      .join();
+
+  test.each([
+    ['- name: S: T', `6 name: put the value of \`name\` in quotes: "S: T"`],
+    ['- name: "S" and T', `6 name: put the value of \`name\` in single quotes: '"S" and T'`],
+    ['  when: !draft', '6 when: put the value of `when` in quotes: "!draft"'],
+    ['  when: !any_file("a")', `6 when: put the value of \`when\` in single quotes: '!any_file("a")'`],
+    ['  when: merged ? draft : false', '6 when: put the value of `when` in quotes: "merged ? draft : false"'],
+    [
+      '  when: matches(title, "^fix: ")',
+      `6 when: put the value of \`when\` in single quotes: 'matches(title, "^fix: ")'`,
+    ],
+    ['  when: "bug" in labels', `6 when: put the value of \`when\` in single quotes: '"bug" in labels'`],
+    ['  when: "has_label("bug")"', `6 when: put the value of \`when\` in single quotes: 'has_label("bug")'`],
+    ["  when: 'has_label('bug')'", `6 when: put the value of \`when\` in quotes: "has_label('bug')"`],
+    [
+      "  when: 'title == 'a' || matches(title, '\\d')'",
+      `6 when: put the value of \`when\` in single quotes: 'title == ''a'' || matches(title, ''\\\\d'')'`,
+    ],
+    [
+      `  when: "matches(title, '\\d+')"`,
+      `6 when: put the value of \`when\` in single quotes: 'matches(title, ''\\\\d+'')'`,
+    ],
+    [
+      '  when: "matches(title, \\"\\d+\\")"',
+      `6 when: put the value of \`when\` in single quotes: 'matches(title, "\\\\d+")'`,
+    ],
+    [
+      '- { name: S, logic: [{ expression: contains(title, "a"), effect: { action: ADD, value: 1 } }] }',
+      `6 expression: put the value of \`expression\` in single quotes: 'contains(title, "a")'`,
+    ],
+    [
+      '- { name: S, logic: [{ expression: merged, effect: { action: ADD, value: merged ? 1 : 2 } }] }',
+      `6 value: put the value of \`value\` in quotes: "merged ? 1 : 2"`,
+    ],
+    [
+      '- { name: S, logic: [{ expression: "merged", effect: { action: ADD, value: "min(5, lines("a/**"))" } }] }',
+      `6 value: put the value of \`value\` in single quotes: 'min(5, lines("a/**"))'`,
+    ],
+  ])('for want of quotes says where and which: %s', (line, expected) => {
+    expect(advice(line)).toBe(expected);
+  });
+
+  test.each([
+    [
+      '- { name: S, logic: [{ expression: merged effect: { action: ADD, value: 1 } }] }',
+      '6 null: separate the keys inside { } by commas',
+    ],
+    ['- name: S\n     logic: []', '6 null: indent the keys of one map alike'],
+    ['  when: > 5', '6 null: compare it with rules.example.yaml'],
+    ['  when: @x', '6 null: compare it with rules.example.yaml'],
+    ['  when: "merged\n', '6 null: close it'],
+    ['- { name: S, logic: [ # none yet ] }\n', '6 null: close it; `#` after a space starts a comment'],
+    ['  tags: [a\n', '6 null: close it'],
+    ['\t- name: S', '6 null: indent with spaces, not tabs'],
+    ['  when: !!set {}', '6 null: leave it out'],
+  ])('for another reason is not told to use quotes: %s', (line, expected) => {
+    expect(advice(line)).toBe(expected);
+  });
+
+  test('which an unclosed quote or bracket spoils names the line where it begins', () => {
+    expect(problems('rules:\n- name: "R\n  logic: []\n')).toEqual([
+      '2: The file is not YAML: `"` is not closed; close it',
+    ]);
+    expect(problems('rules:\n- name: R\n  logic: [\n')).toEqual([
+      '3: The file is not YAML: `[` is not closed; close it',
+    ]);
+  });
+});
+
+test('backslashes in double quotes are told to stand in single ones', () => {
+  const when = (text: string) =>
+    problems(`${withLogic('- { expression: merged, effect: { action: ADD, value: 1 } }')}    when: ${text}`);
+  const message = (rest: string) => [
+    `5: Rule "R", when: \`\\d\` is not a valid escape; write \`\\\\d\` for a backslash${rest}`,
+  ];
+  expect(when('"matches(title, \\"\\\\d\\")"')).toEqual(
+    message(`; YAML's double quotes halve backslashes: put the expression in single quotes: 'matches(title, "\\\\d")'`),
+  );
+  expect(when(`'matches(title, "\\d")'`)).toEqual(message(''));
+  expect(when('matches(title, "\\d")')).toEqual(message(''));
+});
+
+test.each(['', '\n \n', '# nothing yet\n', '---\n', '\ufeff', '~'])('the empty file %j is called empty', text => {
+  expect(parseRulesFile(text).problems).toEqual([
+    {
+      line: 1,
+      message: 'The file is empty; write its `rules`, as rules.example.yaml does',
+      rule: null,
+      entry: null,
+      part: null,
+    },
+  ]);
+});
+
 describe('hostile YAML', () => {
   test.each([
     ['anchors and aliases', 'a: &a [x]\nrules: *a', '2: `*a`: aliases are not supported; write the value out'],
@@ -561,7 +749,7 @@ describe('hostile YAML', () => {
     [
       'an expression that begins with !',
       withLogic('- expression: !draft\n  effect: {action: ADD, value: 1}'),
-      '4: `!draft` is a tag in YAML, which is not supported; put it in quotes',
+      '4: `!draft` is a tag in YAML, which is not supported; put the value of `expression` in quotes: "!draft"',
     ],
     ['merge keys', 'rules:\n- <<: {name: A}', 'unknown key `<<`'],
     ['two documents', 'rules: []\n---\nrules: []', 'more than one YAML document'],
@@ -569,7 +757,7 @@ describe('hostile YAML', () => {
     [
       'an expression with a colon',
       withLogic('- expression: merged ? draft : false\n  effect: {action: ADD, value: 1}'),
-      'put it in quotes',
+      'put the value of `expression` in quotes: "merged ? draft : false"',
     ],
     ['tabs', 'rules:\n\t- name: A', 'The file is not YAML'],
     ['NUL', 'rules:\n- name: "a\\0b"', '2: A text holds NUL'],
@@ -624,6 +812,18 @@ describe('hostile YAML', () => {
       'nested too deep',
     ],
     ['2 MB', `rules: [] #${'x'.repeat(2_000_000)}`, 'longer than 1000000 characters'],
+    ['40,000 values in one line', `rules: [${'{a: ('.repeat(5)}${', b: ('.repeat(40_000)}`, 'The file is not YAML'],
+    ['5,000 characters in one line', `rules: [${'{a: ('.repeat(5)}${', b: ('.repeat(800)}`, 'The file is not YAML'],
+    [
+      'a long gap before a comma',
+      `rules: [{ name: R, description: a${' '.repeat(400_000)}\n${' '.repeat(400_000)}b, c }]`,
+      'a comma ends a value',
+    ],
+    [
+      '50,000 keys without values',
+      `rules: [{ name: R, description: a${', b'.repeat(50_000)} }]`,
+      'a comma ends a value',
+    ],
     ['half a million parts', '- a\n'.repeat(200_000), 'too many parts'],
     ['50,000 keys', Array.from({ length: 50_000 }, (_, index) => `k${index}: 1`).join('\n'), 'has an unknown key'],
   ])('of %s is refused quickly', (_, text, message) => {
@@ -659,10 +859,17 @@ describe('a test of a rules file', () => {
     ['{created_at: 0, merged_at: 3600}', 'closed_at == 3600'],
     ['{closed_at: 7200}', '!(hours_to_close >= 0)'],
     ['{created_at: 0, merged_at: ~}', '!(hours_to_merge >= 0)'],
-    ['{additions: +5, deletions: -2}', 'size == 3'],
+    ['{additions: +5, deletions: 2}', 'size == 7'],
     ['{additions: 5, deletions: 2}', 'size == 7'],
     ['{additions: 5, size: 100}', 'size == 100'],
     ['{state: merged}', 'merged'],
+    ['{merged_at: 2026-01-02}', 'merged && state == "merged"'],
+    ['{hours_to_merge: 2}', 'merged'],
+    ['{merged_by: ada}', 'merged'],
+    ['{self_merged: true}', 'merged && merged_by == author'],
+    ['{closed_at: 2026-01-02}', 'state == "closed" && !merged && !draft'],
+    ['{closed_at: 2026-01-02, draft: true}', 'state == "closed" && draft'],
+    ['{closed_at: 2026-01-02, merged: true}', 'state == "merged"'],
     ['{merged: true}', 'state == "merged"'],
     ['{state: draft}', 'draft'],
     ['{draft: true}', 'state == "draft"'],
@@ -700,18 +907,139 @@ describe('a test of a rules file', () => {
     expect(run(facts, expression)).toBe(true);
   });
 
-  test('shows the actual score and its breakdown if it fails', () => {
-    const { rules, tests } = parseRulesFile(
-      `${withLogic('- {expression: size > 1, effect: {action: SUBTRACT, value: size}}')}tests:\n- {name: t, pull_request: {size: 3}, score: 5}`,
-    );
-    expect(runRuleTests(rulesetOf(rules), tests)).toEqual([
+  const factProblems = (facts: string) =>
+    parseRulesFile(
+      `rules: []\ntests:\n- name: t\n  score: 0\n  pull_request: {\n    ${facts.replaceAll('; ', ',\n    ')} }\n`,
+    ).problems;
+
+  test.each([
+    ['additions: -1', 'a whole number from 0 to 2147483647'],
+    ['commits: 1.5', 'a whole number from 0 to 2147483647'],
+    ['reviews: 2147483648', 'a whole number from 0 to 2147483647'],
+    ['linked_issues: 1e3', 'a whole number from 0 to 2147483647'],
+    ['hours_to_merge: -0.5', 'a number of hours, 0 or more'],
+    ['created_at: -1', 'a Unix time in whole seconds or a day, such as 2026-01-31'],
+    ['created_at: 1767225600.5', 'a Unix time in whole seconds or a day, such as 2026-01-31'],
+    ['created_at: 253402300800', 'a Unix time in whole seconds or a day, such as 2026-01-31'],
+    ['author_association: member', `one of ${closedLists.author_association.join(', ')}; did you mean \`MEMBER\`?`],
+    ['state: done', 'one of open, draft, closed, merged'],
+    ['labels: [~]', 'a list of texts; quote those that contain `: ` or are empty'],
+    ['labels: [a, null]', 'a list of texts; quote those that contain `: ` or are empty'],
+    ['assignees: [[ada]]', 'a list of texts; quote those that contain `: ` or are empty'],
+    ['labels: [a: b]', 'a list of texts; quote those that contain `: ` or are empty'],
+    ['files: [~]', 'a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }'],
+    [
+      'files: [{ path: a, additions: -1 }]',
+      'a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }',
+    ],
+    [
+      'files: [{ path: a, additions: 1.5 }]',
+      'a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }',
+    ],
+  ])('refuses what GitHub never says: %s', (fact, form) => {
+    const [name = ''] = fact.split(':');
+    expect(factProblems(fact)).toEqual([
       {
-        name: 't',
-        passed: false,
-        expected: 5,
-        actual: -3,
-        breakdown: [{ name: 'R', action: 'SUBTRACT', effect: 3, expression: 'size > 1' }],
+        ...{ line: 6, rule: null, entry: null, part: name },
+        message: `Test "t", pull_request, ${name}: it must be ${form}`,
       },
     ]);
+  });
+
+  test.each([
+    ['merged: true; state: open', 'state: open', 'merged: true'],
+    ['state: merged; merged: false', 'merged: false', 'state: merged'],
+    ['draft: true; merged: true', 'merged: true', 'draft: true'],
+    ['draft: true; state: open', 'state: open', 'draft: true'],
+    ['draft: false; state: draft', 'state: draft', 'draft: false'],
+    ['state: closed; merged_at: 2026-01-02', 'merged_at: 2026-01-02', 'state: closed'],
+    ['merged: true; merged_at: ~', 'merged_at: ~', 'merged: true'],
+    ['merged: false; hours_to_merge: 2', 'hours_to_merge: 2', 'merged: false'],
+    ['state: merged; hours_to_merge:', 'hours_to_merge: ', 'state: merged'],
+    ['state: open; merged_by: ada', 'merged_by: ada', 'state: open'],
+    ['state: draft; self_merged: true', 'self_merged: true', 'state: draft'],
+    ['state: open; closed_at: 2026-01-02', 'closed_at: 2026-01-02', 'state: open'],
+    ['state: closed; closed_at: null', 'closed_at: null', 'state: closed'],
+    ['draft: true; hours_to_close: 2; merged: true', 'merged: true', 'draft: true'],
+    ['reviews: 0; hours_to_first_review: 2', 'hours_to_first_review: 2', 'reviews: 0'],
+    ['additions: 1; deletions: 2; size: 4', 'size: 4', 'additions: 1', 'it would be 3'],
+    ['additions: 5; size: 4', 'additions: 5', 'size: 4', '`additions` is never more than `size`'],
+    ['approvals: 3; reviews: 2', 'approvals: 3', 'reviews: 2', '`approvals` is never more than `reviews`'],
+    [
+      'writer_approvals: 2; approvals: 1',
+      'writer_approvals: 2',
+      'approvals: 1',
+      '`writer_approvals` is never more than `approvals`',
+    ],
+    [
+      'created_at: 2026-01-02; merged_at: 2026-01-01',
+      'created_at: 2026-01-02',
+      'merged_at: 2026-01-01',
+      '`created_at` is never later than `merged_at`',
+    ],
+    [
+      'created_at: 2026-01-01; merged_at: 2026-01-02; hours_to_merge: 23',
+      'hours_to_merge: 23',
+      'merged_at: 2026-01-02',
+      'it would be 24',
+    ],
+    ['author: ada; merged_by: bob; self_merged: true', 'self_merged: true', 'merged_by: bob', 'it would be false'],
+    ['files: [a, b]; changed_files: 1', 'changed_files: 1', 'files', 'these have 2'],
+    ['files: [{ path: a, additions: 5 }]; additions: 4', 'additions: 4', 'files', 'these have 5'],
+    ['files: [{ path: a, deletions: 5 }]; deletions: 4', 'deletions: 4', 'files', 'these have 5'],
+  ])('refuses facts that contradict each other: %s', (facts, one, other, reason = '') => {
+    const [name = ''] = one.split(':');
+    const lines = facts.split('; ').map(fact => fact.split(':')[0]);
+    expect(factProblems(facts)).toEqual([
+      {
+        ...{ line: 6 + lines.indexOf(name), rule: null, entry: null, part: name },
+        message: `Test "t", pull_request: \`${one}\` contradicts \`${other}\`${reason === '' ? '' : `: ${reason}`}; correct one, or leave it out`,
+      },
+    ]);
+  });
+
+  test('tells all that is wrong at once', () => {
+    expect(factProblems('merged: true; commits: -1; state: open').map(({ part }) => part)).toEqual([
+      'commits',
+      'state',
+    ]);
+  });
+
+  test.each([
+    'draft: true; state: closed; closed_at: 2026-01-02',
+    'merged: true; merged_by: ~',
+    'merged: false; self_merged: false',
+    'created_at: 0; merged_at: 3600; hours_to_merge: 1; hours_to_close: 1',
+    'created_at: 0; merged_at: 1200; hours_to_merge: 0.33',
+    'files: [a]; changed_files: 4000; additions: 9',
+    'approvals: 2',
+    'author: ada; merged_by: ada; self_merged: true',
+  ])('accepts %s', facts => {
+    expect(factProblems(facts)).toEqual([]);
+  });
+
+  test('is not explained if twenty others have failed', () => {
+    const tests = '- {name: t, pull_request: {}, score: 1}\n'.repeat(21);
+    const file = parseRulesFile(`rules: []\ntests:\n${tests}`);
+    const explained = runRuleTests(file, file.tests).map(({ passed, explanation }) => [
+      passed,
+      explanation !== undefined,
+    ]);
+    expect(explained).toEqual([...Array(20).fill([false, true]), [false, false]]);
+  });
+
+  test('explains the actual score if it fails', () => {
+    const { rules, tests } = parseRulesFile(
+      `${withLogic('- {expression: size > 1, effect: {action: SUBTRACT, value: size}}')}tests:\n- {name: t, pull_request: {size: 3}, score: 5}\n- {name: u, pull_request: {size: 3}, score: -3}`,
+    );
+    const [failed, passed] = runRuleTests(rulesetOf(rules), tests);
+    expect(failed).toMatchObject({
+      test: { name: 't', score: 5 },
+      actual: -3,
+      passed: false,
+      explanation: { score: -3 },
+    });
+    expect(failed?.explanation?.rules[0]?.entries).toMatchObject([{ entry: 1, outcome: 'counted', effect: 3 }]);
+    expect(passed).toEqual({ test: expect.objectContaining({ name: 'u' }), actual: -3, passed: true });
   });
 });

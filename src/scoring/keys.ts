@@ -1,0 +1,76 @@
+/** Reads the keys of a rules file, and reports those that are unknown, missing or not of the right form. */
+import { suggestion } from './nearest-name.ts';
+import { problemOfCut } from './quoting.ts';
+import { type FileProblem, isBlank, joinCutValues, type YamlNode } from './yaml-reader.ts';
+
+type Place = Partial<Pick<FileProblem, 'rule' | 'entry' | 'part'>>;
+export type Report = (line: number, message: string, place?: Place) => void;
+export type Entries = ReadonlyMap<string, YamlNode>;
+
+export const kindNames = { text: 'a text', list: 'a list', map: 'a map of keys' } as const;
+
+/** The entries of a map, which is empty if the node is not a map. Reports unknown keys. */
+export function readMap(node: YamlNode, known: readonly string[], place: string, report: Report): Entries {
+  if (node.kind !== 'map') {
+    report(
+      node.line,
+      `${place} must be a map with ${known.map(key => `\`${key}\``).join(', ')}, not ${kindNames[node.kind]}`,
+    );
+    return new Map();
+  }
+  const entries = joinCutValues(node.entries, key => known.includes(key));
+  for (const [key, value] of entries) {
+    if (known.includes(key)) continue;
+    const unspaced = known.find(name => key.startsWith(`${name}:`));
+    const hint =
+      unspaced === undefined
+        ? suggestion(key, known) || `; known are ${known.map(name => `\`${name}\``).join(', ')}`
+        : `; write a space after \`${unspaced}:\``;
+    report(value.line, `${place} has an unknown key \`${key.slice(0, 60)}\`${hint}`);
+  }
+  return entries;
+}
+
+export function readList(node: YamlNode | undefined, place: string, report: Report): readonly YamlNode[] {
+  if (node === undefined) return [];
+  if (node.kind === 'list') return node.items;
+  if (isBlank(node)) return [];
+  report(node.line, `${place} must be a list, each item beginning with \`-\`, not ${kindNames[node.kind]}`);
+  return [];
+}
+
+/** What a key's value must be, if that is more than a text. */
+const forms: Partial<Record<string, string>> = {
+  action: 'ADD or SUBTRACT',
+  enabled: 'true or false',
+  expression: 'an expression such as `size > 0`',
+  score: 'a whole number',
+  value: 'a number or an expression',
+  when: 'an expression such as `size > 0`',
+};
+
+function problemOfForm(key: string, found: 'list' | 'map'): string {
+  const form = forms[key];
+  return form === undefined
+    ? `it must be a text, not ${kindNames[found]}; put it in quotes`
+    : `it must be ${form}, not ${kindNames[found]}`;
+}
+
+/** A scalar's text, trimmed; undefined, and reported, if it is missing, cut or not a scalar. */
+export function readText(
+  entries: Entries,
+  key: string,
+  place: string,
+  line: number,
+  report: Report,
+): string | undefined {
+  const node = entries.get(key);
+  if (node === undefined) {
+    report(line, `${place} has no \`${key}\`; write one`, { part: key });
+    return undefined;
+  }
+  const problem = node.kind === 'text' ? problemOfCut(key, node) : problemOfForm(key, node.kind);
+  if (node.kind === 'text' && problem === undefined) return node.text.trim();
+  report(node.line, `${place}, ${key}: ${problem}`, { part: key });
+  return undefined;
+}
