@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
-import { applyRuleset, getRuleset } from '../database/rules.ts';
+import { applyRuleset, findRulesetSource, getRuleset } from '../database/rules.ts';
 import type { Explanation } from '../scoring/explain.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
 import { defineKey, formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
@@ -90,14 +90,17 @@ interface LoadedRules {
   /** For messages. */
   name: string;
   ruleset: Ruleset;
+  /** Its text. */
+  source: string;
 }
 
 /** @throws CommandError with the first problem, and how to see the others */
 async function loadRules({ program }: Context, path: string): Promise<LoadedRules> {
-  const file = parseRulesFile(await readText(path));
+  const source = await readText(path);
+  const file = parseRulesFile(source);
   const problems = findProblems(path, file);
   const [first] = problems;
-  if (first === undefined) return { name: nameOf(path), ruleset: file };
+  if (first === undefined) return { name: nameOf(path), ruleset: file, source };
   const check = `${program} rules check ${shellWord(path)}`;
   const { length } = problems;
   if (length > 1) throw invalid(problems, sentenceOf(first), `To see all ${length} problems: ${check}`);
@@ -160,23 +163,28 @@ export function ruleCommands(program: Command, context: Context): void {
         if ((path === undefined) === (wanted === undefined)) {
           throw new UsageError('Give either a rules file or --version.');
         }
-        const given = path === undefined ? undefined : (await loadRules(context, path)).ruleset;
+        const given = path === undefined ? undefined : await loadRules(context, path);
         return withDeps(context, async deps => {
           const organisation = await requireOrganisation(context, deps, login);
           const { id, login: name } = organisation;
-          const ruleset = given ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
-          const { version, changed } = await deps.database.transaction(async executor => {
-            const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200));
-            if (applied.changed) {
-              await recordAuditEvent(executor, id, operator(), 'rules.apply', `version ${applied.version}`);
+          const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
+          const { version, changed, sourceChanged } = await deps.database.transaction(async executor => {
+            const source = given?.source ?? (await findRulesetSource(executor, id, Number(wanted)));
+            const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200), source);
+            if (applied.changed || applied.sourceChanged) {
+              const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
+              await recordAuditEvent(executor, id, operator(), 'rules.apply', subject);
             }
             return applied;
           });
+          const unchanged = sourceChanged
+            ? `Version ${version}, in force, has the same rules. Their comments and tests are now those of the file.`
+            : `Nothing to do: version ${version}, in force, has the same rules.`;
           return {
             json: { organisation: name, version, changed, rules: ruleset.rules.length },
             text: changed
               ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${name}`
-              : `Nothing to do: version ${version}, in force, has the same rules.`,
+              : unchanged,
           };
         });
       }),
@@ -184,17 +192,23 @@ export function ruleCommands(program: Command, context: Context): void {
 
   group
     .command('export')
-    .description("print the organisation's rules as a rules file")
+    .description("print the organisation's rules as the file that was applied, with its comments and tests")
     .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText('after', `\nExample:\n  ${context.program} rules export --organisation acme > rules.yaml`)
     .action(
-      answeringFor(context, async ({ database }, { id, rulesetVersion }) => {
-        const ruleset = await getRuleset(database.executor, id, rulesetVersion);
-        const { definitions, rules } = ruleset;
+      answeringFor(context, async ({ database: { executor } }, { id, rulesetVersion }) => {
+        const ruleset = await getRuleset(executor, id, rulesetVersion);
+        const source = await findRulesetSource(executor, id, rulesetVersion);
+        if (rulesetVersion > 0 && source === null) {
+          context.stderr.write(
+            `Version ${rulesetVersion} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,
+          );
+        }
+        const written =
+          rulesetVersion === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(ruleset).trimEnd();
         return {
-          json: { ...defineKey(definitions), rules },
-          text:
-            rulesetVersion === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(ruleset).trimEnd(),
+          json: { ...defineKey(ruleset.definitions), rules: ruleset.rules, source },
+          text: source?.replace(/\n$/, '') ?? written,
         };
       }),
     );

@@ -1,4 +1,4 @@
-import { and, desc, eq, notInArray, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, notInArray, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import { compareRules, hasChanges } from '../scoring/rule-changes.ts';
 import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
@@ -75,10 +75,24 @@ export async function getRuleset(executor: Executor, organisationId: string, ver
   return ruleset;
 }
 
-/** Latest first. */
+/** The text of the file that a version was applied from; null if it is not known. */
+export async function findRulesetSource(
+  executor: Executor,
+  organisationId: string,
+  version: number,
+): Promise<string | null> {
+  const [ruleset] = await executor
+    .select({ source: rulesets.source })
+    .from(rulesets)
+    .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
+  return ruleset?.source ?? null;
+}
+
+/** Latest first, without their files' texts. */
 export function listRulesets(executor: Executor, organisationId: string) {
+  const { source: _, ...columns } = getTableColumns(rulesets);
   return executor
-    .select()
+    .select(columns)
     .from(rulesets)
     .where(eq(rulesets.organisationId, organisationId))
     .orderBy(desc(rulesets.version));
@@ -86,14 +100,19 @@ export function listRulesets(executor: Executor, organisationId: string) {
 
 /**
  * Makes it the organisation's next ruleset, which makes every score stale. A rule that keeps its name keeps its
- * id and time of creation. Nothing changes if the rules are in force already. Runs in a transaction.
+ * id and time of creation. If the rules are in force already, only the text of their file changes: comments and tests
+ * make no version. Runs in a transaction.
+ *
+ * @param givenSource the text of the file with these rules, if there is one
  */
 export async function applyRuleset(
   executor: Executor,
   organisationId: string,
   { definitions: givenDefinitions, rules: givenRules }: Ruleset,
   appliedBy = '',
-): Promise<{ version: number; changed: boolean }> {
+  givenSource: string | null = null,
+): Promise<{ version: number; changed: boolean; sourceChanged: boolean }> {
+  const source = givenSource === null ? null : storable(givenSource);
   const ruleset: Ruleset = JSON.parse(
     JSON.stringify({ definitions: givenDefinitions, rules: givenRules }),
     (_key, value) => (typeof value === 'string' ? storable(value) : value),
@@ -101,10 +120,17 @@ export async function applyRuleset(
   const { definitions, rules } = ruleset;
   const current = await lockOrganisation(executor, organisationId, 'exclusive');
   if (current > 0 && !hasChanges(compareRules(await getRuleset(executor, organisationId, current), ruleset))) {
-    return { version: current, changed: false };
+    const sourceChanged = source !== null && source !== (await findRulesetSource(executor, organisationId, current));
+    if (sourceChanged) {
+      await executor
+        .update(rulesets)
+        .set({ source })
+        .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, current)));
+    }
+    return { version: current, changed: false, sourceChanged };
   }
   const version = current + 1;
-  await executor.insert(rulesets).values({ organisationId, version, definitions, rules, appliedBy });
+  await executor.insert(rulesets).values({ organisationId, version, definitions, rules, source, appliedBy });
   const names = rules.map(rule => rule.name);
   await executor
     .delete(rulesTable)
@@ -135,5 +161,5 @@ export async function applyRuleset(
   }
   await executor.update(organisations).set({ rulesetVersion: version }).where(eq(organisations.id, organisationId));
   await requestRescoring(executor, organisationId);
-  return { version, changed: true };
+  return { version, changed: true, sourceChanged: true };
 }

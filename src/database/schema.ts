@@ -335,6 +335,8 @@ export const rulesets = pgTable(
     version: integer('version').notNull(),
     definitions: jsonb('definitions').$type<Definition[]>().notNull().default([]),
     rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
+    /** The text of the file with these rules; null if an earlier release stored them. */
+    source: text('source'),
     appliedAt: now('applied_at'),
     /** Who ran the command, by the operating system or the operator. */
     appliedBy: text('applied_by').notNull(),

@@ -212,6 +212,7 @@ tests:
       rules: 1,
     });
     const exported = await run(environment, 'rules', 'export', ...acme);
+    expect(exported).toMatchObject({ stdout: good, stderr: '' });
     const again = file('exported.yaml', exported.stdout);
     expect(await runJson(environment, 'rules', 'apply', again, ...acme)).toMatchObject({
       version: 1,
@@ -226,6 +227,7 @@ tests:
           logic: [{ expression: 'additions > 0', effect: { action: 'ADD', value: 'additions' } }],
         },
       ],
+      source: good,
     });
   });
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemUser } from '../../src/commands/context.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { query } from '../support/migrations.ts';
 import { createDatabase } from '../support/service.ts';
 import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
 
@@ -106,6 +107,79 @@ test('a version must be a number, and have been applied', async () => {
   expect(both.code).toBe(2);
 });
 
+describe('the text of a rules file', () => {
+  const withTests = (comment: string, value = 6) =>
+    `# ${comment}\n${rules(value, 'Merged', 'New')}tests: [{ name: both, pull_request: { merged: true }, score: ${2 * value} }]`;
+  const apply = (text: string) => run(environment, 'rules', 'apply', file('next.yaml', text), ...acme);
+  const exported = () => run(environment, 'rules', 'export', ...acme);
+
+  test('is exported as it was applied, with comments and tests', async () => {
+    const text = withTests('Ünïcode, and\ttabs\r\n#', 7).replace('\n', '\r\n');
+    expect((await apply(text)).stdout).toMatch(/^Version 3 is in force: 2 rules\./);
+    expect(await exported()).toMatchObject({ code: 0, stdout: `${text}\n`, stderr: '' });
+    expect((await apply(`${text}\n`)).code).toBe(0);
+    expect((await exported()).stdout).toBe(`${text}\n`);
+  });
+
+  test('has U+FFFD in place of what cannot be stored', async () => {
+    expect((await apply(withTests('a\0b', 7))).code).toBe(0);
+    expect((await exported()).stdout).toBe(`${withTests('a\uFFFDb', 7)}\n`);
+  });
+
+  test('replaces that of the version in force if the rules are the same', async () => {
+    const { stdout } = await apply(withTests('A reason'));
+    expect(stdout).toBe(
+      'Version 2, in force, has the same rules. Their comments and tests are now those of the file.\n',
+    );
+    expect((await exported()).stdout).toBe(`${withTests('A reason')}\n`);
+    expect((await apply(withTests('A reason'))).stdout).toBe(
+      'Nothing to do: version 2, in force, has the same rules.\n',
+    );
+    expect(await runJson<unknown[]>(environment, 'rules', 'history', ...acme)).toHaveLength(2);
+    const events = await runJson<{ action: string; subject: string }[]>(environment, 'audit-log', ...acme);
+    expect(events.filter(({ action }) => action === 'rules.apply').map(({ subject }) => subject)).toEqual([
+      'version 1',
+      'version 2',
+      'version 2, comments and tests',
+    ]);
+  });
+
+  test('comes back with its version', async () => {
+    await apply(withTests('A reason'));
+    await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
+    expect((await exported()).stdout).toBe(rules(5, 'Merged', 'Old'));
+    await runJson(environment, 'rules', 'apply', '--version', '2', ...acme);
+    expect((await exported()).stdout).toBe(`${withTests('A reason')}\n`);
+  });
+
+  test('makes no difference between versions', async () => {
+    await apply(withTests('A reason', 7));
+    const { stdout } = await run(environment, 'rules', 'diff', '2', '3', ...acme);
+    expect(stdout).not.toMatch(/reason|tests/);
+    expect(stdout).toContain('+          value: "7"');
+  });
+
+  test('is missing if an earlier release stored the version, and export says so', async () => {
+    await query(environment.DATABASE_URL ?? '', 'update rulesets set source = null');
+    const warning =
+      'Version 2 was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n';
+    const written = formatted(rules(6, 'Merged', 'New'));
+    expect(await exported()).toMatchObject({ code: 0, stdout: written, stderr: warning });
+    const json = await run(environment, 'rules', 'export', ...acme, '--json');
+    expect([JSON.parse(json.stdout).source, json.stderr]).toEqual([null, warning]);
+
+    expect(await runJson(environment, 'rules', 'apply', '--version', '2', ...acme)).toMatchObject({ changed: false });
+    expect((await exported()).stdout).toBe(written);
+    await apply(withTests('A reason'));
+    expect(await exported()).toMatchObject({ stdout: `${withTests('A reason')}\n`, stderr: '' });
+    await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
+    expect(await exported()).toMatchObject({
+      stdout: formatted(rules(5, 'Merged', 'Old')),
+      stderr: warning.replace('2', '3'),
+    });
+  });
+});
+
 describe('definitions and conditions of rules', () => {
   const defined = (small: string, when: string) =>
     `define:\n  zebra: "1"\n  small: ${small}\nrules:\n  - name: Small\n    when: ${when}\n    logic:\n      - expression: small\n        effect:\n          action: ADD\n          value: zebra\n  - name: Other\n    logic:\n      - expression: draft\n        effect:\n          action: ADD\n          value: "2"\n`;
@@ -147,7 +221,7 @@ describe('definitions and conditions of rules', () => {
     await apply('3.yaml', text);
     await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
     const gone = await run(environment, 'rules', 'export', ...acme);
-    expect(gone.stdout).toBe(formatted(rules(5, 'Merged', 'Old')));
+    expect(gone.stdout).toBe(rules(5, 'Merged', 'Old'));
     await runJson(environment, 'rules', 'apply', '--version', '3', ...acme);
     expect((await run(environment, 'rules', 'export', ...acme)).stdout).toBe(text);
   });

@@ -175,8 +175,11 @@ tests:
 
 describe('options', () => {
   test('can be written --organization', async () => {
-    expect(await runJson(environment, 'rules', 'export', '--organization', 'acme')).toEqual({ rules: [] });
-    expect(await runJson(environment, 'rules', 'export', '--organization=acme')).toEqual({ rules: [] });
+    expect(await runJson(environment, 'rules', 'export', '--organization', 'acme')).toEqual({
+      rules: [],
+      source: null,
+    });
+    expect(await runJson(environment, 'rules', 'export', '--organization=acme')).toEqual({ rules: [], source: null });
     expect((await runHere(environment, 'rules', 'export', '--help')).stdout).not.toContain('--organization');
   });
 
