@@ -166,11 +166,21 @@ function checkCost(rules: readonly ReadRule[], report: Report): void {
   );
 }
 
+/** YAML has none (1.2.2, 5.1), and terminals obey them: `rules export` prints the file as it is. */
+const controlCharacter = /[^\P{Cc}\t\n\r\u0085]/u;
+
 /** Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests. */
 export function parseRulesFile(text: string): RulesFile {
   const problems: FileProblem[] = [];
   const report: Report = (line, message, { rule = null, entry = null, part = null } = {}) =>
     problems.push({ line, message, rule, entry, part });
+  const hidden = controlCharacter.exec(text);
+  if (hidden !== null) {
+    const code = `U+${hidden[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+    const line = text.slice(0, hidden.index).split('\n').length;
+    report(line, `The file has a control character (${code}); remove it`);
+    return { definitions: [], rules: [], tests: [], problems };
+  }
   const root = readYaml(text);
   if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root] };
   if (isBlank(root) || (root.kind === 'text' && root.text === '~')) {

@@ -1043,3 +1043,13 @@ describe('a test of a rules file', () => {
     expect(passed).toEqual({ test: expect.objectContaining({ name: 'u' }), actual: -3, passed: true });
   });
 });
+
+test.each([
+  ['\u001b', 'U+001B'],
+  ['\u0000', 'U+0000'],
+  ['\u009b', 'U+009B'],
+])('a control character, which a terminal would obey, is refused even in a comment: %j', (character, code) => {
+  const { problems } = parseRulesFile(`rules: []\n# hidden ${character}[8m`);
+  expect(problems).toMatchObject([{ line: 2, message: `The file has a control character (${code}); remove it` }]);
+  expect(parseRulesFile('rules: []\t# 日本語 🙂\r\n').problems).toEqual([]);
+});
