@@ -103,16 +103,15 @@ export function listRulesets(executor: Executor, organisationId: string) {
  * id and time of creation. If the rules are in force already, only the text of their file changes: comments and tests
  * make no version. Runs in a transaction.
  *
- * @param givenSource the text of the file with these rules, if there is one
+ * @param source the text of the file with these rules, if there is one
  */
 export async function applyRuleset(
   executor: Executor,
   organisationId: string,
   { definitions: givenDefinitions, rules: givenRules }: Ruleset,
   appliedBy = '',
-  givenSource: string | null = null,
+  source: string | null = null,
 ): Promise<{ version: number; changed: boolean; sourceChanged: boolean }> {
-  const source = givenSource === null ? null : storable(givenSource);
   const ruleset: Ruleset = JSON.parse(
     JSON.stringify({ definitions: givenDefinitions, rules: givenRules }),
     (_key, value) => (typeof value === 'string' ? storable(value) : value),

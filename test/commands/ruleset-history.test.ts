@@ -121,11 +121,6 @@ describe('the text of a rules file', () => {
     expect((await exported()).stdout).toBe(`${text}\n`);
   });
 
-  test('has U+FFFD in place of what cannot be stored', async () => {
-    expect((await apply(withTests('a\0b', 7))).code).toBe(0);
-    expect((await exported()).stdout).toBe(`${withTests('a\uFFFDb', 7)}\n`);
-  });
-
   test('replaces that of the version in force if the rules are the same', async () => {
     const { stdout } = await apply(withTests('A reason'));
     expect(stdout).toBe(
