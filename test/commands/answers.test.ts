@@ -1,17 +1,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase } from '../support/service.ts';
-import { type Environment, requireBuild, run, runJson } from './support.ts';
+import { type Environment, runHere, runJson } from './support.ts';
 
 let github: GithubStandIn;
 let environment: Environment;
 let folder: string;
-
-beforeAll(requireBuild);
 
 beforeEach(async () => {
   const database = await createDatabase();
@@ -43,9 +41,9 @@ const createToken = (...options: string[]) =>
 describe('an empty database', () => {
   test('has empty lists, which say what to do', async () => {
     const [organisations, users, tokens, json] = await Promise.all([
-      run(environment, 'organisation', 'list'),
-      run(environment, 'user', 'list'),
-      run(environment, 'token', 'list'),
+      runHere(environment, 'organisation', 'list'),
+      runHere(environment, 'user', 'list'),
+      runHere(environment, 'token', 'list'),
       runJson<unknown[]>(environment, 'organisation', 'list'),
     ]);
     expect(organisations).toMatchObject({
@@ -72,7 +70,7 @@ test('an organisation is added once, with its login and name on GitHub', async (
     ruleset_version: 0,
     created_at: seconds,
   });
-  expect(await run(environment, 'organisation', 'add', 'ACME')).toMatchObject({
+  expect(await runHere(environment, 'organisation', 'add', 'ACME')).toMatchObject({
     code: 1,
     stdout: '',
     stderr: 'pullscore: The organisation ACME exists already.\n',
@@ -86,7 +84,7 @@ test('an organisation can be added under the former login of another one', async
   renamed.rename('latter');
   github.organisation('former', { name: 'Newcomer' });
   expect(await runJson(environment, 'organisation', 'add', 'former')).toMatchObject({ name: 'Newcomer' });
-  expect(await run(environment, 'organisation', 'add', 'latter')).toMatchObject({
+  expect(await runHere(environment, 'organisation', 'add', 'latter')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(`The organisation latter exists already, as renamed_${renamed.id} until now.`),
   });
@@ -105,8 +103,8 @@ test('a user is added once, by an e-mail address in any case, and listed', async
     created_at: seconds,
   });
   const [again, list] = await Promise.all([
-    run(environment, 'user', 'add', ...acme, '--name', 'Ada', '--email', 'ADA@acme.example'),
-    run(environment, 'user', 'list'),
+    runHere(environment, 'user', 'add', ...acme, '--name', 'Ada', '--email', 'ADA@acme.example'),
+    runHere(environment, 'user', 'list'),
   ]);
   expect(again).toMatchObject({ code: 1, stderr: 'pullscore: Acme already has a user ADA@acme.example.\n' });
   expect(list.stdout).toMatch(/^EMAIL +NAME +ORGANISATION\nada@acme\.example +Ada Lovelace +Acme\n$/);
@@ -131,7 +129,7 @@ describe('a token', () => {
       expires_at: seconds,
     });
     expect(isAccessToken(created.token)).toBe(true);
-    const list = await run(environment, 'token', 'list', '--json');
+    const list = await runHere(environment, 'token', 'list', '--json');
     expect(list.stdout).not.toContain(created.token);
     expect(JSON.parse(list.stdout)).toEqual([
       {
@@ -151,7 +149,7 @@ describe('a token', () => {
 
   test('can only read and does not expire by default, and is the whole output without --json', async () => {
     expect(await createToken()).toMatchObject({ scopes: ['read'], expires_at: null });
-    const text = await run(environment, 'token', 'create', '--user', 'ada@acme.example');
+    const text = await runHere(environment, 'token', 'create', '--user', 'ada@acme.example');
     expect(text.stdout).toMatch(/^ps_[0-9A-Za-z]{38}\n$/);
   });
 
@@ -167,7 +165,7 @@ describe('a token', () => {
     const { id } = await createToken();
     expect(await runJson(environment, 'token', 'revoke', String(id))).toEqual({ id, revoked: true });
     expect(await runJson(environment, 'token', 'list')).toMatchObject([{ id, state: 'revoked' }]);
-    const unknown = await run(environment, 'token', 'revoke', 'tok_00000000000000000000000000');
+    const unknown = await runHere(environment, 'token', 'revoke', 'tok_00000000000000000000000000');
     expect(unknown).toMatchObject({ code: 1, stdout: '' });
     expect(unknown.stderr).toMatch(/^pullscore: There is no token tok_0+\. List them: pullscore token list\n$/);
   });
@@ -196,7 +194,7 @@ tests:
     const broken = { DATABASE_URL: 'nonsense', PORT: 'x' };
     const [json, text] = await Promise.all([
       runJson(broken, 'rules', 'check', path),
-      run(broken, 'rules', 'check', path),
+      runHere(broken, 'rules', 'check', path),
     ]);
     expect(json).toEqual({ valid: true, rules: 1, tests: 1 });
     expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rule; 1 test passed.\n`, stderr: '' });
@@ -211,7 +209,7 @@ tests:
       changed: true,
       rules: 1,
     });
-    const exported = await run(environment, 'rules', 'export', ...acme);
+    const exported = await runHere(environment, 'rules', 'export', ...acme);
     expect(exported).toMatchObject({ stdout: good, stderr: '' });
     const again = file('exported.yaml', exported.stdout);
     expect(await runJson(environment, 'rules', 'apply', again, ...acme)).toMatchObject({
@@ -238,8 +236,8 @@ tests:
       good.replace('additions > 0', 'aditions > 0').replace('value: additions', 'value: nope'),
     );
     const [check, apply] = await Promise.all([
-      run(environment, 'rules', 'check', path),
-      run(environment, 'rules', 'apply', path, ...acme),
+      runHere(environment, 'rules', 'check', path),
+      runHere(environment, 'rules', 'apply', path, ...acme),
     ]);
     expect(check).toMatchObject({ code: 1, stdout: '' });
     expect(check.stderr.split('\n')).toEqual([
@@ -260,9 +258,9 @@ tests:
     const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
     const message = `test "ten lines are ten points" expected 11, but the score is 10 (+10 Size); correct the rules or the test`;
     const [apply, check, json] = await Promise.all([
-      run(environment, 'rules', 'apply', path, ...acme),
-      run({}, 'rules', 'check', path),
-      run({}, 'rules', 'check', path, '--json'),
+      runHere(environment, 'rules', 'apply', path, ...acme),
+      runHere({}, 'rules', 'check', path),
+      runHere({}, 'rules', 'check', path, '--json'),
     ]);
     expect(apply).toMatchObject({
       code: 1,
@@ -294,7 +292,7 @@ pullscore: ${path}:8: ${message}
       'failing.yaml',
       `${good.replace('tests:', `${more}tests:`)}  - name: a draft\n    pull_request: { additions: 1, draft: true }\n    score: 0\n  - name: nothing\n    pull_request: {}\n    score: 1\n`,
     );
-    const { code, stderr } = await run({}, 'rules', 'check', path);
+    const { code, stderr } = await runHere({}, 'rules', 'check', path);
     expect([code, stderr]).toEqual([
       1,
       `${path}:12: test "a draft" expected 0, but the score is -2 (+1 Size, entry 1; -3 Size, entry 2); correct the rules or the test
@@ -326,7 +324,7 @@ pullscore: ${path} has 2 problems. Fix them and check it again.
   test('of which many count in a failing test are not all in its line', async () => {
     const entry = '      - { expression: "true", effect: { action: ADD, value: 1 } }\n';
     const path = file('many.yaml', good.replace('tests:', `${entry.repeat(10)}tests:`));
-    const { stderr } = await run({}, 'rules', 'check', path, '--json');
+    const { stderr } = await runHere({}, 'rules', 'check', path, '--json');
     expect(stderr).toContain('the score is 20 (+10 Size, entry 1; +1 Size, entry 2; ');
     expect(stderr).toContain('; +1 Size, entry 10; 1 more)');
   });
@@ -341,7 +339,7 @@ test('an import can be estimated with --dry-run', async () => {
     requests_for_this_estimate: 1,
     rate_limit: { limit: 5_000, remaining: expect.any(Number), reset_at: expect.any(Number) },
   });
-  const { code, stdout, stderr } = await run(environment, 'import', ...acme, '--dry-run', '--since', '2024-01-01');
+  const { code, stdout, stderr } = await runHere(environment, 'import', ...acme, '--dry-run', '--since', '2024-01-01');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout.split('\n')).toEqual([
     'REPOSITORY  PULL REQUESTS  REQUESTS  POINTS  TIME',
@@ -368,8 +366,8 @@ test('members and pull requests are imported from GitHub', async () => {
     failed_repositories: [],
   });
   const [members, imported, since] = await Promise.all([
-    run(environment, 'members', 'sync', ...acme),
-    run(environment, 'import', ...acme, '--repository', 'web'),
+    runHere(environment, 'members', 'sync', ...acme),
+    runHere(environment, 'import', ...acme, '--repository', 'web'),
     runJson(environment, 'import', ...acme, '--since', '2024-01-01'),
   ]);
   expect(members.stdout).toBe('Acme has 2 members.\n');
@@ -392,7 +390,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
     { times: 2, when: ({ variables }) => variables.repository === nodeId },
   );
   const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\."$/);
-  const { code, stdout, stderr } = await run(environment, 'import', ...acme, '--json');
+  const { code, stdout, stderr } = await runHere(environment, 'import', ...acme, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,
     saved: 60,
@@ -400,7 +398,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
   });
   expect(code).toBe(1);
   expect(stderr).toMatch(/pullscore: 1 repository failed\. Run the same command again: it continues with them\.\n$/);
-  const again = await run(environment, 'import', ...acme);
+  const again = await runHere(environment, 'import', ...acme);
   expect(again.stdout.split('\n')).toEqual([
     expect.stringMatching(/^Looked at 0 pull requests of 0 repositories /),
     expect.stringMatching(/^Acme\/api: GitHub does not let GITHUB_TOKEN read /),
@@ -411,7 +409,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
 
 test('members are listed, and with --left those who have left', async () => {
   await addAcme();
-  const empty = await run(environment, 'members', 'list', ...acme);
+  const empty = await runHere(environment, 'members', 'list', ...acme);
   expect(empty.stdout).toBe(
     'No members of Acme are known. Fetch the list: pullscore members sync --organisation Acme\n',
   );
@@ -432,8 +430,8 @@ test('members are listed, and with --left those who have left', async () => {
     expect.objectContaining({ login: 'bert', left_at: seconds }),
   ]);
   const [present, all] = await Promise.all([
-    run(environment, 'members', 'list', ...acme),
-    run(environment, 'members', 'list', '--left', ...acme),
+    runHere(environment, 'members', 'list', ...acme),
+    runHere(environment, 'members', 'list', '--left', ...acme),
   ]);
   expect(present.stdout).toBe('LOGIN  NAME\nada    Ada\n');
   expect(all.stdout).toMatch(/^LOGIN {2}NAME +LEFT\nada {4}Ada +-\nbert {3}\S+ +\d{4}-\d\d-\d\d \d\d:\d\d\n$/);
@@ -444,7 +442,7 @@ test('members do not leave if GitHub hides them from the token', async () => {
   await runJson(environment, 'members', 'sync', ...acme);
   github.grants.viewerIsMember = false;
   expect(await runJson(environment, 'members', 'sync', ...acme)).toEqual({ members: 0, left: null });
-  const { code, stdout } = await run(environment, 'members', 'sync', ...acme);
+  const { code, stdout } = await runHere(environment, 'members', 'sync', ...acme);
   expect([code, stdout]).toEqual([
     0,
     'GitHub shows only the public members of Acme to this token (0), so nobody was marked as having left. Use the token of a member, or an App.\n',
@@ -462,7 +460,7 @@ test('rescore brings all scores up to date', async () => {
   );
   expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toMatchObject({ version: 1, changed: true });
   expect(await runJson(environment, 'rescore', ...acme)).toEqual({ rescored: 60, total: 60 });
-  const again = await run(environment, 'rescore', ...acme);
+  const again = await runHere(environment, 'rescore', ...acme);
   expect(again).toMatchObject({ code: 0, stdout: 'Nothing to do: 60 scores are up to date.\n' });
 });
 
@@ -490,14 +488,19 @@ test('webhooks can be disabled, enabled and inspected', async () => {
     parked: 0,
   });
   await runJson(environment, 'webhooks', 'enable', ...acme);
-  const status = await run({ ...environment, GITHUB_WEBHOOK_SECRET: 'x'.repeat(16) }, 'webhooks', 'status', ...acme);
+  const status = await runHere(
+    { ...environment, GITHUB_WEBHOOK_SECRET: 'x'.repeat(16) },
+    'webhooks',
+    'status',
+    ...acme,
+  );
   expect(status.stdout).toContain('Webhooks are enabled for Acme.');
   expect(status.stdout).toContain('No delivery has arrived yet.');
 });
 
 test('a migrated database has nothing to migrate', async () => {
   expect(await runJson(environment, 'migrate')).toEqual({ applied: 0 });
-  expect((await run(environment, 'migrate')).stdout).toBe('The schema is up to date.\n');
+  expect((await runHere(environment, 'migrate')).stdout).toBe('The schema is up to date.\n');
 });
 
 test('a user is removed with their tokens', async () => {
@@ -509,7 +512,7 @@ test('a user is removed with their tokens', async () => {
     removed: true,
   });
   expect(await runJson(environment, 'token', 'list')).toEqual([]);
-  const again = await run(environment, 'user', 'remove', 'ada@acme.example');
+  const again = await runHere(environment, 'user', 'remove', 'ada@acme.example');
   expect(again).toMatchObject({ code: 1 });
   expect(again.stderr).toContain('pullscore user add --organisation LOGIN --name NAME --email ada@acme.example');
 });

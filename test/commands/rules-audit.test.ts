@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ways } from '../../src/scoring/audit-ways.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { createTenant, type Service, startService } from '../support/service.ts';
-import { type Environment, requireBuild, run, runJson } from './support.ts';
+import { type Environment, runHere, runJson } from './support.ts';
 
 let service: Service;
 let environment: Environment;
@@ -13,7 +13,6 @@ let folder: string;
 let login: string;
 
 beforeAll(async () => {
-  requireBuild();
   folder = mkdtempSync(join(tmpdir(), 'pullscore-audit-'));
   service = await startService();
   environment = { DATABASE_URL: service.database.url };
@@ -35,7 +34,7 @@ function rulesFile(expression: string, value: string): string {
 }
 
 const audit = (file: string, ...options: string[]) =>
-  run(environment, 'rules', 'audit', file, '--organisation', login, ...options);
+  runHere(environment, 'rules', 'audit', file, '--organisation', login, ...options);
 
 test('a flat reward for each pull request is reported for splitting', async () => {
   const file = rulesFile('true', '10');
@@ -89,7 +88,7 @@ test('a share, a file or an organisation that is not valid is refused', async ()
     ]);
   }
   expect((await audit(rulesFile('siez > 0', '1'))).stderr).toContain('did you mean `size`?');
-  const unknown = await run(environment, 'rules', 'audit', rulesFile('true', '1'), '--organisation', 'nobody');
+  const unknown = await runHere(environment, 'rules', 'audit', rulesFile('true', '1'), '--organisation', 'nobody');
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no organisation nobody here.')]);
 });
 

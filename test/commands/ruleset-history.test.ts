@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { systemUser } from '../../src/commands/context.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
 import { query } from '../support/migrations.ts';
 import { createDatabase } from '../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runJson } from './support.ts';
+import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 
 let environment: Environment;
 let file: (name: string, text: string) => string;
@@ -17,8 +17,6 @@ const rules = (value: number, ...names: string[]) =>
 
 /** The same rules as they are exported. */
 const formatted = (text: string) => formatRulesFile(parseRulesFile(text));
-
-beforeAll(requireBuild);
 
 beforeEach(async () => {
   const database = await createDatabase();
@@ -62,7 +60,7 @@ test('the history shows when and by whom each version was applied, and what it c
       definitions: { added: [], changed: [], removed: [] },
     },
   ]);
-  const { stdout } = await run(environment, 'rules', 'history', ...acme);
+  const { stdout } = await runHere(environment, 'rules', 'history', ...acme);
   expect(stdout).toMatch(/^2 \(in force\) .* Bert/m);
 });
 
@@ -75,7 +73,7 @@ test('a system user without a name is known by the number', () => {
 });
 
 test('a diff shows the lines in which two versions differ', async () => {
-  const { code, stdout } = await run(environment, 'rules', 'diff', '1', '2', ...acme);
+  const { code, stdout } = await runHere(environment, 'rules', 'diff', '1', '2', ...acme);
   expect(code).toBe(0);
   expect(stdout).toContain('-          value: "5"');
   expect(stdout).toContain('+          value: "6"');
@@ -93,25 +91,25 @@ test('a diff shows the lines in which two versions differ', async () => {
 test('an earlier version can be applied again, as a new version', async () => {
   const applied = await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
   expect(applied).toMatchObject({ version: 3, changed: true });
-  const same = await run(environment, 'rules', 'diff', '1', '3', ...acme);
+  const same = await runHere(environment, 'rules', 'diff', '1', '3', ...acme);
   expect(same.stdout).toBe('Versions 1 and 3 are the same.\n');
 });
 
 test('a version must be a number, and have been applied', async () => {
-  const invalid = await run(environment, 'rules', 'diff', 'x', '1', ...acme);
+  const invalid = await runHere(environment, 'rules', 'diff', 'x', '1', ...acme);
   expect(invalid.code).toBe(2);
-  const never = await run(environment, 'rules', 'apply', '--version', '9', ...acme);
+  const never = await runHere(environment, 'rules', 'apply', '--version', '9', ...acme);
   expect(never.code).toBe(1);
   expect(complaintOf(never)).toContain('has no version 9');
-  const both = await run(environment, 'rules', 'apply', 'rules.yaml', '--version', '1', ...acme);
+  const both = await runHere(environment, 'rules', 'apply', 'rules.yaml', '--version', '1', ...acme);
   expect(both.code).toBe(2);
 });
 
 describe('the text of a rules file', () => {
   const withTests = (comment: string, value = 6) =>
     `# ${comment}\n${rules(value, 'Merged', 'New')}tests: [{ name: both, pull_request: { merged: true }, score: ${2 * value} }]`;
-  const apply = (text: string) => run(environment, 'rules', 'apply', file('next.yaml', text), ...acme);
-  const exported = () => run(environment, 'rules', 'export', ...acme);
+  const apply = (text: string) => runHere(environment, 'rules', 'apply', file('next.yaml', text), ...acme);
+  const exported = () => runHere(environment, 'rules', 'export', ...acme);
 
   test('is exported as it was applied, with comments and tests', async () => {
     const text = withTests('Ünïcode, and\ttabs\r\n#', 7).replace('\n', '\r\n');
@@ -149,7 +147,7 @@ describe('the text of a rules file', () => {
 
   test('makes no difference between versions', async () => {
     await apply(withTests('A reason', 7));
-    const { stdout } = await run(environment, 'rules', 'diff', '2', '3', ...acme);
+    const { stdout } = await runHere(environment, 'rules', 'diff', '2', '3', ...acme);
     expect(stdout).not.toMatch(/reason|tests/);
     expect(stdout).toContain('+          value: "7"');
   });
@@ -160,7 +158,7 @@ describe('the text of a rules file', () => {
       'Version 2 was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n';
     const written = formatted(rules(6, 'Merged', 'New'));
     expect(await exported()).toMatchObject({ code: 0, stdout: written, stderr: warning });
-    const json = await run(environment, 'rules', 'export', ...acme, '--json');
+    const json = await runHere(environment, 'rules', 'export', ...acme, '--json');
     expect([JSON.parse(json.stdout).source, json.stderr]).toEqual([null, warning]);
 
     expect(await runJson(environment, 'rules', 'apply', '--version', '2', ...acme)).toMatchObject({ changed: false });
@@ -183,7 +181,7 @@ describe('definitions and conditions of rules', () => {
   test('are exported as they were written', async () => {
     const text = defined('size < 5', 'merged');
     expect(await apply('3.yaml', text)).toMatchObject({ version: 3, changed: true });
-    const { stdout } = await run(environment, 'rules', 'export', ...acme);
+    const { stdout } = await runHere(environment, 'rules', 'export', ...acme);
     expect(stdout).toBe(text);
     expect(await apply('4.yaml', stdout)).toMatchObject({ version: 3, changed: false });
     const exported = await runJson<{ define: unknown; rules: unknown[] }>(environment, 'rules', 'export', ...acme);
@@ -206,7 +204,7 @@ describe('definitions and conditions of rules', () => {
       removed: [],
       definitions: { ...none, changed: [{ name: 'small', before: 'size < 5', after: 'size < 6' }] },
     });
-    const { stdout } = await run(environment, 'rules', 'diff', '3', '5', ...acme);
+    const { stdout } = await runHere(environment, 'rules', 'diff', '3', '5', ...acme);
     expect(stdout).toContain('-  small: size < 5\n+  small: size < 6');
     expect(stdout).toContain('-    when: merged\n+    when: draft');
   });
@@ -215,16 +213,22 @@ describe('definitions and conditions of rules', () => {
     const text = defined('size < 5', 'merged');
     await apply('3.yaml', text);
     await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
-    const gone = await run(environment, 'rules', 'export', ...acme);
+    const gone = await runHere(environment, 'rules', 'export', ...acme);
     expect(gone.stdout).toBe(rules(5, 'Merged', 'Old'));
     await runJson(environment, 'rules', 'apply', '--version', '3', ...acme);
-    expect((await run(environment, 'rules', 'export', ...acme)).stdout).toBe(text);
+    expect((await runHere(environment, 'rules', 'export', ...acme)).stdout).toBe(text);
   });
 
   test('are counted by a check, and a mistake in them changes nothing', async () => {
-    const valid = await run(environment, 'rules', 'check', file('a.yaml', defined('size < 5', 'merged')));
+    const valid = await runHere(environment, 'rules', 'check', file('a.yaml', defined('size < 5', 'merged')));
     expect(valid.stdout).toMatch(/ is valid: 2 definitions, 2 rules; 0 tests passed\.\n$/);
-    const cyclic = await run(environment, 'rules', 'apply', file('b.yaml', defined('small || merged', 'x')), ...acme);
+    const cyclic = await runHere(
+      environment,
+      'rules',
+      'apply',
+      file('b.yaml', defined('small || merged', 'x')),
+      ...acme,
+    );
     expect(cyclic.code).toBe(1);
     expect(complaintOf(cyclic)).toContain(
       'b.yaml:3: Definition "small": it refers to itself: small → small. To see all 3 problems: ',
