@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { listAuditEvents } from '../database/audit.ts';
-import { startOfDay } from '../scoring/text.ts';
-import { answering, type Context, seconds, showTime, UsageError, withExistingDeps } from './context.ts';
+import { answering, type Context, parseDay, seconds, showTime, withExistingDeps } from './context.ts';
 import { table } from './terminal.ts';
 
 export function auditLogCommand(program: Command, context: Context): void {
@@ -13,14 +12,11 @@ export function auditLogCommand(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} audit-log --organisation acme --since 2026-01-31`)
     .action(
       answering<{ organisation?: string; since?: string }>(context, ({ organisation, since }) => {
-        const start = since === undefined ? undefined : startOfDay(since);
-        if (since !== undefined && start === undefined) {
-          throw new UsageError(`"${since}" is not a day.`, 'Give one such as 2026-01-31.');
-        }
+        const start = since === undefined ? undefined : parseDay(since);
         return withExistingDeps(context, async ({ database }) => {
           const events = await listAuditEvents(database.executor, {
             ...(organisation !== undefined && { organisation }),
-            ...(start !== undefined && { since: new Date(start * 1000) }),
+            ...(start !== undefined && { since: start }),
           });
           return {
             json: events.map(event => ({

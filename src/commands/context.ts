@@ -7,6 +7,7 @@ import type { Actor } from '../database/audit.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
+import { startOfDay } from '../scoring/text.ts';
 
 /** What commands need of their process. Only `main` makes one. */
 export interface Context {
@@ -175,6 +176,17 @@ export async function confirm(context: Context, question: string, login: string,
 export function requirePhotoUrl(text = ''): void {
   if (text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))) return;
   throw new UsageError(`"${text}" is not a valid address of a photo.`, 'Give one that begins with https://.');
+}
+
+/**
+ * The first second, UTC, of the day that an option names, as a Unix time.
+ *
+ * @throws UsageError if it is not a valid day
+ */
+export function parseDay(text: string): number {
+  const moment = startOfDay(text);
+  if (moment === undefined) throw new UsageError(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.');
+  return moment;
 }
 
 /** `2026-01-31 12:00` in UTC, or `-` */

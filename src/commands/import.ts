@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { startOfDay } from '../scoring/text.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
 import {
@@ -7,21 +6,15 @@ import {
   answering,
   CommandError,
   type Context,
+  parseDay,
   requireGithub,
   requireOrganisation,
   showTime,
-  UsageError,
   withDeps,
 } from './context.ts';
 import { counted, duration, number } from './numbers.ts';
 import { startProgress } from './progress.ts';
 import { grid, right } from './terminal.ts';
-
-function parseDay(text: string): number {
-  const moment = startOfDay(text);
-  if (moment === undefined) throw new UsageError(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.');
-  return moment;
-}
 
 /** How many repositories the table lists. The others share a line. */
 const maxNamed = 40;

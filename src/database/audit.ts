@@ -1,4 +1,4 @@
-import { and, asc, eq, gte, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, type SQL, sql } from 'drizzle-orm';
 import type { Caller } from './access-tokens.ts';
 import type { Executor } from './client.ts';
 import { auditEvents, organisations, users } from './schema.ts';
@@ -58,10 +58,10 @@ export async function recordAuditEvent(
 
 export type AuditEvent = typeof auditEvents.$inferSelect;
 
-/** Earliest first. */
+/** Earliest first. `since` is in Unix seconds. */
 export function listAuditEvents(
   executor: Executor,
-  { organisation, since }: { organisation?: string; since?: Date },
+  { organisation, since }: { organisation?: string; since?: number },
 ): Promise<AuditEvent[]> {
   return executor
     .select()
@@ -71,7 +71,7 @@ export function listAuditEvents(
         organisation === undefined
           ? undefined
           : eq(sql`lower(${auditEvents.organisation})`, organisation.toLowerCase()),
-        since === undefined ? undefined : gte(auditEvents.happenedAt, since),
+        since === undefined ? undefined : sql`${auditEvents.happenedAt} >= to_timestamp(${since})`,
       ),
     )
     .orderBy(asc(auditEvents.happenedAt), asc(auditEvents.id));

@@ -198,7 +198,11 @@ test('the audit log shows who did what, by organisation and since a day', async 
   expect(await runJson(environment, 'audit-log', ...home, '--since', '2999-01-01')).toEqual([]);
   const { stdout } = await runHere(environment, 'audit-log', '--since', '2020-01-01');
   expect(stdout).toMatch(/^TIME \(UTC\) +ORGANISATION +WHO +ACTION +WHAT +REQUEST\n/);
-  expect((await runHere(environment, 'audit-log', '--since', 'yesterday')).code).toBe(2);
+  expect((await runHere(environment, 'audit-log', '--since', '0000-01-01')).code).toBe(0);
+  expect(await runHere(environment, 'audit-log', '--since', 'yesterday')).toMatchObject({
+    code: 2,
+    stderr: 'pullscore: "yesterday" is not a valid day. Write it as 2026-01-31.\n',
+  });
 });
 
 test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https://'])(
