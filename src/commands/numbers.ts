@@ -2,7 +2,7 @@
 import type { Bucket } from '../scoring/distribution.ts';
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
-const fine = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
+const fine = new Intl.NumberFormat('en', { maximumFractionDigits: 2, signDisplay: 'negative' });
 
 const withMinus = (text: string) => text.replace('-', '−');
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { duration } from '../../src/commands/numbers.ts';
+import { decimal, duration } from '../../src/commands/numbers.ts';
 
 test.each([
   [0.2, '1 s'],
@@ -11,4 +11,14 @@ test.each([
   [172_800, '2 days'],
 ])('%f seconds are shown as %s', (seconds, text) => {
   expect(duration(seconds)).toBe(text);
+});
+
+test.each([
+  [1_204.256, '1,204.26'],
+  [-7.14, '−7.14'],
+  [-0.004, '0'],
+  [-0, '0'],
+  [null, '–'],
+])('%s is shown as %s', (value, text) => {
+  expect(decimal(value)).toBe(text);
 });
