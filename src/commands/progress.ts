@@ -1,5 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
-import type { Context } from './context.ts';
+import { CommandError, type Context } from './context.ts';
 import { duration } from './numbers.ts';
 
 export interface Progress {
@@ -55,6 +55,35 @@ export function startProgress({ stderr }: Context, unit: string, now = () => per
     },
     stop: () => bar.stop(),
   };
+}
+
+/**
+ * Hands each of the batches' pull requests to `add`, and shows the progress.
+ *
+ * @param total how many there are, or about that
+ * @throws CommandError if the operator interrupts it
+ */
+export async function addAll<PullRequest>(
+  context: Context,
+  batches: AsyncIterable<Iterable<PullRequest>>,
+  total: number,
+  add: (pullRequest: PullRequest) => void,
+): Promise<void> {
+  const progress = startProgress(context, 'pull requests');
+  let done = 0;
+  try {
+    progress.update(0, total, '');
+    for await (const batch of batches) {
+      if (context.interrupted.aborted) throw new CommandError('Interrupted. Nothing was changed.');
+      for (const pullRequest of batch) {
+        add(pullRequest);
+        done += 1;
+      }
+      progress.update(done, total, '');
+    }
+  } finally {
+    progress.stop();
+  }
 }
 
 /** @returns a function that takes the work done so far and gives the rate per second, or undefined in the first second */

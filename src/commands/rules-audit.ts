@@ -3,15 +3,15 @@ import { createFactsReader } from '../database/facts.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { describePullRequests } from '../database/plan-details.ts';
 import { countPullRequests } from '../database/pull-requests.ts';
-import { readSnapshot } from '../database/snapshot.ts';
+import { isSampled, readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import { createAudit } from '../scoring/audit.ts';
 import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
-import { answering, CommandError, type Context, requireOrganisation, UsageError, withExistingDeps } from './context.ts';
+import { answering, type Context, requireOrganisation, UsageError, withExistingDeps } from './context.ts';
 import { number, percent, signed } from './numbers.ts';
-import { startProgress } from './progress.ts';
+import { addAll } from './progress.ts';
 import { grid, right } from './terminal.ts';
 
 /** More are sampled: the shares are then off by about one percentage point at most. */
@@ -53,46 +53,34 @@ async function auditRules(
   ruleset: Ruleset,
 ): Promise<AuditDocument> {
   const audit = createAudit(ruleset);
-  const progress = startProgress(context, 'pull requests');
-  try {
-    return await readSnapshot(database, async ({ executor, readFacts }) => {
-      const stored = await countPullRequests(executor, organisationId);
-      const share = Math.min(1, maxAudited / Math.max(1, stored));
-      let done = 0;
-      for await (const batch of readFacts(organisationId, createFactsReader(audit.facts), share)) {
-        if (context.interrupted.aborted) throw new CommandError('Interrupted. Nothing was changed.');
-        for (const { id, facts } of batch) {
-          audit.add(id, facts);
-          done += 1;
-        }
-        progress.update(done, Math.min(stored, maxAudited), '');
-      }
-      const { pullRequests, ways } = audit.result();
-      const details = await describePullRequests(
-        executor,
-        organisationId,
-        ways.flatMap(({ example }) => example?.id ?? []),
-      );
-      return {
-        organisation,
-        pull_requests: pullRequests,
-        stored_pull_requests: stored,
-        ways: ways.map(({ way, share, medianGain, maxGain, rules, example }) => ({
-          way,
-          share,
-          median_gain: medianGain,
-          largest_gain: maxGain,
-          rules,
-          example:
-            example === undefined
-              ? null
-              : { ...example, id: formatId('pr', example.id), url: details.get(example.id)?.url ?? '' },
-        })),
-      };
-    });
-  } finally {
-    progress.stop();
-  }
+  return readSnapshot(database, async ({ executor, readFacts }) => {
+    const stored = await countPullRequests(executor, organisationId);
+    const share = Math.min(1, maxAudited / Math.max(1, stored));
+    const batches = readFacts(organisationId, createFactsReader(audit.facts), isSampled(share));
+    await addAll(context, batches, Math.min(stored, maxAudited), ({ id, facts }) => audit.add(id, facts));
+    const { pullRequests, ways } = audit.result();
+    const details = await describePullRequests(
+      executor,
+      organisationId,
+      ways.flatMap(({ example }) => example?.id ?? []),
+    );
+    return {
+      organisation,
+      pull_requests: pullRequests,
+      stored_pull_requests: stored,
+      ways: ways.map(({ way, share, medianGain, maxGain, rules, example }) => ({
+        way,
+        share,
+        median_gain: medianGain,
+        largest_gain: maxGain,
+        rules,
+        example:
+          example === undefined
+            ? null
+            : { ...example, id: formatId('pr', example.id), url: details.get(example.id)?.url ?? '' },
+      })),
+    };
+  });
 }
 
 function auditText(

@@ -1,5 +1,5 @@
 /** Reads the database as it is at one moment, for long, on a connection of its own, without locks. */
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Facts } from '../scoring/facts.ts';
@@ -10,19 +10,27 @@ import { pullRequests } from './schema.ts';
 export interface ScoredFacts {
   id: string;
   memberId: string;
+  repositoryId: string;
   facts: Facts;
 }
 
 export interface Snapshot {
   readonly executor: Executor;
   /**
-   * Every pull request of the organisation, in the table's order, which is the fastest. While a batch is processed, the
+   * The organisation's pull requests, in the table's order, which is the fastest. While a batch is processed, the
    * database prepares the next ones. One call at a time.
    *
-   * @param share how many of them, from 0 to 1, chosen by their ids: the same ones each time
+   * @param condition which of them; undefined for all
    */
-  readFacts(organisationId: string, reader: FactsReader, share?: number): AsyncGenerator<Iterable<ScoredFacts>>;
+  readFacts(organisationId: string, reader: FactsReader, condition?: SQL): AsyncGenerator<Iterable<ScoredFacts>>;
 }
+
+/** @param share how many pull requests, from 0 to 1, chosen by their ids: the same ones each time */
+export const isSampled = (share: number): SQL | undefined =>
+  // An id ends with random digits.
+  share < 1
+    ? sql`('x' || right(${pullRequests.id}::text, 7))::bit(28)::int < ${Math.round(share * 2 ** 28)}`
+    : undefined;
 
 /** Each statement reads little, but perhaps from a cold disk. */
 const queryTimeoutMs = 30_000;
@@ -31,22 +39,22 @@ async function* readFacts(
   client: pg.Client,
   organisationId: string,
   reader: FactsReader,
-  share: number,
+  condition: SQL | undefined,
 ): AsyncGenerator<Iterable<ScoredFacts>> {
   // Three batches are in memory at a time, and a pull request's text has up to 64 KiB.
   const limit = reader.isLarge ? 200 : 1_000;
-  const { id, memberId } = pullRequests;
-  // An id ends with random digits.
-  const isChosen =
-    share < 1 ? sql`('x' || right(${id}::text, 7))::bit(28)::int < ${Math.round(share * 2 ** 28)}` : undefined;
+  const { id, memberId, repositoryId } = pullRequests;
   const { text, values } = reader.select(
-    [id, memberId],
-    and(eq(pullRequests.organisationId, organisationId), isChosen),
+    [id, memberId, repositoryId],
+    and(eq(pullRequests.organisationId, organisationId), condition),
   );
   await client.query(`declare facts no scroll cursor for ${text}`, values);
   const fetch = (): Promise<TextRow[]> => queryText(client, { text: `fetch ${limit} from facts` });
   function* factsOf(rows: readonly TextRow[]): Generator<ScoredFacts> {
-    for (const row of rows) yield { id: row[0] ?? '', memberId: row[1] ?? '', facts: reader.read(row, 2) };
+    for (const row of rows) {
+      const [id, memberId, repositoryId] = row;
+      yield { id: id ?? '', memberId: memberId ?? '', repositoryId: repositoryId ?? '', facts: reader.read(row, 3) };
+    }
   }
 
   const ahead = [fetch(), fetch()];
@@ -85,7 +93,7 @@ export async function readSnapshot<Result>(
     await client.query('begin isolation level repeatable read, read only; set local cursor_tuple_fraction = 1');
     return await work({
       executor: drizzle({ client }),
-      readFacts: (organisationId, reader, share = 1) => readFacts(client, organisationId, reader, share),
+      readFacts: (organisationId, reader, condition) => readFacts(client, organisationId, reader, condition),
     });
   } finally {
     // There is nothing to commit: the transaction ends with the connection.

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
-import { startProgress } from '../../src/commands/progress.ts';
+import { addAll, startProgress } from '../../src/commands/progress.ts';
 
 /** Progress with a clock of its own, and what it writes. */
 function start(isTTY: boolean) {
@@ -78,4 +78,20 @@ test('on a terminal, the bar shows the rate and the time left', () => {
   progress.update(50, 100, 'acme/api');
   progress.stop();
   expect(text()).toContain('50/100 pull requests  10/s, 5 s left  acme/api');
+});
+
+test('pull requests are handed over in their order, until the operator interrupts', async () => {
+  const interruption = new AbortController();
+  async function* batches() {
+    yield [1, 2];
+    yield [3];
+    interruption.abort();
+    yield [4];
+  }
+  const context = { stderr: new Writable(), interrupted: interruption.signal } as unknown as Context;
+  const added: number[] = [];
+  await expect(addAll(context, batches(), 4, one => added.push(one))).rejects.toThrow(
+    'Interrupted. Nothing was changed.',
+  );
+  expect(added).toEqual([1, 2, 3]);
 });

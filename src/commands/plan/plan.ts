@@ -13,7 +13,7 @@ import { createPlan } from '../../scoring/plan.ts';
 import { compareRules } from '../../scoring/rule-changes.ts';
 import type { Ruleset } from '../../scoring/ruleset.ts';
 import { answering, CommandError, type Context, requireOrganisation, withExistingDeps } from '../context.ts';
-import { startProgress } from '../progress.ts';
+import { addAll } from '../progress.ts';
 import { shellWord } from '../terminal.ts';
 import { type PlanDocument, planDocument } from './document.ts';
 import { planReport } from './report.ts';
@@ -30,38 +30,26 @@ async function makePlan(
   file: string,
   ruleset: Ruleset,
 ): Promise<PlanDocument> {
-  const progress = startProgress(context, 'pull requests');
-  try {
-    return await readSnapshot(database, async ({ executor, readFacts }) => {
-      const { id, login, rulesetVersion: version } = await getOrganisation(executor, organisation.id);
-      // Not the stored scores: they may still be those of an earlier version.
-      const inForce = await getRuleset(executor, id, version);
-      const { outdated, total } = await countOutdated(executor, id);
-      const plan = createPlan(inForce, ruleset);
-      let done = 0;
-      progress.update(0, total, '');
-      for await (const batch of readFacts(id, createFactsReader(plan.facts))) {
-        if (context.interrupted.aborted) throw new CommandError('Interrupted. Nothing was changed.');
-        for (const pullRequest of batch) {
-          plan.add(pullRequest.id, pullRequest.memberId, pullRequest.facts);
-          done += 1;
-        }
-        progress.update(done, total, '');
-      }
-      const result = plan.result();
-      const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);
-      return planDocument(result, compareRules(inForce, ruleset), {
-        organisation: login,
-        file,
-        version,
-        outdated,
-        pullRequests: await describePullRequests(executor, id, movers),
-        members: await describeMembers(executor, id),
-      });
+  return readSnapshot(database, async ({ executor, readFacts }) => {
+    const { id, login, rulesetVersion: version } = await getOrganisation(executor, organisation.id);
+    // Not the stored scores: they may still be those of an earlier version.
+    const inForce = await getRuleset(executor, id, version);
+    const { outdated, total } = await countOutdated(executor, id);
+    const plan = createPlan(inForce, ruleset);
+    await addAll(context, readFacts(id, createFactsReader(plan.facts)), total, pullRequest =>
+      plan.add(pullRequest.id, pullRequest.memberId, pullRequest.facts),
+    );
+    const result = plan.result();
+    const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);
+    return planDocument(result, compareRules(inForce, ruleset), {
+      organisation: login,
+      file,
+      version,
+      outdated,
+      pullRequests: await describePullRequests(executor, id, movers),
+      members: await describeMembers(executor, id),
     });
-  } finally {
-    progress.stop();
-  }
+  });
 }
 
 const reasonOf = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown error');
