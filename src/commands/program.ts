@@ -14,6 +14,7 @@ import { organisationCommands } from './organisation.ts';
 import { rescoreCommands } from './rescore.ts';
 import { ruleCommands } from './rules.ts';
 import { serveCommands } from './serve.ts';
+import { standingsCommand } from './standings.ts';
 import { plain } from './terminal.ts';
 import { tokenCommands } from './token.ts';
 import { finishCommands, helpCommand } from './usage.ts';
@@ -50,6 +51,7 @@ export function buildProgram(context: Context): Command {
   rescoreCommands(program, context);
   webhookCommands(program, context);
   explainCommand(program, context);
+  standingsCommand(program, context);
   auditLogCommand(program, context);
   doctorCommand(program, context);
   helpCommand(program, context);

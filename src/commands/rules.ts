@@ -95,7 +95,7 @@ interface LoadedRules {
 }
 
 /** @throws CommandError with the first problem, and how to see the others */
-async function loadRules({ program }: Context, path: string): Promise<LoadedRules> {
+export async function loadRules({ program }: Context, path: string): Promise<LoadedRules> {
   const source = await readText(path);
   const file = parseRulesFile(source);
   const problems = findProblems(path, file);

@@ -110,7 +110,7 @@ function summarise(scores: Distribution): Summary {
 }
 
 /** Ranks by total, highest first; equal totals share the highest of their ranks. */
-function rank(totals: readonly number[]): number[] {
+export function rank(totals: readonly number[]): number[] {
   const order = [...totals].sort((one, two) => two - one);
   const ranks = new Map<number, number>();
   for (const [index, total] of order.entries()) if (!ranks.has(total)) ranks.set(total, index + 1);

@@ -18,6 +18,7 @@ test.each([
   ['token', 'list'],
   ['audit-log'],
   ['explain', 'acme/web#1'],
+  ['standings', ...organisation],
   ['rules', 'plan', 'rules.example.yaml', ...organisation],
   ['rules', 'export', ...organisation],
   ['rules', 'history', ...organisation],

@@ -1,0 +1,186 @@
+import { type Command, Option } from 'commander';
+import { createFactsReader } from '../database/facts.ts';
+import { getOrganisation } from '../database/organisations.ts';
+import { countOutdated } from '../database/rescoring.ts';
+import { readSnapshot } from '../database/snapshot.ts';
+import { isCounted, listTotals, type Period } from '../database/standings.ts';
+import { formatId } from '../ids.ts';
+import { rank } from '../scoring/plan.ts';
+import { compileRuleset } from '../scoring/ruleset.ts';
+import { answering, type Context, parseDay, requireOrganisation, UsageError, withExistingDeps } from './context.ts';
+import { counted, decimal, number } from './numbers.ts';
+import { addAll } from './progress.ts';
+import { loadRules } from './rules.ts';
+import { grid, plain, right } from './terminal.ts';
+
+interface StandingsOptions {
+  organisation: string;
+  since?: string;
+  until?: string;
+  by: Period['by'];
+  of: 'members' | 'repositories';
+  rules?: string;
+  csv?: boolean;
+  json?: boolean;
+}
+
+type StandingsDocument = Awaited<ReturnType<typeof makeStandings>>;
+
+function parsePeriod({ by, since, until }: StandingsOptions): Period {
+  const from = since === undefined ? undefined : parseDay(since);
+  const last = until === undefined ? undefined : parseDay(until);
+  if (from !== undefined && last !== undefined && from > last) {
+    throw new UsageError(`--since ${since} is after --until ${until}.`, 'Write the earlier day after --since.');
+  }
+  return { by, from, until: last === undefined ? undefined : last + 86_400 };
+}
+
+const sumOf = <Key extends string>(rows: readonly Record<Key, number>[], key: Key): number =>
+  rows.reduce((sum, row) => sum + row[key], 0);
+
+/** Rounded to hundredths. */
+const meanOf = (total: number, count: number): number => Math.round((total / count) * 100) / 100;
+
+async function makeStandings(context: Context, options: StandingsOptions) {
+  const { by, of, since = null, until = null } = options;
+  const period = parsePeriod(options);
+  const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
+  return withExistingDeps(context, async deps => {
+    const organisation = await requireOrganisation(context, deps, options.organisation);
+    // All as of one moment. And a snapshot has time for a million pull requests.
+    return readSnapshot(deps.database, async ({ executor, readFacts }) => {
+      const { id: organisationId, login: name, rulesetVersion } = await getOrganisation(executor, organisation.id);
+      const totals = await listTotals(executor, organisationId, of, period);
+      const count = sumOf(totals, 'pullRequests');
+      if (rules !== undefined) {
+        const { facts: names, score } = compileRuleset(rules.ruleset);
+        const batches = readFacts(organisationId, createFactsReader(names), isCounted(organisationId, period));
+        const sums = new Map<string, number>();
+        await addAll(context, batches, count, ({ memberId, repositoryId, facts }) => {
+          const id = of === 'members' ? memberId : repositoryId;
+          sums.set(id, (sums.get(id) ?? 0) + score(facts).score);
+        });
+        for (const each of totals) each.total = sums.get(each.id) ?? 0;
+      }
+      // Stable: equal totals stay in the order of names.
+      totals.sort((one, two) => two.total - one.total);
+      const ranks = rank(totals.map(({ total }) => total));
+      return {
+        organisation: name,
+        of,
+        by,
+        since,
+        until,
+        file: rules?.name ?? null,
+        ruleset_version: rules === undefined ? rulesetVersion : null,
+        // How many of all stored scores, whatever the period.
+        outdated: rules === undefined ? (await countOutdated(executor, organisationId)).outdated : 0,
+        pull_requests: count,
+        total: sumOf(totals, 'total'),
+        standings: totals.map(({ id, name, login, leftAt, pullRequests, total }, index) => ({
+          rank: ranks[index] ?? 0,
+          id: formatId(of === 'members' ? 'mem' : 'repo', id),
+          name,
+          ...(login !== undefined && { login, left: leftAt !== null }),
+          pull_requests: pullRequests,
+          total,
+          mean: meanOf(total, pullRequests),
+        })),
+      };
+    });
+  });
+}
+
+function describePeriod({ by, since, until }: StandingsDocument): string {
+  if (since === null && until === null) return by === 'merged' ? 'all merged pull requests' : 'all pull requests';
+  if (since === until) return `pull requests ${by} on ${since} (UTC)`;
+  const days = since === null ? `until ${until}` : until === null ? `since ${since}` : `from ${since} to ${until}`;
+  return `pull requests ${by} ${days} (UTC)`;
+}
+
+/** What a reader of the figures must know; empty if there is nothing. */
+function noteOf({ organisation, ruleset_version: version, outdated }: StandingsDocument, program: string): string {
+  if (version === 0) {
+    return `No rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation}`;
+  }
+  if (outdated === 0) return '';
+  const scores = counted(outdated, `stored score of ${organisation} is`, `stored scores of ${organisation} are`);
+  return `${scores} out of date. The service will update them. To watch: ${program} rescore --organisation ${organisation}`;
+}
+
+function standingsText(document: StandingsDocument, { columns: width, program }: Context): string {
+  const { organisation, of, file, ruleset_version: version, standings } = document;
+  const scoredBy =
+    version === 0 ? '' : `, scored by ${file === null ? `version ${version} of the rules` : plain(file)}`;
+  const logins = <Cell>(cell: Cell): Cell[] => (of === 'members' ? [cell] : []);
+  const row = (
+    place: string,
+    name: string,
+    login: string,
+    { pull_requests: count, total }: typeof document | (typeof standings)[number],
+  ) => [place, name, ...logins(login), number(count), number(total), decimal(meanOf(total, count))];
+  const rows = standings.map(each => {
+    const { rank: place, name, login = '', left } = each;
+    return row(number(place), name || login, left ? `${login} (left)` : login, each);
+  });
+  const owner = { heading: of === 'members' ? 'MEMBER' : 'REPOSITORY', shrinks: true };
+  const columns = [right('RANK'), owner, ...logins('LOGIN'), ...['PULL REQUESTS', 'TOTAL', 'MEAN'].map(right)];
+  const lines =
+    rows.length === 0 ? ['There are none.'] : grid(columns, [...rows, row('', 'total', '', document)], { width });
+  const note = noteOf(document, program);
+  return [
+    `${organisation}: ${describePeriod(document)}${scoredBy}`,
+    '',
+    ...lines,
+    ...(note === '' ? [] : ['', note]),
+  ].join('\n');
+}
+
+/** A spreadsheet could take such a text for a formula. Some understand full-width signs, too. */
+const formula = /^[\s=+\-@＝＋－＠]/;
+
+function csvCell(value: string | number | boolean | undefined): string {
+  if (typeof value !== 'string') return String(value);
+  const text = plain(value).replace(formula, "'$&");
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function standingsCsv({ of, standings }: StandingsDocument): string {
+  const membership = of === 'members' ? (['login', 'left'] as const) : [];
+  const columns = ['rank', 'id', 'name', ...membership, 'pull_requests', 'total', 'mean'] as const;
+  const rows = standings.map(row => columns.map(column => csvCell(row[column])));
+  return [columns, ...rows].map(cells => cells.join(',')).join('\n');
+}
+
+export function standingsCommand(program: Command, context: Context): void {
+  program
+    .command('standings')
+    .description('total the scores of members or repositories, highest first')
+    .requiredOption('--organisation <login>', "the organisation's login")
+    .option('--since <day>', 'only pull requests of this day (UTC) or later, such as 2026-01-01')
+    .option('--until <day>', 'only pull requests of this day (UTC) or earlier, such as 2026-01-31')
+    .addOption(new Option('--by <event>', 'which day counts').choices(['created', 'merged']).default('created'))
+    .addOption(new Option('--of <whom>', 'whose totals').choices(['members', 'repositories']).default('members'))
+    .option('--rules <file>', 'score by this rules file instead; saves nothing; - for standard input')
+    .option('--csv', 'answer as comma-separated values')
+    .addHelpText(
+      'after',
+      `
+With --by merged only merged pull requests count. Those of repositories that have left the organisation do not count;
+those of members who have left do.
+
+Examples:
+  ${context.program} standings --organisation acme --since 2026-01-01 --until 2026-01-31 --by merged
+  ${context.program} standings --organisation acme --of repositories --rules rules.example.yaml --csv`,
+    )
+    .action(
+      answering<StandingsOptions>(context, async options => {
+        if (options.csv && options.json) throw new UsageError('Give either --csv or --json.');
+        const document = await makeStandings(context, options);
+        if (!options.csv) return { json: document, text: standingsText(document, context) };
+        const note = noteOf(document, context.program);
+        if (note !== '') context.stderr.write(`${note}\n`);
+        return { json: document, text: standingsCsv(document) };
+      }),
+    );
+}

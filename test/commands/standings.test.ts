@@ -1,0 +1,408 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { members, pullRequests, repositories } from '../../src/database/schema.ts';
+import { newId } from '../../src/ids.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+import { runHere, runJson } from './support.ts';
+
+let service: Service;
+/** Without credentials, and nothing listens where GitHub should be. */
+let environment: Record<string, string>;
+let folder: string;
+
+interface Standings {
+  organisation: string;
+  outdated: number;
+  pull_requests: number;
+  total: number;
+  standings: { rank: number; name: string; login?: string; pull_requests: number; total: number }[];
+}
+
+/** One point for each line added, and one less for each line removed. */
+let lineRules: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'pullscore-standings-'));
+  lineRules = rulesFile('lines.yaml', 'additions - deletions');
+  service = await startService();
+  environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: 'http://127.0.0.1:1' };
+});
+afterAll(async () => {
+  await service.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function rulesFile(name: string, value: string): string {
+  const path = join(folder, name);
+  const logic = [{ expression: 'true', effect: { action: 'ADD', value } }];
+  writeFileSync(path, JSON.stringify({ rules: [{ name: 'Pays', logic }] }));
+  return path;
+}
+
+const unixSeconds = (text: string) => Date.parse(text) / 1000;
+
+interface Added {
+  by: string;
+  /** The score by {@link lineRules}. */
+  lines: number;
+  in?: string;
+  created?: string;
+  merged?: string;
+}
+
+/**
+ * An organisation whose scores are up to date.
+ *
+ * @param people names by login
+ */
+async function newOrganisation(
+  people: Record<string, string>,
+  added: readonly Added[],
+  { rules = lineRules }: { rules?: string | undefined } = {},
+): Promise<Tenant & { login: string }> {
+  const tenant = await createTenant(service);
+  const { id: organisationId, login } = tenant.organisation;
+  const { executor } = service.database;
+  const memberIds = new Map(Object.keys(people).map(name => [name, newId()]));
+  const repositoryIds = new Map(added.map(({ in: name = 'acme/web' }) => [name, newId()]));
+  await executor.insert(members).values(
+    Object.entries(people).map(([who, name], index) => ({
+      ...{ organisationId, id: memberIds.get(who) ?? '', githubId: 100 + index },
+      ...{ login: who, name, photoUrl: '' },
+    })),
+  );
+  await executor.insert(repositories).values(
+    [...repositoryIds].map(([name, id], index) => ({
+      ...{ organisationId, id, githubId: 100 + index, nodeId: `R_${name}`, name },
+    })),
+  );
+  const times = added.map(({ created = '2026-01-15T12:00:00Z' }) => unixSeconds(created));
+  for (const [index, id] of (await insertPullRequests(service, tenant, times)).entries()) {
+    const { by = '', lines = 0, in: repository = 'acme/web', merged } = added[index] ?? {};
+    await executor
+      .update(pullRequests)
+      .set({
+        memberId: memberIds.get(by) ?? '',
+        repositoryId: repositoryIds.get(repository) ?? '',
+        additions: Math.max(0, lines),
+        deletions: Math.max(0, -lines),
+        ...(merged !== undefined && { state: 'merged', mergedAt: unixSeconds(merged) }),
+      })
+      .where(eq(pullRequests.id, id));
+  }
+  if (rules !== '') await applyAndScore(login, organisationId, rules);
+  return { ...tenant, login };
+}
+
+async function applyAndScore(login: string, organisationId: string, file: string): Promise<void> {
+  await runJson(environment, 'rules', 'apply', file, '--organisation', login);
+  while ((await rescoreBatch(service, organisationId)) > 0);
+}
+
+const standingsJson = (login: string, ...options: string[]) =>
+  runJson<Standings>(environment, 'standings', '--organisation', login, ...options);
+
+const standings = (login: string, ...options: string[]) =>
+  runHere(environment, 'standings', '--organisation', login, ...options);
+
+/** `ada 2 30`: who, how many pull requests, which total. */
+const rowsOf = (document: Standings) =>
+  document.standings.map(({ login, name, pull_requests: count, total }) => `${login ?? name} ${count} ${total}`);
+
+describe('of members', () => {
+  let acme: Tenant & { login: string };
+  beforeAll(async () => {
+    const people = { ada: 'Ada Lovelace', eva: 'eva', zola: 'Émile Zola', grace: 'Grace Hopper', zoe: '', idle: 'I' };
+    acme = await newOrganisation(people, [
+      { by: 'eva', lines: 5 },
+      { by: 'ada', lines: 1_000 },
+      { by: 'ada', lines: 234 },
+      { by: 'ada', lines: 0 },
+      { by: 'zola', lines: 5 },
+      { by: 'grace', lines: -3 },
+      { by: 'zoe', lines: 1 },
+      { by: 'zoe', lines: 4 },
+    ]);
+    await service.database.executor.update(members).set({ leftAt: new Date() }).where(eq(members.login, 'grace'));
+    // Not of this organisation.
+    await newOrganisation({ ada: 'Ada Lovelace' }, [{ by: 'ada', lines: 7 }]);
+  });
+
+  test('the highest total comes first, and equal ones share a rank and are sorted as people sort names', async () => {
+    const row = (rank: number, login: string, name: string, count: number, total: number, mean: number) => ({
+      rank,
+      id: expect.stringMatching(/^mem_[0-9a-z]{26}$/),
+      name,
+      login,
+      left: login === 'grace',
+      pull_requests: count,
+      total,
+      mean,
+    });
+    expect(await standingsJson(acme.login)).toEqual({
+      organisation: acme.login,
+      of: 'members',
+      by: 'created',
+      since: null,
+      until: null,
+      file: null,
+      ruleset_version: 1,
+      outdated: 0,
+      pull_requests: 8,
+      total: 1_246,
+      standings: [
+        row(1, 'ada', 'Ada Lovelace', 3, 1_234, 411.33),
+        row(2, 'zola', 'Émile Zola', 1, 5, 5),
+        row(2, 'eva', 'eva', 1, 5, 5),
+        row(2, 'zoe', '', 2, 5, 2.5),
+        row(5, 'grace', 'Grace Hopper', 1, -3, -3),
+      ],
+    });
+  });
+
+  test('the text is a table with a note at those who have left, and a last line for all', async () => {
+    expect(
+      (await standings(acme.login)).stdout,
+    ).toBe(`${acme.login}: all pull requests, scored by version 1 of the rules
+
+RANK  MEMBER        LOGIN         PULL REQUESTS  TOTAL    MEAN
+   1  Ada Lovelace  ada                       3  1,234  411.33
+   2  Émile Zola    zola                      1      5       5
+   2  eva           eva                       1      5       5
+   2  zoe           zoe                       2      5     2.5
+   5  Grace Hopper  grace (left)              1     −3      −3
+      total                                   8  1,246  155.75
+`);
+  });
+
+  test('--csv has a header line and plain numbers', async () => {
+    const { stdout, stderr } = await standings(acme.login, '--csv');
+    expect(stdout.replace(/mem_\w{26}/g, 'ID')).toBe(`rank,id,name,login,left,pull_requests,total,mean
+1,ID,Ada Lovelace,ada,false,3,1234,411.33
+2,ID,Émile Zola,zola,false,1,5,5
+2,ID,eva,eva,false,1,5,5
+2,ID,,zoe,false,2,5,2.5
+5,ID,Grace Hopper,grace,true,1,-3,-3
+`);
+    expect(stderr).toBe('');
+  });
+});
+
+test('in --csv, names are quoted if they must be, and none is taken for a formula', async () => {
+  const names = [
+    ['Lovelace, Ada', '"Lovelace, Ada"'],
+    ['Ada "Countess"', '"Ada ""Countess"""'],
+    ['=1+1', "'=1+1"],
+    ['+1', "'+1"],
+    ['-1', "'-1"],
+    ['@SUM(1,1)', `"'@SUM(1,1)"`],
+    ['\t=1', "' =1"],
+    ['\r\n=1', "' =1"],
+    ['\u200f=1', "'=1"],
+    ['＝1', "'＝1"],
+    ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`],
+    ['one\r\ntwo\u001b[31m', 'one two [31m'],
+    ['a=1', 'a=1'],
+  ] as const;
+  const people = Object.fromEntries(names.map(([name], index) => [`m${index}`, name]));
+  const { login } = await newOrganisation(
+    people,
+    Object.keys(people).map((by, index) => ({ by, lines: 100 - index })),
+  );
+  const lines = (await standings(login, '--csv')).stdout.trimEnd().split('\n').slice(1);
+  expect(lines.map(line => /^\d+,mem_\w{26},(.*),m\d+,false,1,\d+,\d+$/.exec(line)?.[1])).toEqual(
+    names.map(([, cell]) => cell),
+  );
+});
+
+describe('a period', () => {
+  let login: string;
+  beforeAll(async () => {
+    ({ login } = await newOrganisation({ ada: 'Ada' }, [
+      { by: 'ada', lines: 1, created: '2025-12-31T23:59:59Z', merged: '2026-01-01T00:00:00Z' },
+      { by: 'ada', lines: 10, created: '2026-01-01T00:00:00Z', merged: '2026-01-31T23:59:59Z' },
+      { by: 'ada', lines: 100, created: '2026-01-31T23:59:59Z', merged: '2026-02-01T00:00:00Z' },
+      { by: 'ada', lines: 1_000, created: '2026-02-01T00:00:00Z' },
+    ]));
+  });
+
+  test.each([
+    [[], 1_111, 'all pull requests'],
+    [['--since', '2026-01-01'], 1_110, 'pull requests created since 2026-01-01 (UTC)'],
+    [['--until', '2026-01-31'], 111, 'pull requests created until 2026-01-31 (UTC)'],
+    [
+      ['--since', '2026-01-01', '--until', '2026-01-31'],
+      110,
+      'pull requests created from 2026-01-01 to 2026-01-31 (UTC)',
+    ],
+    [['--since', '2026-01-31', '--until', '2026-01-31'], 100, 'pull requests created on 2026-01-31 (UTC)'],
+    [
+      ['--since', '0000-01-01', '--until', '9999-12-31'],
+      1_111,
+      'pull requests created from 0000-01-01 to 9999-12-31 (UTC)',
+    ],
+    [['--by', 'merged'], 111, 'all merged pull requests'],
+    [['--by', 'merged', '--since', '2026-02-01'], 100, 'pull requests merged since 2026-02-01 (UTC)'],
+    [
+      ['--by', 'merged', '--since', '2026-01-01', '--until', '2026-01-31'],
+      11,
+      'pull requests merged from 2026-01-01 to 2026-01-31 (UTC)',
+    ],
+  ])('%j counts both days, from midnight to midnight UTC', async (options, total, words) => {
+    expect((await standingsJson(login, ...options)).total).toBe(total);
+    expect((await standings(login, ...options)).stdout).toMatch(`${login}: ${words}, scored by version 1`);
+    const again = await standingsJson(login, ...options, '--rules', rulesFile('double.yaml', 'additions * 2'));
+    expect(again.total).toBe(2 * total);
+  });
+
+  test('without any pull request has no rows', async () => {
+    const empty = ['--since', '2024-01-01', '--until', '2024-12-31'];
+    expect(await standingsJson(login, ...empty)).toMatchObject({ pull_requests: 0, total: 0, standings: [] });
+    expect((await standings(login, ...empty, '--csv')).stdout).toBe(
+      'rank,id,name,login,left,pull_requests,total,mean\n',
+    );
+    expect((await standings(login, ...empty, '--rules', lineRules)).stdout).toBe(
+      `${login}: pull requests created from 2024-01-01 to 2024-12-31 (UTC), scored by ${lineRules}\n\nThere are none.\n`,
+    );
+  });
+});
+
+describe('of repositories', () => {
+  let login: string;
+  beforeAll(async () => {
+    ({ login } = await newOrganisation({ ada: 'Ada', bert: 'Bert' }, [
+      { by: 'ada', lines: 10, in: 'acme/web' },
+      { by: 'bert', lines: 20, in: 'acme/web' },
+      { by: 'ada', lines: 30, in: 'acme/API' },
+      { by: 'ada', lines: 500, in: 'acme/gone' },
+      { by: 'bert', lines: 7, in: 'acme/bin' },
+    ]));
+    await service.database.executor
+      .update(repositories)
+      .set({ leftAt: new Date() })
+      .where(eq(repositories.name, 'acme/gone'));
+  });
+
+  test('equal totals are sorted by name, and one that has left is not listed', async () => {
+    const document = await standingsJson(login, '--of', 'repositories');
+    expect(document).toMatchObject({ pull_requests: 4, total: 67 });
+    expect(document.standings[0]).toEqual({
+      rank: 1,
+      id: expect.stringMatching(/^repo_[0-9a-z]{26}$/),
+      name: 'acme/API',
+      pull_requests: 1,
+      total: 30,
+      mean: 30,
+    });
+    expect(document.standings.map(({ rank, name }) => [rank, name])).toEqual([
+      [1, 'acme/API'],
+      [1, 'acme/web'],
+      [3, 'acme/bin'],
+    ]);
+    expect((await standings(login, '--of', 'repositories')).stdout).toContain(`
+RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
+   1  acme/API                1     30     30
+   1  acme/web                2     30     15
+   3  acme/bin                1      7      7
+      total                   4     67  16.75
+`);
+    expect((await standings(login, '--of', 'repositories', '--csv')).stdout).toMatch(
+      /^rank,id,name,pull_requests,total,mean\n1,repo_\w{26},acme\/API,1,30,30\n/,
+    );
+  });
+
+  test('pull requests of one that has left do not count for their authors either', async () => {
+    expect(rowsOf(await standingsJson(login))).toEqual(['ada 2 40', 'bert 2 27']);
+    const byFile = await standingsJson(login, '--rules', rulesFile('one.yaml', '1'));
+    expect(rowsOf(byFile)).toEqual(['ada 2 2', 'bert 2 2']);
+  });
+
+  test('totals by a file are those of each repository', async () => {
+    const file = rulesFile('web.yaml', 'repository == "acme/web" ? 5 : 1');
+    expect(rowsOf(await standingsJson(login, '--of', 'repositories', '--rules', file))).toEqual([
+      'acme/web 2 10',
+      'acme/API 1 1',
+      'acme/bin 1 1',
+    ]);
+  });
+});
+
+describe('--rules', () => {
+  test('gives what applying the file then gives, and saves nothing', async () => {
+    const { login, organisation } = await newOrganisation({ ada: 'Ada', bert: 'Bert' }, [
+      { by: 'ada', lines: 10 },
+      { by: 'bert', lines: 40 },
+      { by: 'ada', lines: -20, merged: '2026-01-20T00:00:00Z' },
+    ]);
+    const file = rulesFile('merged.yaml', 'merged ? 100 : additions');
+    const before = await standingsJson(login);
+    const planned = await standingsJson(login, '--rules', file);
+    expect(planned).toMatchObject({ file, ruleset_version: null, outdated: 0, pull_requests: 3, total: 150 });
+    expect(rowsOf(planned)).toEqual(['ada 2 110', 'bert 1 40']);
+    expect(rowsOf(before)).toEqual(['bert 1 40', 'ada 2 -10']);
+    expect(await standingsJson(login)).toEqual(before);
+    await applyAndScore(login, organisation.id, file);
+    expect(await standingsJson(login)).toEqual({ ...planned, file: null, ruleset_version: 2 });
+  });
+
+  test('fails like rules check if the file is not valid', async () => {
+    const file = rulesFile('broken.yaml', 'aditions');
+    const checked = await runHere(environment, 'rules', 'check', file, '--json');
+    const refused = await runHere({}, 'standings', '--organisation', 'acme', '--rules', file, '--json');
+    expect(refused).toEqual(checked);
+    expect([refused.code, JSON.parse(refused.stdout).error.code]).toEqual([1, 'rules_invalid']);
+  });
+});
+
+describe('a note', () => {
+  test('says that stored scores are out of date, with --csv on standard error', async () => {
+    const { login } = await newOrganisation({ ada: 'Ada' }, [
+      { by: 'ada', lines: 10 },
+      { by: 'ada', lines: 20 },
+    ]);
+    const file = rulesFile('new.yaml', 'additions * 3');
+    await runJson(environment, 'rules', 'apply', file, '--organisation', login);
+    const note = `2 stored scores of ${login} are out of date. The service will update them. To watch: pullscore rescore --organisation ${login}\n`;
+    expect(await standingsJson(login)).toMatchObject({ ruleset_version: 2, outdated: 2, total: 30 });
+    expect((await standings(login)).stdout).toMatch(`\n\n${note}`);
+    const csv = await standings(login, '--csv');
+    expect([csv.stderr, csv.stdout.split('\n')]).toEqual([note, expect.objectContaining({ length: 3 })]);
+    // Those of a file are not.
+    expect(await standingsJson(login, '--rules', file)).toMatchObject({ outdated: 0, total: 90 });
+    expect((await standings(login, '--rules', file)).stdout).not.toContain('out of date');
+  });
+
+  test('says that there are no rules yet', async () => {
+    const { login } = await newOrganisation({ ada: 'Ada' }, [{ by: 'ada', lines: 10 }], { rules: '' });
+    const { stdout } = await standings(login);
+    expect(stdout).toMatch(new RegExp(`^${login}: all pull requests\n`));
+    expect(stdout).toContain(
+      `\n\nNo rules have been applied yet. Apply some: pullscore rules apply FILE --organisation ${login}\n`,
+    );
+    expect(await standingsJson(login)).toMatchObject({ ruleset_version: 0, total: 0 });
+  });
+});
+
+test('wrong usage ends with 2 before anything is opened, and says what to write', async () => {
+  const cases: [options: string[], message: string][] = [
+    [['--since', '2026-02-30'], '"2026-02-30" is not a valid day. Write it as 2026-01-31.'],
+    [['--until', '31.1.2026'], '"31.1.2026" is not a valid day. Write it as 2026-01-31.'],
+    [['--since', '2026-1-1'], '"2026-1-1" is not a valid day. Write it as 2026-01-31.'],
+    [
+      ['--since', '2026-02-01', '--until', '2026-01-31'],
+      '--since 2026-02-01 is after --until 2026-01-31. Write the earlier day after --since.',
+    ],
+    [['--csv', '--json'], 'Give either --csv or --json.'],
+    [['--by', 'closed'], "'closed' is invalid. Allowed choices are created, merged."],
+    [['--of', 'teams'], "'teams' is invalid. Allowed choices are members, repositories."],
+  ];
+  for (const [options, message] of cases) {
+    const refused = await runHere({}, 'standings', '--organisation', 'acme', ...options);
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(message)]);
+  }
+});
