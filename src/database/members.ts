@@ -135,7 +135,7 @@ const isOfOrganisation = eq(members.organisationId, placeholder('organisationId'
 const hasId = eq(members.id, placeholder('id'));
 
 /** Members that one statement reads. */
-const stepSize = 200;
+const stepSize = 100;
 
 /** In whole seconds, creation times would be those of many members: the place in the list has PostgreSQL's text. */
 const place = sql<string>`${members.createdAt}::text`;

@@ -227,14 +227,15 @@ export interface Scorer {
   scoreWithPauses(facts: Facts, pauseIfLong: () => Promise<void> | undefined): Promise<Score>;
 }
 
-/** Compiles all entries into as few functions as V8 and other requests allow. */
-export function compileEntries(entries: readonly CheckedEntry[]): Scorer {
+/** Compiles all entries, step by step, into as few functions as V8 and other requests allow. */
+export function* compileEntries(entries: readonly CheckedEntry[]): Generator<void, Scorer> {
   const chunks: ScoreChunk[] = [];
   let writer = createWriter();
   for (const entry of entries) {
     if (writer.isFull()) {
       chunks.push(writer.finish());
       writer = createWriter();
+      yield;
     }
     writer.add(entry);
   }

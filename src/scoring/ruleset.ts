@@ -124,8 +124,11 @@ export const factsOfEntries = (entries: readonly CheckedEntry[]): Set<SourceName
 export const costOfEntries = (entries: readonly CheckedEntry[]): number =>
   entries.reduce((sum, { condition, value }) => sum + costOf(condition) + costOf(value), 0);
 
-/** Compiles the enabled rules. A rule that is no longer valid is reported and contributes nothing; the others score. */
-export function compileRuleset({ definitions, rules }: Ruleset): CompiledRuleset {
+/**
+ * Compiles the enabled rules, step by step: at their limits they take a second. A rule that is no longer valid is reported
+ * and contributes nothing; the others score.
+ */
+export function* compileInSteps({ definitions, rules }: Ruleset): Generator<void, CompiledRuleset> {
   const { checked: known } = checkDefinitions(definitions);
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
@@ -134,6 +137,16 @@ export function compileRuleset({ definitions, rules }: Ruleset): CompiledRuleset
     const checked = checkRule(rule, known);
     problems.push(...checked.problems);
     if (checked.problems.length === 0) entries.push(...checked.entries);
+    yield;
   }
-  return { ...compileEntries(entries), facts: factsOfEntries(entries), problems };
+  return { ...(yield* compileEntries(entries)), facts: factsOfEntries(entries), problems };
+}
+
+/** Compiles them at once. */
+export function compileRuleset(ruleset: Ruleset): CompiledRuleset {
+  const steps = compileInSteps(ruleset);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
 }

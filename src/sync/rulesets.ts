@@ -2,7 +2,8 @@ import { LRUCache } from 'lru-cache';
 import type { Executor } from '../database/client.ts';
 import { getRuleset } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
-import { type CompiledRuleset, compileRuleset } from '../scoring/ruleset.ts';
+import { runWithPauses } from '../pauses.ts';
+import { type CompiledRuleset, compileInSteps } from '../scoring/ruleset.ts';
 
 // A version of a ruleset never changes, so a compiled one stays valid.
 const compiled = new LRUCache<string, CompiledRuleset>({ max: 200 });
@@ -17,7 +18,7 @@ export async function loadRuleset(
   const key = `${organisationId} ${version}`;
   const known = compiled.get(key);
   if (known !== undefined) return known;
-  const ruleset = compileRuleset(await getRuleset(executor, organisationId, version));
+  const ruleset = await runWithPauses(compileInSteps(await getRuleset(executor, organisationId, version)));
   for (const { message } of ruleset.problems) {
     log.warn({ organisationId, rulesetVersion: version }, `a stored rule is no longer valid: ${message}`);
   }

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
+import { createPauses } from '../pauses.ts';
 import { createAdmission, maxPayloadBytes } from './admission.ts';
 import { receive } from './events.ts';
 import { createIntake } from './intake.ts';
@@ -21,12 +22,14 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     async (request: FastifyRequest, payload: Readable): Promise<Received> => {
       const signed = secrets.map(({ secret, login }) => ({ hmac: createHmac('sha256', secret), login }));
       const chunks: Buffer[] = [];
+      const pauseIfLong = createPauses();
       // The connection stays: it gets the error, if there is one.
       for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         admission.receive(request, chunk.length);
         chunks.push(chunk);
-        // All at the end, 25 MiB would hold up other requests.
         for (const { hmac } of signed) hmac.update(chunk);
+        // Large payloads would hold up other requests.
+        await pauseIfLong();
       }
       admission.complete(request);
       return { chunks, signatures: signed.map(({ hmac, login }) => ({ signature: hmac.digest(), login })) };
