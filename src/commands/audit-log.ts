@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { listAuditEvents } from '../database/audit.ts';
-import { answering, type Context, parseDay, seconds, showTime, withExistingDeps } from './context.ts';
+import { answering, type Context, parseDay, seconds, showTime, withDeps } from './context.ts';
 import { table } from './terminal.ts';
 
 export function auditLogCommand(program: Command, context: Context): void {
@@ -13,7 +13,7 @@ export function auditLogCommand(program: Command, context: Context): void {
     .action(
       answering<{ organisation?: string; since?: string }>(context, ({ organisation, since }) => {
         const start = since === undefined ? undefined : parseDay(since);
-        return withExistingDeps(context, async ({ database }) => {
+        return withDeps(context, async ({ database }) => {
           const events = await listAuditEvents(database.executor, {
             ...(organisation !== undefined && { organisation }),
             ...(start !== undefined && { since: start }),

@@ -91,15 +91,16 @@ export function answering<Options extends object>(
 
 export const jsonDocument = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** Opens the database and GitHub for a command, and closes them afterwards. */
-export const withDeps = <Result>(context: Context, work: (deps: Deps) => Promise<Result>): Promise<Result> =>
-  open(context, work, true);
-
-/** Like {@link withDeps}, for a command that adds nothing: it leaves a folder without a database as it is. */
-export const withExistingDeps = <Result>(context: Context, work: (deps: Deps) => Promise<Result>): Promise<Result> =>
-  open(context, work, false);
-
-async function open<Result>(context: Context, work: (deps: Deps) => Promise<Result>, create: boolean): Promise<Result> {
+/**
+ * Opens the database and GitHub for a command, and closes them afterwards.
+ *
+ * @param create makes the embedded database if there is none; others leave a folder without one as it is
+ */
+export async function withDeps<Result>(
+  context: Context,
+  work: (deps: Deps) => Promise<Result>,
+  create = false,
+): Promise<Result> {
   const deps = await createDeps(context.config, context.log, { upgrade: false, create });
   try {
     return await work(deps);
@@ -114,7 +115,7 @@ export const answeringFor = <Options extends object>(
   run: (deps: Deps, organisation: Organisation, options: Options, ...operands: string[]) => Promise<Answer>,
 ) =>
   answering<Options & { organisation: string }>(context, (options, ...operands) =>
-    withExistingDeps(context, async deps =>
+    withDeps(context, async deps =>
       run(deps, await requireOrganisation(context, deps, options.organisation), options, ...operands),
     ),
   );

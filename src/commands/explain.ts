@@ -23,7 +23,7 @@ import {
   seconds,
   showTime,
   UsageError,
-  withExistingDeps,
+  withDeps,
 } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
@@ -252,7 +252,7 @@ export function explainCommand(program: Command, context: Context): void {
     .action(
       answering(context, async (_options, text = ''): Promise<Answer> => {
         const name = parseName(text);
-        return withExistingDeps(context, ({ database }) =>
+        return withDeps(context, ({ database }) =>
           readSnapshot(database, async ({ executor }) => {
             const found = await requirePullRequest(context, executor, name);
             const explained = await explainPullRequest(executor, found);

@@ -23,7 +23,6 @@ import {
   seconds,
   UsageError,
   withDeps,
-  withExistingDeps,
 } from './context.ts';
 import { counted } from './numbers.ts';
 import { table } from './terminal.ts';
@@ -57,45 +56,49 @@ export function organisationCommands(program: Command, context: Context): void {
           );
         }
         requirePhotoUrl(options.photoUrl);
-        return withDeps(context, async deps => {
-          const { database, github } = deps;
-          const id = newId();
-          const ask = async () => (github.configured ? github.findOrganisation({ login }) : undefined);
-          const { reply: profile, ticket } = await askGithub(deps, { id, login }, ask);
-          if (github.configured && profile === undefined) {
-            throw new ServiceError(
-              'not_found',
-              `GitHub shows no organisation ${login} to the configured credentials.`,
-              { action: 'Check the login and the permissions of the credentials.' },
-            );
-          }
-          const known = profile && (await findGithubOrganisation(database.executor, profile));
-          if (profile !== undefined && known !== undefined) {
-            await followIdentity(deps, known, ticket, profile);
-            const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
-            throw new CommandError(`The organisation ${login} exists already${renamed}.`);
-          }
-          const added = await database.transaction(async executor => {
-            if (profile !== undefined) await releaseLogin(executor, ticket, profile);
-            const organisation = await addOrganisation(executor, {
-              id,
-              login: profile?.login ?? login,
-              githubId: profile?.githubId ?? null,
-              nodeId: profile?.nodeId ?? null,
-              name: options.name ?? profile?.name ?? login,
-              photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
-              fetchTicket: ticket,
+        return withDeps(
+          context,
+          async deps => {
+            const { database, github } = deps;
+            const id = newId();
+            const ask = async () => (github.configured ? github.findOrganisation({ login }) : undefined);
+            const { reply: profile, ticket } = await askGithub(deps, { id, login }, ask);
+            if (github.configured && profile === undefined) {
+              throw new ServiceError(
+                'not_found',
+                `GitHub shows no organisation ${login} to the configured credentials.`,
+                { action: 'Check the login and the permissions of the credentials.' },
+              );
+            }
+            const known = profile && (await findGithubOrganisation(database.executor, profile));
+            if (profile !== undefined && known !== undefined) {
+              await followIdentity(deps, known, ticket, profile);
+              const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
+              throw new CommandError(`The organisation ${login} exists already${renamed}.`);
+            }
+            const added = await database.transaction(async executor => {
+              if (profile !== undefined) await releaseLogin(executor, ticket, profile);
+              const organisation = await addOrganisation(executor, {
+                id,
+                login: profile?.login ?? login,
+                githubId: profile?.githubId ?? null,
+                nodeId: profile?.nodeId ?? null,
+                name: options.name ?? profile?.name ?? login,
+                photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
+                fetchTicket: ticket,
+              });
+              // Rolls back the released login, too.
+              if (organisation === undefined) throw new CommandError(`The organisation ${login} exists already.`);
+              await recordAuditEvent(executor, id, operator(), 'organisation.add', organisation.login);
+              return organisation;
             });
-            // Rolls back the released login, too.
-            if (organisation === undefined) throw new CommandError(`The organisation ${login} exists already.`);
-            await recordAuditEvent(executor, id, operator(), 'organisation.add', organisation.login);
-            return organisation;
-          });
-          return {
-            json: represent(added),
-            text: `Added ${added.login}. Next, add a user: ${context.program} user add --organisation ${added.login} --name NAME --email EMAIL`,
-          };
-        });
+            return {
+              json: represent(added),
+              text: `Added ${added.login}. Next, add a user: ${context.program} user add --organisation ${added.login} --name NAME --email EMAIL`,
+            };
+          },
+          true,
+        );
       }),
     );
 
@@ -105,7 +108,7 @@ export function organisationCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} organisation list`)
     .action(
       answering(context, () =>
-        withExistingDeps(context, async ({ database }) => {
+        withDeps(context, async ({ database }) => {
           const organisations = await listOrganisations(database.executor);
           return {
             json: organisations.map(represent),

@@ -9,7 +9,7 @@ import { formatId } from '../ids.ts';
 import { createAudit } from '../scoring/audit.ts';
 import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
-import { answering, type Context, requireOrganisation, UsageError, withExistingDeps } from './context.ts';
+import { answering, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
 import { number, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { grid, right } from './terminal.ts';
@@ -149,7 +149,7 @@ Example:
       answering<AuditOptions>(context, async ({ organisation: login, maxShare }, file = '') => {
         const limit = maxShare === undefined ? 1 : parseShare(maxShare);
         const { ruleset } = await loadRules(context, file);
-        const document = await withExistingDeps(context, async deps =>
+        const document = await withDeps(context, async deps =>
           auditRules(context, deps, await requireOrganisation(context, deps, login), ruleset),
         );
         const over = document.ways.filter(({ share }) => share > limit);

@@ -7,7 +7,7 @@ import { isCounted, listTotals, type Period } from '../database/standings.ts';
 import { formatId } from '../ids.ts';
 import { rank } from '../scoring/plan.ts';
 import { compileRuleset } from '../scoring/ruleset.ts';
-import { answering, type Context, parseDay, requireOrganisation, UsageError, withExistingDeps } from './context.ts';
+import { answering, type Context, parseDay, requireOrganisation, UsageError, withDeps } from './context.ts';
 import { counted, decimal, number } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules.ts';
@@ -45,7 +45,7 @@ async function makeStandings(context: Context, options: StandingsOptions) {
   const { by, of, since = null, until = null } = options;
   const period = parsePeriod(options);
   const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
-  return withExistingDeps(context, async deps => {
+  return withDeps(context, async deps => {
     const organisation = await requireOrganisation(context, deps, options.organisation);
     // All as of one moment. And a snapshot has time for a million pull requests.
     return readSnapshot(deps.database, async ({ executor, readFacts }) => {

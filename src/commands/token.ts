@@ -11,17 +11,7 @@ import { type AuditAction, recordAuditEvent } from '../database/audit.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
 import { startOfDay } from '../scoring/text.ts';
-import {
-  answering,
-  CommandError,
-  type Context,
-  operator,
-  seconds,
-  showTime,
-  UsageError,
-  withDeps,
-  withExistingDeps,
-} from './context.ts';
+import { answering, CommandError, type Context, operator, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { table } from './terminal.ts';
 import { requireUser } from './user.ts';
 
@@ -112,7 +102,7 @@ export function tokenCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} token list`)
     .action(
       answering(context, () =>
-        withExistingDeps(context, async ({ database }) => {
+        withDeps(context, async ({ database }) => {
           const tokens = await listAccessTokens(database.executor);
           const state = (token: (typeof tokens)[number]) =>
             token.revokedAt !== null

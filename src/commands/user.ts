@@ -13,7 +13,6 @@ import {
   seconds,
   UsageError,
   withDeps,
-  withExistingDeps,
 } from './context.ts';
 import { shellWord, table } from './terminal.ts';
 
@@ -104,7 +103,7 @@ export function userCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} user list`)
     .action(
       answering(context, () =>
-        withExistingDeps(context, async ({ database }) => {
+        withDeps(context, async ({ database }) => {
           const users = await listUsers(database.executor);
           return {
             json: users.map(user => represent(user, user.organisation)),

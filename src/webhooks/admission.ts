@@ -7,7 +7,7 @@ const mebibyte = 1024 * 1024;
 export const maxPayloadBytes = 25 * mebibyte;
 
 /** Nearly all are much smaller than this. */
-const maxOrdinaryBytes = mebibyte;
+export const maxOrdinaryBytes = mebibyte;
 
 /**
  * Bytes of all payloads in memory at once; parsing multiplies them. Large ones have their own share, so that they can't

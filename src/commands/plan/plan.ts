@@ -12,7 +12,7 @@ import type { Deps } from '../../deps.ts';
 import { createPlan } from '../../scoring/plan.ts';
 import { compareRules } from '../../scoring/rule-changes.ts';
 import type { Ruleset } from '../../scoring/ruleset.ts';
-import { answering, CommandError, type Context, requireOrganisation, withExistingDeps } from '../context.ts';
+import { answering, CommandError, type Context, requireOrganisation, withDeps } from '../context.ts';
 import { addAll } from '../progress.ts';
 import { shellWord } from '../terminal.ts';
 import { type PlanDocument, planDocument } from './document.ts';
@@ -105,7 +105,7 @@ Example:
       answering<PlanOptions>(context, async ({ organisation: login, report, detailedExitcode }, file = '') => {
         const { name, ruleset } = await loadRules(context, file);
         if (report !== undefined) await checkReportPath(report, file);
-        const plan = await withExistingDeps(context, async deps =>
+        const plan = await withDeps(context, async deps =>
           makePlan(context, deps, await requireOrganisation(context, deps, login), name, ruleset),
         );
         if (report !== undefined) await writeReport(report, planReport(plan, new Date()));
