@@ -5,10 +5,9 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { right } from '../src/commands/terminal.ts';
 import { startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
-import { type Api, createApi, curlLines, type Member, type PullRequest } from './api.ts';
+import { type Api, createApi, curlLines, type PullRequest } from './api.ts';
 import { createLiveEvents, printEvent } from './live.ts';
 import {
   choosePort,
@@ -20,7 +19,7 @@ import {
   startService,
 } from './pullscore.ts';
 import { buildSampleData } from './sample-data.ts';
-import { paint, print, printCommand, printNote, printSection, printTable } from './screen.ts';
+import { paint, print, printCommand, printNote, printSection } from './screen.ts';
 
 const usage = `npm run demo -- [--events N] [--every SECONDS]
 
@@ -108,19 +107,14 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   await run('members', 'sync', ...organisationIs);
   await run('import', ...organisationIs);
 
+  await run('standings', ...organisationIs);
+
   const api = createApi(service.url, token, signal);
   const [known, pullRequests] = await Promise.all([api.members(), api.allPullRequests()]);
-  const ranking = rank(known, pullRequests);
-  print();
-  printTable(
-    ['member', right('pull requests'), right('score')],
-    ranking.map(({ member, count, score }) => [member.name, String(count), String(score)]),
-  );
-
   printSection('Your turn: the API');
   print(`Token  ${paint('bold', token)}`);
   print(`Docs   ${service.url}/docs`);
-  printCurlLines(api, token, pullRequests, ranking[0]?.member.id ?? '');
+  printCurlLines(api, token, pullRequests);
   print();
   print(paint('dim', '# commands work, too, in another terminal, after this line'));
   print(exportLine(settings));
@@ -145,18 +139,9 @@ function openHome(): string {
   return home;
 }
 
-function rank(members: readonly Member[], pullRequests: readonly PullRequest[]) {
-  return members
-    .map(member => {
-      const own = pullRequests.filter(({ links }) => links.member.endsWith(`/${member.id}`));
-      return { member, count: own.length, score: own.reduce((sum, { score }) => sum + score, 0) };
-    })
-    .sort((a, b) => b.score - a.score);
-}
-
-function printCurlLines(api: Api, token: string, pullRequests: readonly PullRequest[], member: string): void {
+function printCurlLines(api: Api, token: string, pullRequests: readonly PullRequest[]): void {
   const ids = {
-    member,
+    member: pullRequests[0]?.links.member.split('/').at(-1) ?? '',
     sync: pullRequests.find(({ state }) => state === 'open')?.id ?? '',
     // The oldest: no live event brings it back.
     remove: pullRequests.at(-1)?.id ?? '',

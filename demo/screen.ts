@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { type Column, grid, truncate } from '../src/commands/terminal.ts';
+import { truncate } from '../src/commands/terminal.ts';
 
 type Format = Parameters<typeof styleText>[0];
 
@@ -26,13 +26,6 @@ export const printNote = (text: string): boolean => stdout.write(`\n${text}\n`);
 export function printCommand(parts: readonly string[]): void {
   const typed = parts.map(part => (/^[\w@./:=,-]+$/.test(part) ? part : `"${part}"`)).join(' ');
   print(`${paint('dim', '$')} ${paint('cyan', typed)}`);
-}
-
-/** Prints rows under headings. */
-export function printTable(headings: readonly (string | Column)[], rows: readonly (readonly string[])[]): void {
-  const [first = '', ...lines] = grid(headings, rows);
-  print(paint('dim', first));
-  for (const line of lines) print(line);
 }
 
 /** Exactly this many columns: cut with an ellipsis, or padded. */
