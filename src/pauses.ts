@@ -1,5 +1,5 @@
 /** Requests would notice longer stretches of calculation. A page takes about five rounds of the event loop. */
-const maxStretchMs = 2;
+const maxStretchMs = 1;
 
 const waiting: (() => void)[] = [];
 
