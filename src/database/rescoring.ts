@@ -20,8 +20,8 @@ const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 /** Pull requests that are read, scored and saved together. */
 const batchSize = 1_000;
 
-/** Read first: under costly rules a worker's time is over after a few. */
-const firstStepSize = 50;
+/** Of a first step that shall be small: under costly rules a worker's time is over after a few. */
+const smallStepSize = 50;
 
 /** Batches that a worker leases at once. */
 const leaseSize = 4;
@@ -183,6 +183,7 @@ export async function* readRange(
   organisationId: string,
   { fromId, untilId }: Pick<RescoreRange, 'fromId' | 'untilId'>,
   reader: FactsReader,
+  { startsSmall = false }: { startsSmall?: boolean } = {},
 ): AsyncGenerator<Iterable<ScoredPullRequest>> {
   const { id, score, scoreBreakdown, fetchTicket } = pullRequests;
   const columns = [id, score, scoreBreakdown, fetchTicket];
@@ -196,7 +197,7 @@ export async function* readRange(
     }
   }
   let isAhead = gte(id, fromId);
-  for (let limit = firstStepSize; ; limit = batchSize) {
+  for (let limit = startsSmall ? smallStepSize : batchSize; ; limit = batchSize) {
     const selection = reader.select(columns, and(isOfRange, isAhead), { order: id, limit });
     const rows = await queryText<Row>(executor.$client, selection);
     yield readRows(rows);

@@ -76,7 +76,8 @@ async function rescoreRanges(
     const current: ScoredRange = { range, scored: 0, changed: [], restFromId: isFull() ? range.fromId : undefined };
     done.push(current);
     if (current.restFromId !== undefined) continue;
-    steps: for await (const pullRequests of readRange(database.executor, organisationId, range, reader)) {
+    const read = readRange(database.executor, organisationId, range, reader, { startsSmall: isFirst });
+    steps: for await (const pullRequests of read) {
       for (const { id, fetchTicket, facts, ...former } of pullRequests) {
         if (isFull()) {
           current.restFromId = id;
