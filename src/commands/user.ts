@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
+import { listOrganisations } from '../database/organisations.ts';
 import { addUser, findUsers, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
@@ -46,9 +47,13 @@ export async function requireUser(
     );
   }
   if (found.length > 1) {
+    const organisations = await listOrganisations(deps.database.executor);
+    const logins = organisations
+      .filter(({ id }) => found.some(({ organisationId }) => organisationId === id))
+      .map(({ login }) => login);
     throw new CommandError(
-      `${email} is a user of ${found.length} organisations.`,
-      'Choose one with --organisation LOGIN.',
+      `${email} is a user of ${logins.join(' and ')}.`,
+      `Choose one, as in --organisation ${logins[0]}.`,
     );
   }
   return user;

@@ -110,6 +110,18 @@ test('a user is added once, by an e-mail address in any case, and listed', async
   expect(list.stdout).toMatch(/^EMAIL +NAME +ORGANISATION\nada@acme\.example +Ada Lovelace +Acme\n$/);
 });
 
+test('whoever is a user of two organisations is told which, to choose one', async () => {
+  await addAcme();
+  await addAda();
+  github.organisation('apex');
+  await runJson(environment, 'organisation', 'add', 'apex');
+  await runJson(environment, 'user', 'add', '--organisation', 'apex', '--name', 'Ada', '--email', 'ada@acme.example');
+  expect(await runHere(environment, 'token', 'create', '--user', 'ada@acme.example')).toMatchObject({
+    code: 1,
+    stderr: 'pullscore: ada@acme.example is a user of Acme and apex. Choose one, as in --organisation Acme.\n',
+  });
+});
+
 describe('a token', () => {
   beforeEach(async () => {
     await addAcme();
