@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DemoError } from './pullscore.ts';
 
 /** The fields that the demo reads. */
 export interface PullRequest {
@@ -31,7 +32,7 @@ export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
       const body: unknown = await response.json();
       if (response.ok) return body as Reply;
       if (response.status !== 429)
-        throw new Error(`GET ${url} failed with ${response.status}: ${JSON.stringify(body)}`);
+        throw new DemoError(`GET ${url} failed with ${response.status}: ${JSON.stringify(body)}`);
       await delay(1_000, undefined, { signal });
     }
   }

@@ -72,6 +72,8 @@ export interface Config {
     /** Without a trailing slash. */
     readonly apiUrl: string;
     readonly token: string | undefined;
+    /** The variable that holds the token, or would hold it. */
+    readonly tokenName: string;
     readonly app: { readonly id: string; readonly privateKey: string } | undefined;
   };
   /** A delivery signed with any of these is valid; empty: webhooks are refused. */
@@ -162,6 +164,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     github: Object.freeze({
       apiUrl: environment.GITHUB_API_URL.replace(/\/+$/, ''),
       token: environment.GITHUB_TOKEN,
+      tokenName: env.GITHUB_TOKEN_FILE?.trim() ? 'GITHUB_TOKEN_FILE' : 'GITHUB_TOKEN',
       app:
         environment.GITHUB_APP_ID === undefined || environment.GITHUB_APP_PRIVATE_KEY === undefined
           ? undefined

@@ -23,7 +23,7 @@ test('nothing has to be configured', () => {
     port: 3000,
     publicUrl: undefined,
     trustProxy: undefined,
-    github: { apiUrl: 'https://api.github.com', token: undefined, app: undefined },
+    github: { apiUrl: 'https://api.github.com', token: undefined, tokenName: 'GITHUB_TOKEN', app: undefined },
     webhookSecrets: [],
     metricsToken: undefined,
     corsOrigins: [],
@@ -67,7 +67,12 @@ test('everything can be configured', () => {
     port: 0,
     publicUrl: 'https://scores.example/api',
     trustProxy: ['10.0.0.0/8', '2001:db8::/32', 'loopback'],
-    github: { apiUrl: 'https://github.example/api/v3', token: undefined, app: { id: '12345', privateKey: key } },
+    github: {
+      apiUrl: 'https://github.example/api/v3',
+      token: undefined,
+      tokenName: 'GITHUB_TOKEN',
+      app: { id: '12345', privateKey: key },
+    },
     webhookSecrets: [
       { login: undefined, secret: 'a long new secret' },
       { login: 'acme-2', secret: 'a long old secret' },
@@ -102,6 +107,7 @@ test('a token is enough', () => {
   expect(loadConfig({ GITHUB_TOKEN: 'ghp_1' }).github).toEqual({
     apiUrl: 'https://api.github.com',
     token: 'ghp_1',
+    tokenName: 'GITHUB_TOKEN',
     app: undefined,
   });
 });
@@ -223,7 +229,10 @@ describe('a secret', () => {
   writeFileSync(file, '  ghp_read_from_a_file\n');
 
   test('can be read from a file, without the white space around it', () => {
-    expect(loadConfig({ GITHUB_TOKEN_FILE: file }).github.token).toBe('ghp_read_from_a_file');
+    expect(loadConfig({ GITHUB_TOKEN_FILE: file }).github).toMatchObject({
+      token: 'ghp_read_from_a_file',
+      tokenName: 'GITHUB_TOKEN_FILE',
+    });
     expect(loadConfig({ METRICS_TOKEN_FILE: file, GITHUB_TOKEN_FILE: ' ' }).metricsToken).toBe('ghp_read_from_a_file');
   });
 

@@ -9,6 +9,8 @@ export interface GithubConfig {
   /** The REST address without a slash at its end, such as `https://github.example.com/api/v3`. */
   apiUrl: string;
   token: string | undefined;
+  /** The variable that holds the token, for messages. */
+  tokenName?: string;
   /** If both are set, the App is used, because a token is often in the environment by chance. */
   app: { id: string; privateKey: string } | undefined;
 }
@@ -61,7 +63,7 @@ export interface Credentials {
 
 export function createCredentials(config: GithubConfig, baseUrl: string, boundedFetch: typeof fetch): Credentials {
   if (config.app) return appCredentials(config.app, baseUrl, boundedFetch);
-  if (config.token) return tokenCredentials(config.token);
+  if (config.token) return tokenCredentials(config.token, config.tokenName);
   return {
     names: 'GITHUB_TOKEN',
     authorization: () => Promise.reject(noCredentials()),
@@ -79,8 +81,7 @@ export const noCredentials = () =>
 
 const noApp = () => Promise.reject(new RangeError('There is no App'));
 
-function tokenCredentials(token: string): Credentials {
-  const names = 'GITHUB_TOKEN';
+function tokenCredentials(token: string, names = 'GITHUB_TOKEN'): Credentials {
   return {
     names,
     async authorization() {

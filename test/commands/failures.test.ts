@@ -1,8 +1,10 @@
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { buildProgram } from '../../src/commands/program.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
@@ -200,6 +202,10 @@ describe('a failure ends with 1 and one line, on standard error', () => {
   test('that names the variables of missing or wrong credentials', async () => {
     const { GITHUB_TOKEN: _, ...without } = environment;
     const wrong = { ...environment, GITHUB_TOKEN: 'ghp_hush' };
+    const folder = mkdtempSync(join(tmpdir(), 'pullscore-secrets-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const fromFile = { ...without, GITHUB_TOKEN_FILE: join(folder, 'token') };
+    writeFileSync(fromFile.GITHUB_TOKEN_FILE, 'ghp_hush');
     const closed = createServer();
     const port = await listen(closed);
     await new Promise(resolve => closed.close(resolve));
@@ -211,7 +217,7 @@ describe('a failure ends with 1 and one line, on standard error', () => {
         'There are no GitHub credentials. Set GITHUB_TOKEN, or GITHUB_APP_ID and',
       ],
       [wrong, ['import', '--organisation', 'acme'], "GitHub refused the service's credentials. Renew GITHUB_TOKEN."],
-      [wrong, ['members', 'sync', '--organisation', 'acme'], 'Renew GITHUB_TOKEN.'],
+      [fromFile, ['members', 'sync', '--organisation', 'acme'], 'Renew GITHUB_TOKEN_FILE.'],
       [wrong, ['organisation', 'add', 'other'], 'Renew GITHUB_TOKEN.'],
       [gone, ['organisation', 'add', 'other'], 'The connection to GitHub failed: ECONNREFUSED. Check GITHUB_API_URL'],
       [environment, ['organisation', 'add', 'not-on-github'], 'GitHub shows no organisation not-on-github'],

@@ -37,8 +37,7 @@ export const command = ({ program, organisation }: OrganisationScope, text: stri
   `${program} ${text} --organisation ${organisation.login}`;
 
 /** The credentials, as messages name them. */
-export const nameOf = ({ github, variables }: Config) =>
-  github.app !== undefined ? 'the App' : (variables.find(name => name.startsWith('GITHUB_TOKEN')) ?? 'GITHUB_TOKEN');
+export const nameOf = ({ github }: Config) => (github.app !== undefined ? 'the App' : github.tokenName);
 
 export const webhookPath = '/webhooks/github';
 /** The address that GitHub's webhook must have. */
