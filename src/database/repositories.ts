@@ -59,7 +59,7 @@ const hasReturned = (stored: Row, ticket: number): boolean => stored.fetchTicket
 
 /**
  * Adds new repositories of the organisation and renames known ones, whose pull requests are then scored again: rules can
- * depend on names. One that had left is no longer marked. A repository from a newer fetch stays as it is. Runs in a
+ * depend on names. One that had left loses its mark. A repository from a newer fetch stays as it is. Runs in a
  * transaction.
  *
  * @param ticket drawn before GitHub was asked

@@ -125,8 +125,8 @@ export const costOfEntries = (entries: readonly CheckedEntry[]): number =>
   entries.reduce((sum, { condition, value }) => sum + costOf(condition) + costOf(value), 0);
 
 /**
- * Compiles the enabled rules, step by step: at their limits they take a second. A rule that is no longer valid is reported
- * and contributes nothing; the others score.
+ * Compiles the enabled rules, step by step: at their limits they take a second. Reports rules that this release refuses;
+ * they contribute nothing, and the others score.
  */
 export function* compileInSteps({ definitions, rules }: Ruleset): Generator<void, CompiledRuleset> {
   const { checked: known } = checkDefinitions(definitions);

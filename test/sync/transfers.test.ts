@@ -62,7 +62,7 @@ async function age({ organisation: { id } }: Home): Promise<void> {
   await executor.update(organisations).set({ sweptAt: sql`now() - interval '1 hour'` }).where(eq(organisations.id, id));
 }
 
-describe('a repository that is no longer in the organisation', () => {
+describe('a repository that has left the organisation', () => {
   test('because it was transferred is marked by the next comparison, by one more request, once', async () => {
     const { home, web } = await twoRepositories();
     elsewhere(web);
@@ -214,7 +214,7 @@ describe('a repository that comes back', () => {
     return parts;
   }
 
-  test('is no longer marked after the next comparison, which reads what changed elsewhere', async () => {
+  test('loses its mark with the next comparison, which reads what changed elsewhere', async () => {
     const { home, web, inWeb } = await transferredAway();
     inWeb.edit({ title: 'Edited elsewhere' });
     web.rename('site');
@@ -229,7 +229,7 @@ describe('a repository that comes back', () => {
     while (await createRequestWorker(world.service)());
   });
 
-  test('is no longer marked once one of its pull requests is fetched, and no score is calculated again', async () => {
+  test('loses its mark once one of its pull requests is fetched, and no score is calculated again', async () => {
     const { home, web, inWeb } = await transferredAway();
     web.transfer(home.acme);
     const event = inWeb.edit({ title: 'Back' });
@@ -243,7 +243,7 @@ describe('a repository that comes back', () => {
     expect(rows).toEqual([]);
   });
 
-  test('is no longer marked after an import', async () => {
+  test('loses its mark with an import', async () => {
     const { home, web } = await transferredAway();
     web.transfer(home.acme);
     await importPullRequests(world.service, home.organisation);
