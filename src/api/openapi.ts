@@ -1,9 +1,7 @@
-import { createRequire } from 'node:module';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
-
-const { homepage, license } = createRequire(import.meta.url)('#package.json');
+import { homepage, license } from '../package.ts';
 
 const introduction = `Scores of an organisation's pull requests, by the organisation's own rules.
 

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
-import { createRequire } from 'node:module';
 import { Type } from '@sinclair/typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
+import { version } from '../package.ts';
 import { baseUrl } from './addresses.ts';
-
-const { version: programVersion } = createRequire(import.meta.url)('#package.json') as { version: string };
 
 /** For all organisations together. */
 const maxCacheBytes = 64 * 1024 * 1024;
@@ -61,7 +59,7 @@ export function createPageCache(): SendPage {
  * the same content in another way.
  */
 function entityTag(contentVersion: string, url: string): string {
-  return `"${createHash('sha256').update(`${programVersion} ${contentVersion} ${url}`).digest('base64url')}"`;
+  return `"${createHash('sha256').update(`${version} ${contentVersion} ${url}`).digest('base64url')}"`;
 }
 
 /** @param header `If-None-Match`: tags, which proxies may have marked as weak */

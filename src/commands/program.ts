@@ -1,8 +1,8 @@
-import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import { ServiceError } from '../errors.ts';
+import { version } from '../package.ts';
 import { auditLogCommand } from './audit-log.ts';
 import { Answered, CommandError, type Context, jsonDocument, UsageError } from './context.ts';
 import { doctorCommand } from './doctor/doctor.ts';
@@ -24,8 +24,6 @@ import { webhookCommands } from './webhooks.ts';
 /** The exit code of a failure. */
 export const failure = 1;
 const usageFailure = 2;
-
-const { version } = createRequire(import.meta.url)('#package.json') as { version: string };
 
 /** `--help` and errors of usage need no valid configuration and no database. */
 export function buildProgram(context: Context): Command {
