@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
+import { inspectServer } from '../../src/database/inspection.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { markRepositoriesLeft } from '../../src/database/repositories.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
@@ -74,7 +75,7 @@ beforeAll(async () => {
   };
   const delivery = { guid: 'the first', event: 'repository', action: 'created' };
   await takeAppliedDelivery(service.database.executor, delivery, tenant.organisation);
-  loops = startLoops(service);
+  await startWork();
 });
 afterAll(async () => {
   await loops.stop();
@@ -82,6 +83,12 @@ afterAll(async () => {
   await github.close();
   await database.drop();
 });
+
+/** Starts the loops and waits until the database server shows their connection. */
+async function startWork(): Promise<void> {
+  loops = startLoops(service);
+  await vi.waitFor(async () => expect((await inspectServer(database.url)).workers).toBe(1), { timeout: 5000 });
+}
 
 beforeEach(async () => {
   Object.assign(github.grants, structuredClone(grants));
@@ -799,7 +806,7 @@ describe('the background work', () => {
     const { executor } = service.database;
     const { id } = tenant.organisation;
     onTestFinished(async () => {
-      loops = startLoops(service);
+      await startWork();
       await executor.execute(sql`update organisations set reconcile_due_at = now() + interval '10 minutes'`);
     });
     await executor.execute(
