@@ -15,10 +15,11 @@ import { measureReplicas } from './replicas.ts';
 import { printRows, type Row } from './report.ts';
 import { measureRescoring } from './rescore.ts';
 import { measureSizes } from './sizes.ts';
+import { measureWrites } from './writes.ts';
 
 const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
-  reads: measureReads,
+  reads: async () => [...(await measureReads()), ...(await measureWrites())],
   replicas: measureReplicas,
   ingest: measureIngest,
   github: async () => [...(await measureGithubRequests()), ...(await measureGithubAsItIs())],
