@@ -171,7 +171,8 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
         return;
       case 'refresh together': {
         const [first, second] = [pullRequestAt(step.pullRequest), pullRequestAt(step.pullRequest + 1)];
-        if (first !== undefined) await probes.refreshTogether(first, ownerOf(first), second, step.times, via);
+        const isQuiet = background.size === 0;
+        if (first !== undefined) await probes.refreshTogether(first, ownerOf(first), second, step.times, via, isQuiet);
         return;
       }
       case 'flood':
