@@ -119,7 +119,7 @@ function printTable(measured: readonly Measured[]): void {
   const millions = (rows: number) => (rows / 1e6).toFixed(rows < 1e6 ? 2 : 1);
   const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(bytes < 1e8 ? 3 : 1);
   const lines = [
-    ['table', 'bytes a row', 'with indexes', 'million rows', 'GB', 'GB if nothing went'],
+    ['table', 'bytes a row', 'with indexes', 'million rows', 'GB', 'GB without pruning'],
     ['---', '---:', '---:', '---:', '---:', '---:'],
   ];
   const sum = { kept: 0, all: 0 };
