@@ -134,7 +134,7 @@ test('the rules files on the page are valid, and their tests pass', () => {
 
 test('the documented limits are those of the code', () => {
   const number = (value: number) => value.toLocaleString('en');
-  const limits = rowsWith('What', 'At most').map(row => row['At most']);
+  const limits = rowsWith('What', 'Maximum').map(row => row.Maximum);
   expect(limits).toEqual([
     number(ruleLimits.rules),
     number(ruleLimits.entries),
@@ -156,7 +156,7 @@ test('every subscribed webhook refreshes a fact, and facts name no others', () =
 
 test('the documented rate of refetching is that of the code', () => {
   const pace = maxRefetchesPerHour.toLocaleString('en');
-  expect(page).toContain(`about ${pace} pull\n  requests an hour`);
+  expect(page.replace(/\s+/g, ' ')).toContain(`about ${pace} pull requests an hour`);
   expect(page).toContain(`number divided by ${pace}, in hours`);
 });
 
