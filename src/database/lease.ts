@@ -1,7 +1,63 @@
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
+import type { Executor } from './client.ts';
+import { organisations } from './schema.ts';
+import { secondsFromNow } from './statement.ts';
 
 /** How long the other replicas leave claimed work alone. A lease is renewed while the work goes on. */
 export const leaseSeconds = 8;
+
+/** The caller's lease on one kind of work for an organisation. */
+export interface Lease {
+  readonly organisationId: string;
+  /** Holds the end of the lease. */
+  readonly column: 'pruneDueAt' | 'reconcileDueAt' | 'syncLeasedUntil';
+  /** In PostgreSQL's text format. Another value in the column means that somebody else has changed it. */
+  until: string;
+}
+
+// Without a cast, which depends on the session's settings and so must not be in `returning`: Drizzle reads it as text.
+const untilOf = (column: Lease['column']) => sql<string>`${organisations[column]}`;
+
+/**
+ * Takes a lease.
+ *
+ * @param isFree must still hold
+ * @param changes made with it
+ * @returns undefined if another replica was faster
+ */
+export async function takeLease(
+  executor: Executor,
+  column: Lease['column'],
+  organisationId: string,
+  isFree: SQL | undefined,
+  changes: { reconcileAgainAt?: null; syncServedAt?: SQL } = {},
+): Promise<Lease | undefined> {
+  const [taken] = await executor
+    .update(organisations)
+    .set({ ...changes, [column]: secondsFromNow(leaseSeconds) })
+    .where(and(eq(organisations.id, organisationId), isFree))
+    .returning({ until: untilOf(column) });
+  return taken && { organisationId, column, until: taken.until };
+}
+
+/**
+ * Moves the end of a lease: the default renews it, and `now()` ends it. Nothing changes if another replica has taken
+ * over, or the work was requested meanwhile.
+ */
+export async function moveLease(
+  executor: Executor,
+  lease: Lease,
+  until: SQL = secondsFromNow(leaseSeconds),
+): Promise<void> {
+  const isHeld = sql`${organisations[lease.column]} = ${lease.until}::timestamptz`;
+  const [moved] = await executor
+    .update(organisations)
+    .set({ [lease.column]: until })
+    .where(and(eq(organisations.id, lease.organisationId), isHeld))
+    .returning({ until: untilOf(lease.column) });
+  lease.until = moved?.until ?? lease.until;
+}
 
 /**
  * Renews a lease every third of {@link leaseSeconds} while the work goes on. A failed renewal is logged and does not
@@ -10,16 +66,17 @@ export const leaseSeconds = 8;
  * @returns the result of the work, after the last renewal has ended
  */
 export async function whileRenewing<Result>(
-  renew: () => Promise<unknown>,
+  executor: Executor,
+  lease: Lease,
   log: Logger,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  // One after the other: each may build on what the previous one stored.
+  // One after the other: each builds on what the previous one stored.
   let renewal: Promise<unknown> = Promise.resolve();
   const timer = setInterval(
     () => {
       renewal = renewal
-        .then(renew)
+        .then(() => moveLease(executor, lease))
         .catch((error: unknown) =>
           log.warn({ err: error }, 'a lease was not renewed: another replica may do the same work'),
         );

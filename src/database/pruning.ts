@@ -1,9 +1,8 @@
 import { and, asc, eq, gt, lte, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { keptChanges } from './explanations.ts';
-import { leaseSeconds } from './lease.ts';
+import { type Lease, takeLease } from './lease.ts';
 import { auditEvents, organisations, pullRequests } from './schema.ts';
-import { secondsFromNow } from './statement.ts';
 
 /*
  * Keeps tables that grow with every webhook, request and ruleset within bounds. Each step is short, whatever has piled
@@ -16,46 +15,12 @@ const maxDeleted = 5_000;
 /** Pull requests whose score changes are folded at once. */
 const foldSize = 500;
 
-/** The caller's lease on an organisation whose old rows it deletes. */
-export interface Pruning {
-  readonly organisationId: string;
-  /** In PostgreSQL's text format. Until then the other replicas leave the organisation alone. */
-  leasedUntil: string;
-}
-
-const leasedUntil = sql<string>`${organisations.pruneDueAt}`;
-
 /** Leases the organisation that has been due for longest to the caller, unless another replica is faster. */
-export async function claimPruning(executor: Executor): Promise<Pruning | undefined> {
+export async function claimPruning(executor: Executor): Promise<Lease | undefined> {
   const { id, pruneDueAt } = organisations;
   const isDue = lte(pruneDueAt, sql`now()`);
   const [next] = await executor.select({ id }).from(organisations).where(isDue).orderBy(pruneDueAt).limit(1);
-  if (next === undefined) return undefined;
-  const [pruning] = await executor
-    .update(organisations)
-    .set({ pruneDueAt: secondsFromNow(leaseSeconds) })
-    .where(and(eq(id, next.id), isDue))
-    .returning({ organisationId: id, leasedUntil });
-  return pruning;
-}
-
-/**
- * Renews the lease, or ends it, unless another replica has taken over.
- *
- * @param seconds until the organisation is due; the default renews the lease
- */
-export async function postponePruning(
-  executor: Executor,
-  pruning: Pruning,
-  seconds: number = leaseSeconds,
-): Promise<void> {
-  const { id, pruneDueAt } = organisations;
-  const [changed] = await executor
-    .update(organisations)
-    .set({ pruneDueAt: secondsFromNow(seconds) })
-    .where(and(eq(id, pruning.organisationId), sql`${pruneDueAt} = ${pruning.leasedUntil}::timestamptz`))
-    .returning({ leasedUntil });
-  pruning.leasedUntil = changed?.leasedUntil ?? pruning.leasedUntil;
+  return next && takeLease(executor, 'pruneDueAt', next.id, isDue);
 }
 
 /**

@@ -1,25 +1,15 @@
-import { and, eq, inArray, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
-import { leaseSeconds } from './lease.ts';
+import { type Lease, moveLease, takeLease } from './lease.ts';
 import { notify } from './notifications.ts';
 import { organisations, repositories } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
-
-/** The caller's lease on an organisation that it compares with GitHub. */
-export interface Comparison {
-  readonly organisationId: string;
-  /** In PostgreSQL's text format. Until then the other replicas leave the organisation alone. */
-  leasedUntil: string;
-}
-
-// Without a cast, which depends on the session's settings and so must not be in `returning`: Drizzle reads it as text.
-const leasedUntil = sql<string>`${organisations.reconcileDueAt}`;
 
 /**
  * Leases the organisation that has been due for longest to the caller. A comparison that starts after
  * `reconcile_again_at` is the repetition that was asked for.
  */
-export async function claimReconciliation(executor: Executor): Promise<Comparison | undefined> {
+export async function claimReconciliation(executor: Executor): Promise<Lease | undefined> {
   const { id, webhooksEnabled, reconcileDueAt, reconcileAgainAt, reconcileCursor } = organisations;
   const isDue = and(webhooksEnabled, lte(reconcileDueAt, sql`now()`));
   const againAt = sql<string | null>`${reconcileAgainAt}`;
@@ -31,14 +21,9 @@ export async function claimReconciliation(executor: Executor): Promise<Compariso
       .orderBy(reconcileDueAt)
       .limit(1);
     if (next === undefined) return undefined;
-    const [comparison] = await executor
-      .update(organisations)
-      .set({
-        reconcileDueAt: secondsFromNow(leaseSeconds),
-        ...(next.isRepetition ? { reconcileAgainAt: null } : {}),
-      })
-      .where(and(eq(id, next.id), isDue, sql`${reconcileAgainAt} is not distinct from ${next.againAt}::timestamptz`))
-      .returning({ organisationId: id, leasedUntil });
+    const isFree = and(isDue, sql`${reconcileAgainAt} is not distinct from ${next.againAt}::timestamptz`);
+    const changes = next.isRepetition ? { reconcileAgainAt: null } : {};
+    const comparison = await takeLease(executor, 'reconcileDueAt', next.id, isFree, changes);
     // Otherwise another replica was faster, or a comparison was requested just now.
     if (comparison !== undefined) return comparison;
   }
@@ -68,37 +53,13 @@ export async function requestComparison(
 }
 
 /**
- * Renews the lease, or ends it and makes the organisation due later. Nothing changes if a comparison was requested
- * meanwhile, which the one under way may not cover, or if another replica has taken over.
- *
- * @param seconds until the organisation is due; the default renews the lease
- */
-export async function postponeReconciliation(
-  executor: Executor,
-  comparison: Comparison,
-  seconds: number = leaseSeconds,
-): Promise<void> {
-  await setDue(executor, comparison, secondsFromNow(seconds));
-}
-
-/**
- * Ends a complete comparison.
+ * Ends a complete comparison. Nothing changes if another was requested meanwhile, which this one may not cover.
  *
  * @param seconds until the next one, unless a webhook has asked for an earlier one
  */
-export async function endReconciliation(executor: Executor, comparison: Comparison, seconds: number): Promise<void> {
+export async function endReconciliation(executor: Executor, comparison: Lease, seconds: number): Promise<void> {
   const again = organisations.reconcileAgainAt;
-  await setDue(executor, comparison, sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`);
-}
-
-async function setDue(executor: Executor, comparison: Comparison, reconcileDueAt: SQL): Promise<void> {
-  const isHeld = sql`${organisations.reconcileDueAt} = ${comparison.leasedUntil}::timestamptz`;
-  const [changed] = await executor
-    .update(organisations)
-    .set({ reconcileDueAt })
-    .where(and(eq(organisations.id, comparison.organisationId), isHeld))
-    .returning({ leasedUntil });
-  comparison.leasedUntil = changed?.leasedUntil ?? comparison.leasedUntil;
+  await moveLease(executor, comparison, sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`);
 }
 
 /** @param cursor of the last repository that was compared; null if the next comparison starts with the first one */

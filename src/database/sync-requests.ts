@@ -1,26 +1,16 @@
 import { and, desc, eq, inArray, lte, notExists, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
-import { leaseSeconds } from './lease.ts';
+import { type Lease, takeLease } from './lease.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { organisations, pullRequests, syncRequests } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
-/** The caller's turn: it alone fetches for the organisation. */
-export interface SyncTurn {
-  readonly organisationId: string;
-  /** In PostgreSQL's text format. Another one in the row means that another replica has taken over. */
-  leasedUntil: string;
-}
-
-// Without a cast, which depends on the session's settings and so must not be in `returning`: Drizzle reads it as text.
-const leasedUntil = sql<string>`${organisations.syncLeasedUntil}`;
-
 /**
  * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
- * backlog does not hold up the others.
+ * backlog does not hold up the others. The caller alone fetches for it then.
  */
-export async function claimSyncTurn(executor: Executor): Promise<SyncTurn | undefined> {
+export async function claimSyncTurn(executor: Executor): Promise<Lease | undefined> {
   const { id, syncLeasedUntil, syncServedAt } = organisations;
   const isFree = lte(syncLeasedUntil, sql`now()`);
   const waiting = executor
@@ -35,25 +25,10 @@ export async function claimSyncTurn(executor: Executor): Promise<SyncTurn | unde
       .orderBy(syncServedAt)
       .limit(1);
     if (next === undefined) return undefined;
-    const [turn] = await executor
-      .update(organisations)
-      .set({ syncServedAt: sql`now()`, syncLeasedUntil: secondsFromNow(leaseSeconds) })
-      .where(and(eq(id, next.id), isFree))
-      .returning({ organisationId: id, leasedUntil });
+    const turn = await takeLease(executor, 'syncLeasedUntil', next.id, isFree, { syncServedAt: sql`now()` });
     // Otherwise another replica was faster, and the next organisation is another one.
     if (turn !== undefined) return turn;
   }
-}
-
-/** @param seconds 0 ends the turn. Nothing changes if another replica has taken over. */
-export async function renewSyncTurn(executor: Executor, turn: SyncTurn, seconds: number = leaseSeconds): Promise<void> {
-  const isHeld = sql`${organisations.syncLeasedUntil} = ${turn.leasedUntil}::timestamptz`;
-  const [renewed] = await executor
-    .update(organisations)
-    .set({ syncLeasedUntil: secondsFromNow(seconds) })
-    .where(and(eq(organisations.id, turn.organisationId), isHeld))
-    .returning({ leasedUntil });
-  turn.leasedUntil = renewed?.leasedUntil ?? turn.leasedUntil;
 }
 
 export interface SyncRequest {

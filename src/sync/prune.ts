@@ -1,12 +1,12 @@
-import { whileRenewing } from '../database/lease.ts';
+import { moveLease, whileRenewing } from '../database/lease.ts';
 import {
   claimPruning,
   deleteEventsOfRemovedOrganisations,
   deleteOldAuditEvents,
   deleteOldDeliveries,
   foldScoreChanges,
-  postponePruning,
 } from '../database/pruning.ts';
+import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 
 /** How long until an organisation is pruned again, and if it failed. */
@@ -32,19 +32,15 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
   };
   let wait = retrySeconds;
   try {
-    await whileRenewing(
-      () => postponePruning(executor, pruning),
-      log,
-      async () => {
-        await work(() => deleteOldDeliveries(executor, organisationId));
-        await work(() => deleteOldAuditEvents(executor, organisationId));
-        await work(() => deleteEventsOfRemovedOrganisations(executor));
-        await work(() => foldScoreChanges(executor, organisationId), maxFoldSteps);
-      },
-    );
+    await whileRenewing(executor, pruning, log, async () => {
+      await work(() => deleteOldDeliveries(executor, organisationId));
+      await work(() => deleteOldAuditEvents(executor, organisationId));
+      await work(() => deleteEventsOfRemovedOrganisations(executor));
+      await work(() => foldScoreChanges(executor, organisationId), maxFoldSteps);
+    });
     wait = signal?.aborted === true ? 0 : intervalSeconds;
   } finally {
-    await postponePruning(executor, pruning, wait);
+    await moveLease(executor, pruning, secondsFromNow(wait));
   }
   return true;
 }

@@ -1,4 +1,4 @@
-import { whileRenewing } from '../database/lease.ts';
+import { moveLease, whileRenewing } from '../database/lease.ts';
 import {
   countOrganisations,
   getOrganisation,
@@ -10,7 +10,6 @@ import {
   claimReconciliation,
   endReconciliation,
   findReconciled,
-  postponeReconciliation,
   type RepositoryProgress,
   saveMembersListed,
   saveReconcileCursor,
@@ -23,6 +22,7 @@ import {
   markRepositoriesLeft,
   saveRepositories,
 } from '../database/repositories.ts';
+import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
@@ -68,11 +68,10 @@ export async function reconcileOrganisation(
   const interval = config.reconcileInterval * (0.9 + 0.2 * Math.random());
   const turnEnd = performance.now() + turnMs;
   const isOver = () => signal?.aborted === true || performance.now() >= turnEnd;
-  const renew = () => postponeReconciliation(executor, comparison);
   let wait = Math.min(retrySeconds, interval);
   let isFinished = false;
   try {
-    await whileRenewing(renew, log, async () => {
+    await whileRenewing(executor, comparison, log, async () => {
       const identified = await identifyOrganisation(deps, organisation);
       const isCompared = await compareRepositories(deps, identified, isOver);
       if (isCompared) {
@@ -90,7 +89,7 @@ export async function reconcileOrganisation(
     log.warn({ organisation: login, seconds: wait, reason: error.text }, 'the comparison with GitHub waits');
   } finally {
     if (isFinished) await endReconciliation(executor, comparison, interval);
-    else await postponeReconciliation(executor, comparison, wait);
+    else await moveLease(executor, comparison, secondsFromNow(wait));
   }
   return true;
 }

@@ -1,14 +1,14 @@
 import { countSyncRequests } from '../database/backlog.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
-import { whileRenewing } from '../database/lease.ts';
+import { moveLease, whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
+import { secondsFromNow } from '../database/statement.ts';
 import {
   awaitGithub,
   claimSyncTurn,
   endSyncRequests,
   findDueSyncRequests,
   findSettledPullRequests,
-  renewSyncTurn,
   type SyncRequest,
   type Wait,
 } from '../database/sync-requests.ts';
@@ -46,19 +46,15 @@ export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promi
     if (held === undefined) return false;
     const { organisationId } = held;
     try {
-      await whileRenewing(
-        () => renewSyncTurn(database.executor, held),
-        log,
-        async () => {
-          const organisation = await getOrganisation(database.executor, organisationId);
-          const { current } = pageSizesOf(organisation).pullRequests;
-          const requests = await findDueSyncRequests(database.executor, organisationId, current);
-          if (requests.length > 0) await serve({ deps, organisation, signal }, requests);
-        },
-      );
+      await whileRenewing(database.executor, held, log, async () => {
+        const organisation = await getOrganisation(database.executor, organisationId);
+        const { current } = pageSizesOf(organisation).pullRequests;
+        const requests = await findDueSyncRequests(database.executor, organisationId, current);
+        if (requests.length > 0) await serve({ deps, organisation, signal }, requests);
+      });
     } finally {
       // If this fails, the lease expires.
-      await renewSyncTurn(database.executor, held, 0).catch(() => undefined);
+      await moveLease(database.executor, held, secondsFromNow(0)).catch(() => undefined);
     }
     return true;
   };

@@ -123,7 +123,6 @@ export const changes: readonly Change[] = [
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
     ['const isFree = lte(syncLeasedUntil, sql`now()`);', 'const isFree = sql`true`;'],
-    ['organisations.id, turn.organisationId), isHeld)', 'organisations.id, turn.organisationId))'],
     [
       'order by is_isolated, is_background, due_at limit ${limit}\n    ), riding',
       'order by is_background, due_at limit ${limit}\n    ), riding',
@@ -141,7 +140,6 @@ export const changes: readonly Change[] = [
   ...of('Fairness', 'database/reconciliation.ts', sync('reconcile', 'reconcile-turns'), [
     ['.orderBy(reconcileDueAt)', '.orderBy(id)'],
     ["now() + interval '1 minute', ${earliest}", '${earliest}'],
-    ['comparison.organisationId), isHeld)', 'comparison.organisationId))'],
   ]),
 
   ...of('Scores', 'database/rescoring.ts', sync('rescore', 'races', 'expensive-rules'), [
@@ -160,7 +158,6 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [
-    ['syncLeasedUntil: secondsFromNow(leaseSeconds)', 'syncLeasedUntil: secondsFromNow(15)'],
     [
       'using (github_id, ticket)\n    where organisation_id = ${organisationId} order by github_id for update',
       'using (github_id)\n    where organisation_id = ${organisationId} order by github_id for update',
@@ -169,11 +166,12 @@ export const changes: readonly Change[] = [
   ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
     ['is_isolated = false,\n      ticket = greatest(ticket, ${ticket}::bigint)', 'is_isolated = false'],
   ]),
-  ...of('Leases', 'database/reconciliation.ts', sync('reconcile', 'replicas'), [
-    ['reconcileDueAt: secondsFromNow(leaseSeconds)', 'reconcileDueAt: secondsFromNow(15)'],
-    ['eq(id, next.id), isDue', 'eq(id, next.id)'],
+  ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker', 'prune'), [
+    ['[column]: secondsFromNow(leaseSeconds)', '[column]: secondsFromNow(15)'],
+    ['eq(organisations.id, organisationId), isFree', 'eq(organisations.id, organisationId)'],
+    ['eq(organisations.id, lease.organisationId), isHeld', 'eq(organisations.id, lease.organisationId)'],
+    ['.then(() => moveLease(executor, lease))', ''],
   ]),
-  ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker'), [['.then(renew)', '']]),
 
   ...of('Bounds', 'database/pruning.ts', sync('prune'), [
     ["(state <> 'pending' or received_at < now() - interval '90 days')", 'true'],
@@ -181,8 +179,6 @@ export const changes: readonly Change[] = [
     ["interval '8 days'", "interval '3 days'"],
     ["happened_at < now() - interval '90 days'", 'true'],
     ["(action = 'pull_request.sync' or happened_at < now() - interval '3 years')", "action = 'pull_request.sync'"],
-    ['.where(and(eq(id, next.id), isDue))', '.where(eq(id, next.id))'],
-    ['pruning.organisationId), sql`${pruneDueAt} = ${pruning.leasedUntil}::timestamptz`', 'pruning.organisationId)'],
     ['max(changed_at) over (partition by pull_request_id order by id)', 'changed_at'],
     ['array_agg(from_score order by id)', 'array_agg(from_score order by id desc)'],
     ['where place > ${keptChanges} group', 'group'],

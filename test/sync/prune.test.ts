@@ -1,8 +1,10 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit.ts';
-import { claimPruning, foldScoreChanges, postponePruning } from '../../src/database/pruning.ts';
+import { moveLease } from '../../src/database/lease.ts';
+import { claimPruning, foldScoreChanges } from '../../src/database/pruning.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
+import { secondsFromNow } from '../../src/database/statement.ts';
 import { newId } from '../../src/ids.ts';
 import { startLoops } from '../../src/sync/loops.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
@@ -261,12 +263,12 @@ describe('an organisation', () => {
     await execute(sql`update organisations set prune_due_at = now()`);
     const present = await claimPruning(executor);
     if (former === undefined || present === undefined) throw new Error('it was not due');
-    await postponePruning(executor, former, 3_600);
+    await moveLease(executor, former, secondsFromNow(3_600));
     const [leased] = await execute<{ seconds: number }>(
       sql`select extract(epoch from prune_due_at - now())::float8 as seconds from organisations`,
     );
     expect(leased?.seconds).toBeLessThanOrEqual(8);
-    await postponePruning(executor, present, 3_600);
+    await moveLease(executor, present, secondsFromNow(3_600));
     expect(
       await execute(sql`select 1 from organisations where prune_due_at > now() + interval '59 minutes'`),
     ).toHaveLength(1);

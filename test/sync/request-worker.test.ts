@@ -1,14 +1,10 @@
 import { eq, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { countSyncRequests, listFailingRequests, retrySyncRequests } from '../../src/database/backlog.ts';
-import { leaseSeconds } from '../../src/database/lease.ts';
+import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
-import {
-  claimSyncTurn,
-  deferSyncRequests,
-  findDueSyncRequests,
-  renewSyncTurn,
-} from '../../src/database/sync-requests.ts';
+import { secondsFromNow } from '../../src/database/statement.ts';
+import { claimSyncTurn, deferSyncRequests, findDueSyncRequests } from '../../src/database/sync-requests.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import {
   createLatch,
@@ -790,10 +786,10 @@ describe('a turn', () => {
     await endLeases();
     const present = await claimSyncTurn(executor);
     if (former === undefined || present === undefined) throw new Error('nothing claimed');
-    await renewSyncTurn(executor, former, 0);
+    await moveLease(executor, former, secondsFromNow(0));
     expect(await claimSyncTurn(executor)).toBeUndefined();
-    await renewSyncTurn(executor, former);
-    await renewSyncTurn(executor, present, 0);
+    await moveLease(executor, former);
+    await moveLease(executor, present, secondsFromNow(0));
     expect(await claimSyncTurn(executor)).toMatchObject({ organisationId: home.organisation.id });
   });
 
