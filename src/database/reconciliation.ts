@@ -1,8 +1,8 @@
-import { and, eq, inArray, isNotNull, lte, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
 import { notify } from './notifications.ts';
-import { organisations, repositories } from './schema.ts';
+import { organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
 /**
@@ -99,40 +99,4 @@ export async function saveMembersListed(executor: Executor, organisationId: stri
     .update(organisations)
     .set({ reconcileAgainAt: sql`greatest(${reconcileAgainAt}, ${membersDueAt})` })
     .where(and(isOrganisation, isNotNull(reconcileAgainAt)));
-}
-
-/** How far the comparison of a repository is. Times are GitHub's, in Unix seconds. */
-export interface RepositoryProgress {
-  /** All changes before this are stored; null before the first comparison. */
-  reconciledAt: number | null;
-  /** While the comparison is interrupted: GitHub's cursor of the last page that was saved. */
-  reconcileCursor: string | null;
-  /** While the comparison is interrupted: what `reconciledAt` becomes at its end. */
-  reconcileUntil: number | null;
-}
-
-/** Progress of those repositories that are known, by GitHub id. */
-export async function findReconciled(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-): Promise<Map<number, RepositoryProgress>> {
-  const { githubId, reconciledAt, reconcileCursor, reconcileUntil } = repositories;
-  const rows = await executor
-    .select({ githubId, reconciledAt, reconcileCursor, reconcileUntil })
-    .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), inArray(repositories.githubId, [...githubIds])));
-  return new Map(rows.map(row => [row.githubId, row]));
-}
-
-export async function saveReconciled(
-  executor: Executor,
-  organisationId: string,
-  githubId: number,
-  progress: Partial<RepositoryProgress>,
-): Promise<void> {
-  await executor
-    .update(repositories)
-    .set(progress)
-    .where(and(eq(repositories.organisationId, organisationId), eq(repositories.githubId, githubId)));
 }

@@ -17,21 +17,15 @@ export interface RepositoryValues {
 const isOneOf = (githubIds: readonly number[]) =>
   sql`${repositories.githubId} = any(${sql.param([...githubIds])}::bigint[])`;
 
-export interface StoredRepository {
-  id: string;
-  /** `owner/name` as it is stored, possibly by a newer fetch. */
-  name: string;
-}
-
-type Row = typeof repositories.$inferSelect;
+export type StoredRepository = typeof repositories.$inferSelect;
 
 /** Those that are stored, by GitHub id. */
 export async function findRepositories(
   executor: Executor,
   organisationId: string,
-  values: readonly RepositoryValues[],
-): Promise<Map<number, Row>> {
-  const githubIds = values.map(({ githubId }) => githubId);
+  wanted: readonly Pick<RepositoryValues, 'githubId'>[],
+): Promise<Map<number, StoredRepository>> {
+  const githubIds = wanted.map(({ githubId }) => githubId);
   const rows = await executor
     .select()
     .from(repositories)
@@ -40,12 +34,12 @@ export async function findRepositories(
 }
 
 /** Whether GitHub's answer changes the name or node id of a stored repository. A row from a newer fetch stays. */
-const isRenamed = (stored: Row, ticket: number, { name, nodeId }: RepositoryValues): boolean =>
+const isRenamed = (stored: StoredRepository, ticket: number, { name, nodeId }: RepositoryValues): boolean =>
   stored.fetchTicket <= ticket && (stored.name !== name || stored.nodeId !== nodeId);
 
 /** Whether {@link saveRepositories} would rename one, which takes the organisation's exclusive lock. */
 export const renamesAny = (
-  stored: ReadonlyMap<number, Row>,
+  stored: ReadonlyMap<number, StoredRepository>,
   ticket: number,
   values: readonly RepositoryValues[],
 ): boolean =>
@@ -55,7 +49,8 @@ export const renamesAny = (
   });
 
 /** Whether a repository that had left is in the organisation again, by GitHub's answer. A row from a newer fetch stays. */
-const hasReturned = (stored: Row, ticket: number): boolean => stored.fetchTicket <= ticket && stored.leftAt !== null;
+const hasReturned = (stored: StoredRepository, ticket: number): boolean =>
+  stored.fetchTicket <= ticket && stored.leftAt !== null;
 
 /**
  * Adds new repositories of the organisation and renames known ones, whose pull requests are then scored again: rules can
@@ -65,23 +60,21 @@ const hasReturned = (stored: Row, ticket: number): boolean => stored.fetchTicket
  * @param ticket drawn before GitHub was asked
  * @param held what {@link findRepositories} found under the organisation's lock, if the caller holds that. If one is
  * renamed, the lock must be exclusive: otherwise a pull request could be scored by the former name at the same time.
- * @returns by GitHub id
+ * @returns by GitHub id, with the stored name, which may be from a newer fetch
  */
 export async function saveRepositories(
   executor: Executor,
   organisationId: string,
   ticket: number,
   values: readonly RepositoryValues[],
-  held?: ReadonlyMap<number, Row>,
-): Promise<Map<number, StoredRepository>> {
+  held?: ReadonlyMap<number, StoredRepository>,
+): Promise<Map<number, Pick<StoredRepository, 'id' | 'name'>>> {
   const wanted = [...new Map(values.map(value => [value.githubId, value])).values()].sort(
     (a, b) => a.githubId - b.githubId,
   );
   if (wanted.length === 0) return new Map();
   const stored = held ?? (await findRepositories(executor, organisationId, wanted));
-  const found = new Map<number, StoredRepository>(
-    [...stored].map(([githubId, { id, name }]) => [githubId, { id, name }]),
-  );
+  const found = new Map<number, Pick<StoredRepository, 'id' | 'name'>>(stored);
   const changed = wanted.filter(value => {
     const row = stored.get(value.githubId);
     return row === undefined || isRenamed(row, ticket, value) || hasReturned(row, ticket);
@@ -157,7 +150,7 @@ export function findUnlistedRepositories(
   organisationId: string,
   ticket: number,
   limit: number,
-): Promise<Row[]> {
+): Promise<StoredRepository[]> {
   const { fetchTicket, id, leftAt } = repositories;
   return executor
     .select()
@@ -190,8 +183,6 @@ export async function markRepositoriesLeft(
 }
 
 export interface ImportPlace {
-  /** The repository's id. */
-  id: string;
   /** GitHub's cursor of the last page that was saved; null before the first. */
   after: string | null;
   /** The interrupted import, which the caller continues, has finished it. */
@@ -212,23 +203,15 @@ const atTheStart = '';
 export async function findImportPlaces(
   executor: Executor,
   organisationId: string,
-  githubIds: readonly number[],
+  wanted: readonly Pick<RepositoryValues, 'githubId'>[],
 ): Promise<Map<number, ImportPlace>> {
-  const rows = await executor
-    .select({
-      id: repositories.id,
-      githubId: repositories.githubId,
-      cursor: repositories.importCursor,
-      beganAt: repositories.importedAt,
-    })
-    .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), isOneOf(githubIds)));
-  const interrupted = rows.flatMap(({ cursor, beganAt }) => (cursor === null ? [] : [beganAt?.getTime() ?? 0]));
-  const since = Math.min(...interrupted);
+  const rows = [...(await findRepositories(executor, organisationId, wanted)).values()];
+  const interrupted = rows.filter(({ importCursor }) => importCursor !== null);
+  const since = Math.min(...interrupted.map(({ importedAt }) => importedAt?.getTime() ?? 0));
   return new Map(
-    rows.map(({ id, githubId, cursor, beganAt }) => {
-      const finished = cursor === null && beganAt !== null && beganAt.getTime() >= since;
-      return [githubId, { id, after: cursor || null, finished, begun: cursor !== null || finished }];
+    rows.map(({ githubId, importCursor: cursor, importedAt }) => {
+      const finished = cursor === null && importedAt !== null && importedAt.getTime() >= since;
+      return [githubId, { after: cursor || null, finished, begun: cursor !== null || finished }];
     }),
   );
 }
@@ -240,8 +223,8 @@ export async function beginImport(
   ticket: number,
   values: readonly RepositoryValues[],
 ): Promise<Map<number, ImportPlace>> {
-  const saved = await saveRepositories(executor, organisationId, ticket, values);
-  const places = await findImportPlaces(executor, organisationId, [...saved.keys()]);
+  await saveRepositories(executor, organisationId, ticket, values);
+  const places = await findImportPlaces(executor, organisationId, values);
   const fresh = [...places].flatMap(([githubId, { begun }]) => (begun ? [] : [githubId]));
   if (fresh.length > 0) {
     await executor
@@ -252,15 +235,15 @@ export async function beginImport(
   return places;
 }
 
-/** @param cursor null if the import of the repository is complete */
-export async function saveImportCursor(
+/** Saves how far the import or the comparison of a repository is. */
+export async function saveProgress(
   executor: Executor,
   organisationId: string,
-  id: string,
-  cursor: string | null,
+  githubId: number,
+  progress: Partial<Pick<StoredRepository, 'importCursor' | 'reconciledAt' | 'reconcileCursor' | 'reconcileUntil'>>,
 ): Promise<void> {
   await executor
     .update(repositories)
-    .set({ importCursor: cursor })
-    .where(and(eq(repositories.organisationId, organisationId), eq(repositories.id, id)));
+    .set(progress)
+    .where(and(eq(repositories.organisationId, organisationId), eq(repositories.githubId, githubId)));
 }

@@ -50,11 +50,7 @@ export async function estimateImport(
   const chosen = await chooseRepositories(deps, organisation, scope, work => work());
   const places =
     scope.since === undefined
-      ? await findImportPlaces(
-          deps.database.executor,
-          organisation.id,
-          chosen.repositories.map(({ githubId }) => githubId),
-        )
+      ? await findImportPlaces(deps.database.executor, organisation.id, chosen.repositories)
       : undefined;
   return estimateOf(chosen, places, scope.since);
 }

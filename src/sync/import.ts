@@ -1,5 +1,5 @@
 import type { Organisation } from '../database/organisations.ts';
-import { beginImport, saveImportCursor, saveRepositories } from '../database/repositories.ts';
+import { beginImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { GithubError } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
@@ -137,7 +137,9 @@ export async function importPullRequests(
       after = page.endCursor;
       ended = page.ended;
       if (place !== undefined) {
-        await saveImportCursor(database.executor, organisation.id, place.id, ended ? null : after);
+        await saveProgress(database.executor, organisation.id, repository.githubId, {
+          importCursor: ended ? null : after,
+        });
       }
     }
   };

@@ -9,17 +9,17 @@ import {
   areMembersDue,
   claimReconciliation,
   endReconciliation,
-  findReconciled,
-  type RepositoryProgress,
   saveMembersListed,
   saveReconcileCursor,
-  saveReconciled,
 } from '../database/reconciliation.ts';
 import { maxRefetchesPerHour, sweepPullRequests } from '../database/refetches.ts';
 import {
   confirmNames,
+  findRepositories,
   findUnlistedRepositories,
   markRepositoriesLeft,
+  type StoredRepository,
+  saveProgress,
   saveRepositories,
 } from '../database/repositories.ts';
 import { secondsFromNow } from '../database/statement.ts';
@@ -136,11 +136,7 @@ async function comparePage(
 ): Promise<boolean> {
   const { database, log } = deps;
   const { executor } = database;
-  const known = await findReconciled(
-    executor,
-    organisation.id,
-    listed.map(({ githubId }) => githubId),
-  );
+  const known = await findRepositories(executor, organisation.id, listed);
   const named = listed.map(repository => ({ ...repository, name: fullName(repository) }));
   await database.transaction(async transaction => {
     await confirmNames(transaction, organisation.id, ticket, named);
@@ -153,19 +149,19 @@ async function comparePage(
   });
   for (const repository of named) {
     const { githubId, name, pullRequestsUpdatedAt: changedAt } = repository;
-    const progress = known.get(githubId);
-    const since = progress?.reconciledAt ?? beginningOf(organisation);
+    const stored = known.get(githubId);
+    const since = stored?.reconciledAt ?? beginningOf(organisation);
     if (changedAt === null || changedAt < since) continue;
     try {
       await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
       // GitHub's times are whole seconds: more may happen within the last one, so the last ones are read again.
       const until = Math.max(since, Math.min(changedAt + 1, repliedAt - settlingSeconds));
-      const isDone = await compareRepository(deps, organisation, repository, { since, until }, progress, isOver);
+      const isDone = await compareRepository(deps, organisation, repository, { since, until }, stored, isOver);
       if (!isDone) return false;
     } catch (error) {
       const reason = await reasonOfRepository(deps, organisation, name, error);
       log.warn({ repository: name, reason }, 'a repository was not compared; the next comparison tries again');
-      await saveReconciled(executor, organisation.id, githubId, { reconcileCursor: null, reconcileUntil: null });
+      await saveProgress(executor, organisation.id, githubId, { reconcileCursor: null, reconcileUntil: null });
     }
     await saveReconcileCursor(executor, organisation.id, repository.cursor);
     if (isOver()) return false;
@@ -188,15 +184,15 @@ async function compareRepository(
   organisation: Organisation,
   repository: { githubId: number; nodeId: string; name: string },
   stretch: { since: number; until: number },
-  progress: RepositoryProgress | undefined,
+  stored: StoredRepository | undefined,
   isOver: () => boolean,
 ): Promise<boolean> {
   const { since } = stretch;
-  const save = (values: Partial<RepositoryProgress>) =>
-    saveReconciled(deps.database.executor, organisation.id, repository.githubId, values);
+  const save = (progress: Parameters<typeof saveProgress>[3]) =>
+    saveProgress(deps.database.executor, organisation.id, repository.githubId, progress);
   const syncPage = createPageSync(deps, organisation, repository, { since, maxSkipped: Number.POSITIVE_INFINITY });
-  const start = progress?.reconcileCursor ?? null;
-  let until = start === null ? stretch.until : (progress?.reconcileUntil ?? since);
+  const start = stored?.reconcileCursor ?? null;
+  let until = start === null ? stretch.until : (stored?.reconcileUntil ?? since);
   let page = await fromCursor(start, syncPage);
   for (;;) {
     // Unnamed pull requests were missed: read this range again next time.

@@ -4,8 +4,7 @@
  */
 import { eq, type SQL, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { saveReconciled } from '../../src/database/reconciliation.ts';
-import { saveRepositories } from '../../src/database/repositories.ts';
+import { saveProgress, saveRepositories } from '../../src/database/repositories.ts';
 import { organisations } from '../../src/database/schema.ts';
 import { startLoops } from '../../src/sync/loops.ts';
 import { post } from '../webhooks/support.ts';
@@ -71,7 +70,7 @@ test(`an outage of three days, in which ${outage} pull requests changed unseen, 
     const { id, nodeId, fullName } = repository;
     const values = [{ githubId: id, nodeId, name: fullName }];
     await world.service.database.transaction(executor => saveRepositories(executor, home.organisation.id, 0, values));
-    await saveReconciled(world.service.database.executor, home.organisation.id, id, { reconciledAt: begin });
+    await saveProgress(world.service.database.executor, home.organisation.id, id, { reconciledAt: begin });
   }
   const first = await compare(world, home);
   expect(await storedPullRequests(world.service, home)).toHaveLength(outage);
