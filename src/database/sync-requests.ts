@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, lte, notExists, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, lte, notExists, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
@@ -57,18 +57,9 @@ export async function findDueSyncRequests(
   organisationId: string,
   limit: number,
 ): Promise<SyncRequest[]> {
-  const { rows } = await executor.execute<{
-    github_id: string;
-    node_id: string;
-    ticket: string;
-    attempts: number;
-    floor: number | null;
-    age: number;
-    behind_seconds: number | null;
-    behind: number | null;
-    is_isolated: boolean;
-    is_background: boolean;
-  }>(sql`
+  const { rows } = await executor.execute<
+    Omit<SyncRequest, 'behind'> & { behind: number | null; behindSeconds: number | null }
+  >(sql`
     with due as (
       select *, 1 as place from sync_requests where organisation_id = ${organisationId} and due_at <= now()
       order by is_isolated, is_background, due_at limit ${limit}
@@ -78,23 +69,18 @@ export async function findDueSyncRequests(
         and due_at > now()
       order by due_at limit ${limit}
     )
-    select github_id, node_id, ticket, attempts, is_isolated, is_background,
-      extract(epoch from min_source_updated_at)::float8 as floor, extract(epoch from now() - requested_at)::float8 as age,
-      extract(epoch from now() - behind_since)::float8 as behind_seconds,
-      extract(epoch from behind_source_updated_at)::float8 as behind
+    select github_id::float8 as "githubId", node_id as "nodeId", ticket::float8, attempts,
+      extract(epoch from min_source_updated_at)::float8 as "minSourceUpdatedAt",
+      extract(epoch from now() - requested_at)::float8 as age,
+      extract(epoch from behind_source_updated_at)::float8 as behind,
+      extract(epoch from now() - behind_since)::float8 as "behindSeconds",
+      is_isolated as "isIsolated", is_background as "isBackground"
     from (select * from due union all select * from riding) as found
     order by place, is_isolated, is_background, due_at limit ${limit}`);
   const requests = rows.map(
-    (row): SyncRequest => ({
-      githubId: Number(row.github_id),
-      nodeId: row.node_id,
-      ticket: Number(row.ticket),
-      attempts: row.attempts,
-      minSourceUpdatedAt: row.floor,
-      age: row.age,
-      behind: row.behind_seconds === null ? undefined : { sourceUpdatedAt: row.behind, seconds: row.behind_seconds },
-      isIsolated: row.is_isolated,
-      isBackground: row.is_background,
+    ({ behind: sourceUpdatedAt, behindSeconds: seconds, ...request }): SyncRequest => ({
+      ...request,
+      behind: seconds === null ? undefined : { sourceUpdatedAt, seconds },
     }),
   );
   return requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated);
@@ -113,24 +99,33 @@ export async function settleSyncRequests(
   fetched: readonly { githubId: number; sourceUpdatedAt: number }[],
 ): Promise<void> {
   if (fetched.length === 0) return;
+  const covered = sql`(select github_id from sync_requests
+    join unnest(${sql.param(fetched.map(({ githubId }) => githubId))}::bigint[],
+      ${sql.param(fetched.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as fetched (github_id, updated_at)
+      using (github_id)
+    where organisation_id = ${organisationId} and ticket < ${fetchTicket}
+      and (min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at))
+    -- In the order of the keys, as webhooks write them, to avoid deadlocks.
+    order by github_id for update of sync_requests)`;
+  await endHeld(executor, organisationId, covered, 'applied');
+}
+
+/** @param held locks the requests that end */
+async function endHeld(
+  executor: Executor,
+  organisationId: string,
+  held: SQL,
+  state: 'applied' | 'gone',
+): Promise<void> {
   await executor.execute(sql`
-    with held as (
-      select github_id from sync_requests
-      join unnest(${sql.param(fetched.map(({ githubId }) => githubId))}::bigint[],
-        ${sql.param(fetched.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as fetched (github_id, updated_at)
-        using (github_id)
-      where organisation_id = ${organisationId} and ticket < ${fetchTicket}
-        and (min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at))
-      -- In the order of the keys, as webhooks write them, to avoid deadlocks.
-      order by github_id for update of sync_requests
-    ), settled as (
+    with held as ${held}, ended as (
       delete from sync_requests using held
       where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
       returning sync_requests.github_id
     )
-    update webhook_deliveries set state = 'applied', applied_at = now()
-    from settled
-    where organisation_id = ${organisationId} and pull_request_github_id = settled.github_id and state = 'pending'`);
+    update webhook_deliveries set state = ${state}, applied_at = now()
+    from ended
+    where organisation_id = ${organisationId} and pull_request_github_id = ended.github_id and state = 'pending'`);
 }
 
 /** Locks those of the given requests that have not been made again, in the order of their keys. */
@@ -151,16 +146,7 @@ export async function endSyncRequests(
   requests: readonly SyncRequest[],
   state: 'applied' | 'gone',
 ): Promise<void> {
-  if (requests.length === 0) return;
-  await executor.execute(sql`
-    with ended as (
-      delete from sync_requests using ${held(organisationId, requests)} as held
-      where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
-      returning sync_requests.github_id
-    )
-    update webhook_deliveries set state = ${state}, applied_at = now()
-    from ended
-    where organisation_id = ${organisationId} and pull_request_github_id = ended.github_id and state = 'pending'`);
+  if (requests.length > 0) await endHeld(executor, organisationId, held(organisationId, requests), state);
 }
 
 export interface Wait {

@@ -1,3 +1,5 @@
+import type { SyncRequest } from '../database/sync-requests.ts';
+
 /*
  * GitHub answers from replicas that lag behind its webhooks: for seconds after an event, a fetch may find nothing, or
  * the state from before. See https://github.com/octokit/octokit.js/issues/900 and
@@ -13,15 +15,8 @@ const maxStaleSeconds = 30;
 /** After this, no more waiting for answers that keep changing. */
 const maxAgeSeconds = 3_600;
 
-/** What a sync request knows about GitHub's answers so far. Times are in Unix seconds. */
-export interface Expectation {
-  /** The floor: `updated_at` from a webhook; null if none named it. */
-  minSourceUpdatedAt: number | null;
-  /** Seconds since the latest webhook. */
-  age: number;
-  /** The last answer below the floor, and for how many seconds GitHub has given it. */
-  behind: { sourceUpdatedAt: number | null; seconds: number } | undefined;
-}
+/** What a sync request knows about GitHub's answers so far. */
+type Expectation = Pick<SyncRequest, 'minSourceUpdatedAt' | 'age' | 'behind'>;
 
 /** @param sourceUpdatedAt of the answer; null if GitHub did not show the pull request */
 export const isReached = ({ minSourceUpdatedAt }: Expectation, sourceUpdatedAt: number | null): boolean =>
