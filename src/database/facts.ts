@@ -1,5 +1,5 @@
 /** Reads the facts of stored pull requests: only the columns that the given rules need. */
-import { type SQL, sql } from 'drizzle-orm';
+import { getTableColumns, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { type Facts, factsOf, type PullRequestRecord, type SourceName } from '../scoring/facts.ts';
 import type { TextRow } from './client.ts';
@@ -19,60 +19,20 @@ const sources: { readonly [Name in SourceName]?: readonly Column[] } = {
   merged: ['state'],
 };
 
-/** Values of the columns that are not read. */
-const emptyRecord: PullRequestRecord = {
-  repository: '',
-  number: 0,
-  title: '',
-  body: '',
-  state: 'open',
-  draft: false,
-  author: '',
-  authorAssociation: '',
-  authorIsBot: false,
-  base: '',
-  head: '',
-  fromFork: false,
-  milestone: null,
-  additions: 0,
-  deletions: 0,
-  changedFiles: 0,
-  commits: 0,
-  comments: 0,
-  reviews: 0,
-  approvals: 0,
-  changesRequested: 0,
-  writerApprovals: 0,
-  timesChangesRequested: 0,
-  botReviews: 0,
-  linkedIssues: 0,
-  createdAt: 0,
-  sourceUpdatedAt: 0,
-  mergedAt: null,
-  closedAt: null,
-  mergedBy: null,
-  selfMerged: false,
-  firstReviewAt: null,
-  labels: [],
-  assignees: [],
-  files: [],
-  fileChanges: [],
-};
+const stored: Readonly<Record<Column, PgColumn>> = { ...getTableColumns(pullRequests), repository: repositories.name };
+
+/** By a column's type; times are `custom`. */
+const emptyValues: Readonly<Record<string, unknown>> = { array: [], boolean: false, custom: 0, number: 0, string: '' };
+
+/** Stands for the columns that are not read: an audit of rules changes their facts, too. */
+const emptyRecord = Object.fromEntries(
+  Object.entries(stored).map(([name, { dataType, notNull }]) => [name, notNull ? emptyValues[dataType] : null]),
+);
 
 /** They may have tens of kilobytes. */
 const largeColumns: ReadonlySet<string> = new Set<Column>(['body', 'files', 'fileChanges']);
 
-type Kind = 'boolean' | 'list' | 'number' | 'text' | 'time';
-
-const isColumn = (name: string): name is Column => Object.hasOwn(emptyRecord, name);
-
-function kindOf(column: Column): Kind {
-  if (column.endsWith('At')) return 'time';
-  const empty = emptyRecord[column];
-  if (Array.isArray(empty)) return 'list';
-  if (typeof empty === 'number') return 'number';
-  return typeof empty === 'boolean' ? 'boolean' : 'text';
-}
+const isColumn = (name: string): name is Column => Object.hasOwn(stored, name);
 
 function columnsOf(name: SourceName): readonly Column[] {
   const column = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
@@ -81,18 +41,16 @@ function columnsOf(name: SourceName): readonly Column[] {
   return columns;
 }
 
-function expressionOf(column: Column): PgColumn | SQL {
-  if (column === 'repository') return repositories.name;
-  const stored = pullRequests[column];
-  // The cheapest ways to write and to read: `extract` gives a slow numeric, and a text[] is slow to parse.
-  if (kindOf(column) === 'time') return sql`date_part('epoch', ${stored})`;
-  return kindOf(column) === 'list' && column !== 'fileChanges' ? sql`array_to_json(${stored})` : stored;
+/** The cheapest ways to write and to read: `extract` gives a slow numeric, and a text[] is slow to parse. */
+function expressionOf(column: PgColumn): PgColumn | SQL {
+  if (column.dataType === 'custom') return sql`date_part('epoch', ${column})`;
+  return column.dataType === 'array' ? sql`array_to_json(${column})` : column;
 }
 
-function readValue(kind: Kind, text: string): unknown {
-  if (kind === 'text') return text;
-  if (kind === 'boolean') return text === 't';
-  return kind === 'list' ? JSON.parse(text) : Number(text);
+function readValue({ dataType }: PgColumn, text: string): unknown {
+  if (dataType === 'string') return text;
+  if (dataType === 'boolean') return text === 't';
+  return dataType === 'array' || dataType === 'json' ? JSON.parse(text) : Number(text);
 }
 
 export interface FactsReader {
@@ -115,13 +73,13 @@ export interface FactsReader {
 /** Reads only these facts. */
 export function createFactsReader(names: Iterable<SourceName>): FactsReader {
   const columns = [...new Set([...names].flatMap(columnsOf))].sort();
-  const record: Record<Column, unknown> = { ...emptyRecord };
-  const readers = columns.map((column, index) => ({ column, index, kind: kindOf(column) }));
+  const record: Record<string, unknown> = { ...emptyRecord };
+  const readers = columns.map((name, index) => ({ name, index, column: stored[name] }));
   return {
     isLarge: columns.some(column => largeColumns.has(column)),
     select(others, condition, first) {
       const selection = query
-        .select(Object.fromEntries([...others, ...columns.map(expressionOf)].entries()))
+        .select(Object.fromEntries([...others, ...columns.map(name => expressionOf(stored[name]))].entries()))
         .from(pullRequests)
         .where(condition)
         .$dynamic();
@@ -131,11 +89,11 @@ export function createFactsReader(names: Iterable<SourceName>): FactsReader {
       return { text, values };
     },
     read(row, first) {
-      for (const { column, index, kind } of readers) {
+      for (const { name, index, column } of readers) {
         const text = row[first + index];
-        record[column] = text === null || text === undefined ? null : readValue(kind, text);
+        record[name] = text === null || text === undefined ? null : readValue(column, text);
       }
-      return factsOf(record as PullRequestRecord);
+      return factsOf(record as unknown as PullRequestRecord);
     },
   };
 }
