@@ -1,14 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Organisation } from '../database/organisations.ts';
 import { beginImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
-import { GithubError } from '../github/errors.ts';
+import { ServiceError } from '../errors.ts';
+import { GithubError, isDisturbance } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import { chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
 import { identifyOrganisation, reasonOfRepository } from './organisation.ts';
 import { createPageSync } from './pages.ts';
 import type { SyncOutcome } from './pull-requests.ts';
-import { withRetries } from './retries.ts';
 
 export interface ImportOptions extends ImportScope {
   /** Stops after the page under way; the next import continues there. */
@@ -52,6 +53,9 @@ export interface ImportResult {
 /** In a row. Each costs up to two of GitHub's timeouts. */
 const maxSkipped = 10;
 
+/** Tries in all if GitHub fails for a short time. */
+const maxTries = 5;
+
 /** Imports pull requests repository by repository and page by page. Each page is durable before the next is fetched. */
 export async function importPullRequests(
   deps: Deps,
@@ -62,16 +66,12 @@ export async function importPullRequests(
   const { since, signal, onEstimate, onProgress } = options;
   parseNames(unidentified.login, options.repositories);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
-  const retry = <Result>(work: () => Promise<Result>) =>
-    withRetries(
-      work,
-      (waitingSeconds, waitingReason) => {
-        const until = new Date(Date.now() + waitingSeconds * 1000);
-        log.info({ waitingSeconds, until, reason: waitingReason }, 'the import waits for GitHub');
-        onProgress?.({ ...progress, waitingSeconds, waitingReason });
-      },
-      signal,
-    );
+  const onWait = (waitingSeconds: number, waitingReason: string) => {
+    const until = new Date(Date.now() + waitingSeconds * 1000);
+    log.info({ waitingSeconds, until, reason: waitingReason }, 'the import waits for GitHub');
+    onProgress?.({ ...progress, waitingSeconds, waitingReason });
+  };
+  const retry = <Result>(work: () => Promise<Result>) => withRetries(work, onWait, signal);
 
   const organisation = await retry(() => identifyOrganisation(deps, unidentified));
   const chosen = await chooseRepositories(deps, organisation, options, retry);
@@ -162,4 +162,30 @@ export async function importPullRequests(
   }
   onProgress?.({ ...progress });
   return result;
+}
+
+/**
+ * Tries again what GitHub does not answer: after a rate limit once it ends, and after disturbances with growing waits.
+ *
+ * @param onWait called before each wait, with its seconds and the reason
+ * @param signal ends a wait
+ */
+async function withRetries<Result>(
+  work: () => Promise<Result>,
+  onWait: (seconds: number, reason: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  for (let failures = 0; ; ) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const limited = error.code === 'github_rate_limited';
+      if (!limited) failures += 1;
+      if (!limited && (!isDisturbance(error) || failures === maxTries)) throw error;
+      const seconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
+      onWait(seconds, error.text);
+      await delay(seconds * 1000, undefined, signal === undefined ? {} : { signal });
+    }
+  }
 }
