@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { createFactsReader } from '../database/facts.ts';
 import type { Organisation } from '../database/organisations.ts';
-import { describePullRequests } from '../database/plan-details.ts';
-import { countPullRequests } from '../database/pull-requests.ts';
+import { countPullRequests, describePullRequests } from '../database/pull-requests.ts';
 import { isSampled, readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';

@@ -127,6 +127,25 @@ export function findPullRequestReferences(
     .where(and(eq(pullRequests.organisationId, organisationId), inArray(id, [...ids])));
 }
 
+/** What commands show of a pull request. `repository` is `owner/name`. */
+export type PullRequestDetails = Pick<StoredPullRequest, 'id' | 'number' | 'title' | 'url'> & { repository: string };
+
+/** By id. */
+export async function describePullRequests(
+  executor: Executor,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Map<string, PullRequestDetails>> {
+  if (ids.length === 0) return new Map();
+  const { id, number, title, url } = pullRequests;
+  const rows = await executor
+    .select({ id, repository: repositories.name, number, title, url })
+    .from(pullRequests)
+    .innerJoin(repositories, isInRepository)
+    .where(and(eq(pullRequests.organisationId, organisationId), inArray(id, [...ids])));
+  return new Map(rows.map(row => [row.id, row]));
+}
+
 /**
  * Deletes the pull request and leaves a tombstone: no fetch that began before, or that finds nothing newer, brings it
  * back. Runs in a transaction.

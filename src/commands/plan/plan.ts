@@ -3,8 +3,9 @@ import { access, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { createFactsReader } from '../../database/facts.ts';
+import { listMembers } from '../../database/members.ts';
 import { getOrganisation, type Organisation } from '../../database/organisations.ts';
-import { describeMembers, describePullRequests } from '../../database/plan-details.ts';
+import { describePullRequests } from '../../database/pull-requests.ts';
 import { countOutdated } from '../../database/rescoring.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { readSnapshot } from '../../database/snapshot.ts';
@@ -47,7 +48,7 @@ async function makePlan(
       version,
       outdated,
       pullRequests: await describePullRequests(executor, id, movers),
-      members: await describeMembers(executor, id),
+      members: new Map((await listMembers(executor, id, true)).map(member => [member.id, member])),
     });
   });
 }
