@@ -1,4 +1,4 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
@@ -117,29 +117,29 @@ export async function eraseMember(
     const ticket = await drawTicket(database.executor);
     step = await database.transaction(async executor => {
       await lockOrganisation(executor, organisationId, 'exclusive');
-      const erased = await erasePullRequests(executor, organisationId, inArray(pullRequests.memberId, ids), ticket);
+      const erased = await erasePullRequests(executor, organisationId, ids, ticket);
       await renewContentVersion(executor, organisationId);
       return erased;
     });
   }
   const assignments = await database.transaction(async executor => {
     await lockOrganisation(executor, organisationId, 'exclusive');
+    const { assignees, mergedBy } = pullRequests;
+    const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
     const logins = [...new Set(people.map(person => person.login))];
     let assigned = 0;
-    let merged = 0;
     for (const login of logins) {
-      const change = async (isTheirs: SQL, values: Partial<Record<'assignees' | 'mergedBy', SQL>>) => {
-        const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
-        const { rowCount } = await executor.update(pullRequests).set(values).where(and(isOfOrganisation, isTheirs));
-        return rowCount ?? 0;
-      };
-      const { assignees, mergedBy } = pullRequests;
-      assigned += await change(sql`${assignees} @> array[${login}]`, {
-        assignees: sql`array_remove(${assignees}, ${login})`,
-      });
-      merged += await change(eq(mergedBy, login), { mergedBy: sql`'ghost'` });
+      const { rowCount } = await executor
+        .update(pullRequests)
+        .set({ assignees: sql`array_remove(${assignees}, ${login})` })
+        .where(and(isOfOrganisation, sql`${assignees} @> array[${login}]`));
+      assigned += rowCount ?? 0;
     }
-    if (assigned + merged > 0) await requestRescoring(executor, organisationId);
+    const { rowCount: merged } = await executor
+      .update(pullRequests)
+      .set({ mergedBy: 'ghost' })
+      .where(and(isOfOrganisation, inArray(mergedBy, logins)));
+    if (assigned > 0 || merged) await requestRescoring(executor, organisationId);
     const authorIds = people.map(({ githubId }) => githubId);
     await executor
       .delete(untrackedPullRequests)
@@ -161,35 +161,29 @@ export async function eraseMember(
 async function erasePullRequests(
   executor: Executor,
   organisationId: string,
-  condition: SQL,
+  memberIds: readonly string[],
   ticket: number,
 ): Promise<number> {
   const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
-  const { id, githubId, sourceUpdatedAt } = pullRequests;
-  const step = executor.select({ id }).from(pullRequests).where(and(isOfOrganisation, condition)).limit(stepSize);
+  const { id, githubId, memberId, sourceUpdatedAt } = pullRequests;
+  const isTheirs = and(isOfOrganisation, inArray(memberId, [...memberIds]));
+  const step = executor.select({ id }).from(pullRequests).where(isTheirs).limit(stepSize);
   const erased = await executor
     .delete(pullRequests)
     .where(and(isOfOrganisation, sql`${id} = any(array${step})`))
     .returning({ id, githubId, sourceUpdatedAt });
   if (erased.length === 0) return 0;
+  const ids = erased.map(row => row.id);
   const githubIds = erased.map(row => row.githubId);
-  await executor.delete(scoreChanges).where(
-    and(
-      eq(scoreChanges.organisationId, organisationId),
-      inArray(
-        scoreChanges.pullRequestId,
-        erased.map(row => row.id),
-      ),
-    ),
-  );
+  await executor
+    .delete(scoreChanges)
+    .where(and(eq(scoreChanges.organisationId, organisationId), inArray(scoreChanges.pullRequestId, ids)));
   await executor
     .delete(syncRequests)
     .where(and(eq(syncRequests.organisationId, organisationId), inArray(syncRequests.githubId, githubIds)));
   await executor
     .insert(deletedPullRequests)
-    .values(
-      erased.map(row => ({ organisationId, githubId: row.githubId, sourceUpdatedAt: row.sourceUpdatedAt, ticket })),
-    )
+    .values(erased.map(({ id: _, ...row }) => ({ organisationId, ...row, ticket })))
     .onConflictDoNothing();
   return erased.length;
 }
