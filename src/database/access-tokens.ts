@@ -20,14 +20,7 @@ export interface Caller {
 
 export async function addAccessToken(
   executor: Executor,
-  values: {
-    organisationId: string;
-    userId: string;
-    name: string;
-    tokenHash: string;
-    scopes: string[];
-    expiresAt: Date | null;
-  },
+  values: Pick<AccessToken, 'organisationId' | 'userId' | 'name' | 'tokenHash' | 'scopes' | 'expiresAt'>,
 ): Promise<AccessToken> {
   const [added] = await executor
     .insert(accessTokens)
@@ -105,14 +98,13 @@ export async function rotateAccessToken(
     .update(accessTokens)
     .set({ expiresAt: sql`least(${accessTokens.expiresAt}, ${secondsFromNow(graceSeconds)})` })
     .where(isToken(former));
-  const lifetimeMs = expiresAt === null ? null : expiresAt.getTime() - createdAt.getTime();
   return addAccessToken(executor, {
     organisationId,
     userId,
     name,
     tokenHash,
     scopes,
-    expiresAt: lifetimeMs === null ? null : new Date(now + lifetimeMs),
+    expiresAt: expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime()),
   });
 }
 
@@ -150,17 +142,10 @@ export async function findCallers(database: Database, hashes: readonly string[])
   );
 }
 
-export async function writeTokenUse(executor: Executor, caller: Caller): Promise<void> {
+export async function writeTokenUse(executor: Executor, { organisationId, tokenId: id }: Caller): Promise<void> {
   await executor
     .update(accessTokens)
     .set({ lastUsedAt: sql`now()` })
-    .where(
-      and(
-        eq(accessTokens.organisationId, caller.organisationId),
-        eq(accessTokens.id, caller.tokenId),
-        isNull(accessTokens.revokedAt),
-        // Of many requests that saw the old time, only the first one writes.
-        useIsUnwritten,
-      ),
-    );
+    // Of many requests that saw the old time, only the first one writes.
+    .where(and(isToken({ organisationId, id }), isNull(accessTokens.revokedAt), useIsUnwritten));
 }

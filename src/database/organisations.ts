@@ -150,10 +150,5 @@ export async function lockOrganisation(
 ): Promise<number> {
   const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock');
   await executor.execute(sql`select ${lock}(hashtextextended(${organisationId}, 0))`);
-  const [organisation] = await executor
-    .select({ rulesetVersion: organisations.rulesetVersion })
-    .from(organisations)
-    .where(eq(organisations.id, organisationId));
-  if (organisation === undefined) throw new Error(`organisation ${organisationId} is gone`);
-  return organisation.rulesetVersion;
+  return (await getOrganisation(executor, organisationId)).rulesetVersion;
 }

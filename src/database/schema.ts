@@ -362,7 +362,7 @@ export const rescoreRanges = pgTable(
     /** Repositories were renamed: addresses of pull requests may contain a former name. */
     urlsStale: boolean('urls_in_doubt').notNull().default(false),
     /** Until then a worker scores the range, and others leave it alone. */
-    leasedUntil: timestamp('leased_until', { withTimezone: true }),
+    leasedUntil: moment('leased_until'),
   },
   table => [primaryKey({ columns: [table.organisationId, table.fromId] })],
 );
@@ -508,8 +508,9 @@ export const githubLimits = pgTable('github_limits', {
 
 /** What `serve` and `worker` last reported at their start, for commands in other shells. */
 export const serviceReports = pgTable('service_reports', {
+  /** The command. */
   process: text('process').$type<'serve' | 'worker'>().primaryKey(),
   startedAt: now('started_at'),
-  /** Names of those that are set, without their values. */
+  /** Names of those that are set, such as `GITHUB_TOKEN` or `GITHUB_TOKEN_FILE`, without their values. */
   variables: text('variables').array().notNull(),
 });

@@ -3,13 +3,7 @@ import { sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { serviceReports } from './schema.ts';
 
-export interface ServiceReport {
-  /** The command. */
-  process: 'serve' | 'worker';
-  startedAt: Date;
-  /** Names such as `GITHUB_TOKEN` or `GITHUB_TOKEN_FILE`. */
-  variables: readonly string[];
-}
+export type ServiceReport = typeof serviceReports.$inferSelect;
 
 /** Replaces what another replica reported for the same command. */
 export async function reportService(

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { organisations, users } from './schema.ts';
@@ -9,7 +9,7 @@ export type User = typeof users.$inferSelect;
 /** @returns undefined if the organisation has a user with the e-mail address already */
 export async function addUser(
   executor: Executor,
-  values: { organisationId: string; name: string; email: string; photoUrl: string },
+  values: Pick<User, 'organisationId' | 'name' | 'email' | 'photoUrl'>,
 ): Promise<User | undefined> {
   const [added] = await executor
     .insert(users)
@@ -21,15 +21,7 @@ export async function addUser(
 
 export function listUsers(executor: Executor): Promise<(User & { organisation: string })[]> {
   return executor
-    .select({
-      organisationId: users.organisationId,
-      id: users.id,
-      name: users.name,
-      email: users.email,
-      photoUrl: users.photoUrl,
-      createdAt: users.createdAt,
-      organisation: organisations.login,
-    })
+    .select({ ...getTableColumns(users), organisation: organisations.login })
     .from(users)
     .innerJoin(organisations, isInOrganisation)
     .orderBy(organisations.login, sortedName, users.id);
