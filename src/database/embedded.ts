@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { ServiceError } from '../errors.ts';
-import { type Cluster, environment, hasCluster, openCluster, run } from './embedded/cluster.ts';
+import { type Cluster, type ClusterOptions, environment, openCluster, run } from './embedded/cluster.ts';
 
 export interface EmbeddedDatabase {
   /** `postgres://…` of a database named `pullscore`, whose role may do everything. It stays the same over restarts. */
@@ -12,13 +12,6 @@ export interface EmbeddedDatabase {
   readonly dataDirectory: string;
   /** Gives the server back. The last user waits until it is down. */
   leave(): Promise<void>;
-}
-
-interface Options {
-  home: string;
-  create?: boolean;
-  durable?: boolean;
-  log?: (message: string) => void;
 }
 
 /**
@@ -57,17 +50,16 @@ const notDurable = { fsync: 'off', full_page_writes: 'off' };
  * server, and the last to leave stops it. A server that killed processes left behind is joined by the next one. If the
  * server is killed, those who use it start it again, and connections made after that work again.
  *
- * @param options.create false: a home without a database stays without one, and is refused
- * @param options.durable false for tests: a crash of the machine may then lose or damage the data
- * @param options.log gets what an operator should know: where the data is, that the server was lost
  * @throws ServiceError `database_unavailable`, with what to do
  */
-export async function joinEmbeddedDatabase(options: Options): Promise<EmbeddedDatabase> {
-  const { home, create = true, durable = true, log = () => undefined } = options;
-  const failed = (error: Error & { stderr?: string }) =>
-    unavailable(home, reasonIn(error.stderr || error.message), error);
-  const cluster = await findOrMake(home, create, log, durable).catch(error => {
-    throw error instanceof ServiceError ? error : failed(error);
+export async function joinEmbeddedDatabase({
+  home,
+  create = true,
+  durable = true,
+  log = () => undefined,
+}: Partial<ClusterOptions> & { home: string }): Promise<EmbeddedDatabase> {
+  const cluster = await openCluster({ home, create, durable, log }).catch(error => {
+    throw error instanceof ServiceError ? error : unavailable(home, reasonIn(error.stderr || error.message), error);
   });
   let hasLeft = false;
   let holding: Promise<Hold | undefined> = keep(await hold(cluster, durable));
@@ -100,14 +92,6 @@ export async function joinEmbeddedDatabase(options: Options): Promise<EmbeddedDa
       if (held !== undefined) await letGo(cluster, held);
     },
   };
-}
-
-async function findOrMake(home: string, create: boolean, log: (message: string) => void, durable: boolean) {
-  if (create || hasCluster(home)) return openCluster(home, log, durable);
-  throw new ServiceError('database_unavailable', `There is no database in this folder (${home}).`, {
-    action:
-      'Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.',
-  });
 }
 
 /** Connects, starting the server if none answers. */

@@ -18,6 +18,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { ServiceError } from '../../errors.ts';
 import { findBinaries, makeFolder, removeUnfinished } from './binaries.ts';
 
 /**
@@ -37,6 +38,17 @@ export interface Cluster {
   user: ServerUser | undefined;
 }
 
+export interface ClusterOptions {
+  /** A folder. */
+  home: string;
+  /** False: a home without a database stays without one, and is refused. */
+  create: boolean;
+  /** False for tests: a crash of the machine may then lose or damage the data. */
+  durable: boolean;
+  /** Gets what an operator should know: where the data is, that the server was lost. */
+  log: (message: string) => void;
+}
+
 type ServerUser = Pick<Stats, 'uid' | 'gid'>;
 
 /** PostgreSQL refuses to run as root. The user that it runs as instead can enter this folder, wherever the home is. */
@@ -54,26 +66,28 @@ export const environment = { PATH, LD_LIBRARY_PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 export const run = promisify(execFile);
 
-/**
- * The cluster of a home, made first if there is none.
- *
- * @param note gets where the data is if that is not in the home
- */
-export async function openCluster(home: string, note: (text: string) => void, durable = true): Promise<Cluster> {
+/** The cluster of a home, made first if there is none. */
+export async function openCluster({ home, create, durable, log }: ClusterOptions): Promise<Cluster> {
   const path = resolve(home);
+  const link = join(path, 'postgresql');
   const isRoot = process.getuid?.() === 0;
+  if (!create && findFolder(link, isRoot) === undefined) {
+    throw new ServiceError('database_unavailable', `There is no database in this folder (${home}).`, {
+      action:
+        'Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.',
+    });
+  }
   const store = isRoot ? rootStore : path;
   mkdirSync(path, { recursive: true, mode: 0o700 });
   if (isRoot && mkdirSync(store, { recursive: true }) !== undefined) chmodSync(store, 0o755);
   removeUnfinished(store);
 
-  const link = join(path, 'postgresql');
   const binaries = await findBinaries(store);
   if (findFolder(link, isRoot) === undefined) {
     const user = isRoot ? systemUser() : undefined;
     const made = isRoot ? newPlace() : link;
     await makeFolder(made, unfinished => initialise(unfinished, binaries, user, durable));
-    if (isRoot && publishLink(made, link)) note(`run by root, the embedded database keeps its data in ${made}`);
+    if (isRoot && publishLink(made, link)) log(`run by root, the embedded database keeps its data in ${made}`);
     for (const changed of durable ? [store, path] : []) flush(changed);
   }
   const folder = findFolder(link, isRoot) ?? link;
@@ -92,10 +106,6 @@ export async function openCluster(home: string, note: (text: string) => void, du
     user: isRoot ? { uid, gid } : undefined,
   };
 }
-
-/** Whether a home has a cluster, which is the case once a command has made one. */
-export const hasCluster = (home: string): boolean =>
-  findFolder(join(resolve(home), 'postgresql'), process.getuid?.() === 0) !== undefined;
 
 const newPlace = (): string => join(rootStore, randomBytes(6).toString('hex'));
 
