@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { keepAliveDelayMs } from '../database/client.ts';
 import type { Deps } from '../deps.ts';
@@ -60,21 +61,16 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
   const stopping = new AbortController();
   const { signal } = stopping;
   let failures = 0;
-  const lanes = Array.from({ length: width }, () => ({ isWoken: false, wake: () => {} }));
+  let waking = new AbortController();
+  const wake = () => {
+    waking.abort();
+    waking = new AbortController();
+  };
 
-  const sleep = (lane: (typeof lanes)[number], milliseconds: number) =>
-    new Promise<void>(resolve => {
-      const timer = setTimeout(resolve, milliseconds);
-      lane.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-      if (lane.isWoken || signal.aborted) lane.wake();
-    });
-
-  const run = async (lane: (typeof lanes)[number]) => {
+  const run = async () => {
     while (!signal.aborted) {
-      lane.isWoken = false;
+      // One that comes during the work counts, too: it may be about something that the work has not seen.
+      const woken = waking.signal;
       let pauseMs = pollMs;
       try {
         if (await work(signal)) pauseMs = 0;
@@ -87,16 +83,10 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
         failures += 1;
         pauseMs = Math.min(pollMs, retryMs);
       }
-      if (pauseMs > 0) await sleep(lane, pauseMs);
+      if (pauseMs > 0) await delay(pauseMs, undefined, { signal: woken }).catch(() => undefined);
     }
   };
-  const running = lanes.map(run);
-  const wake = () => {
-    for (const lane of lanes) {
-      lane.isWoken = true;
-      lane.wake();
-    }
-  };
+  const running = Array.from({ length: width }, run);
 
   return {
     wake,
