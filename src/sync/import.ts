@@ -3,12 +3,12 @@ import type { Organisation } from '../database/organisations.ts';
 import { beginImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { GithubError, isDisturbance } from '../github/errors.ts';
+import { isDisturbance } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import { chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
 import { identifyOrganisation, reasonOfRepository } from './organisation.ts';
-import { createPageSync } from './pages.ts';
+import { createPageSync, fromCursor } from './pages.ts';
 import type { SyncOutcome } from './pull-requests.ts';
 
 export interface ImportOptions extends ImportScope {
@@ -100,7 +100,6 @@ export async function importPullRequests(
 
   const importRepository = async (repository: GithubRepository) => {
     const place = places?.get(repository.githubId);
-    let after = place?.after ?? null;
     const named = { nodeId: repository.nodeId, name: progress.repository };
     const syncPage = createPageSync(deps, organisation, named, {
       since,
@@ -109,38 +108,30 @@ export async function importPullRequests(
         result.requests += 1;
       },
     });
-    let isStored = after !== null;
-    for (let ended = false; !ended; ) {
+    const readPage = async (after: string | null) => {
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
-      const page = await retry(() => syncPage(after)).catch((error: unknown) => {
-        if (isStored && error instanceof GithubError && error.unknownCursor) return undefined;
-        throw error;
-      });
-      isStored = false;
-      if (page === undefined) {
-        log.warn(
-          { repository: progress.repository },
-          'GitHub no longer knows where the import stopped: it starts again',
-        );
-        after = null;
-        continue;
-      }
-      const count = (outcome: SyncOutcome) => [...page.outcomes.values()].filter(one => one === outcome).length;
-      result.seen += page.outcomes.size + page.failed;
+      return retry(() => syncPage(after));
+    };
+    let page = await fromCursor(place?.after ?? null, readPage, () =>
+      log.warn({ repository: named.name }, 'GitHub no longer knows where the import stopped: it starts again'),
+    );
+    for (;;) {
+      const { outcomes, failed, endCursor, ended } = page;
+      const count = (outcome: SyncOutcome) => [...outcomes.values()].filter(one => one === outcome).length;
+      result.seen += outcomes.size + failed;
       result.saved += count('saved') + count('outdated');
       result.untracked += count('untracked');
-      result.failed += page.failed;
-      progress.seen += page.outcomes.size + page.failed;
+      result.failed += failed;
+      progress.seen += outcomes.size + failed;
       progress.looked = result.seen;
 
-      after = page.endCursor;
-      ended = page.ended;
       if (place !== undefined) {
-        await saveProgress(database.executor, organisation.id, repository.githubId, {
-          importCursor: ended ? null : after,
-        });
+        const importCursor = ended ? null : endCursor;
+        await saveProgress(database.executor, organisation.id, repository.githubId, { importCursor });
       }
+      if (ended) return;
+      page = await readPage(endCursor);
     }
   };
 

@@ -35,6 +35,21 @@ export interface SyncedPage {
   ended: boolean;
 }
 
+/** Reads from a stored cursor, or from the start if GitHub no longer knows the cursor. */
+export async function fromCursor<Page>(
+  cursor: string | null,
+  read: (after: string | null) => Promise<Page>,
+  onRestart?: () => void,
+): Promise<Page> {
+  try {
+    return await read(cursor);
+  } catch (error) {
+    if (cursor === null || !(error instanceof GithubError && error.unknownCursor)) throw error;
+    onRestart?.();
+    return read(null);
+  }
+}
+
 /** How long until the sync loop tries what GitHub has just failed on. */
 const firstTrySeconds = 60;
 

@@ -26,12 +26,11 @@ import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
-import { GithubError } from '../github/errors.ts';
 import { askGithub } from './exchange.ts';
 import { fullName } from './import-scope.ts';
 import { syncMembers } from './members.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './organisation.ts';
-import { createPageSync } from './pages.ts';
+import { createPageSync, fromCursor } from './pages.ts';
 
 /** After this, the next organisation that is due gets its turn. */
 const defaultTurnMs = 20_000;
@@ -114,16 +113,6 @@ async function compareRepositories(
     }
     if (isOver()) return false;
     page = await pageRepositories(deps, organisation, after);
-  }
-}
-
-/** Reads from a stored cursor, or from the start if GitHub no longer knows the cursor. */
-async function fromCursor<Page>(cursor: string | null, read: (after: string | null) => Promise<Page>): Promise<Page> {
-  try {
-    return await read(cursor);
-  } catch (error) {
-    if (cursor === null || !(error instanceof GithubError && error.unknownCursor)) throw error;
-    return read(null);
   }
 }
 
