@@ -1,13 +1,6 @@
 import { and, eq, exists, isNull, sql } from 'drizzle-orm';
-import type pg from 'pg';
 import type { Executor } from './client.ts';
-import {
-  connectToServer,
-  countPendingMigrations,
-  readServerFacts,
-  requireUsable,
-  type ServerFacts,
-} from './migrate.ts';
+import { connectToServer, countPendingMigrations, placeOf, requireUsable, type ServerFacts } from './migrate.ts';
 import { isInPresentRepository, isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories } from './schema.ts';
 
@@ -52,8 +45,7 @@ export async function inspectServer(url: string): Promise<ServerInspection> {
     const begin = performance.now();
     await client.query('select');
     const milliseconds = performance.now() - begin;
-    const facts = await readServerFacts(client);
-    requireUsable(facts);
+    const facts = await requireUsable(client);
     const measurements = oneRow((await client.query<Measurements>(measure)).rows);
     const pendingMigrations = measurements.mayMigrate ? await countPendingMigrations(client) : null;
     return { ...facts, ...measurements, url, place: placeOf(client), milliseconds, pendingMigrations };
@@ -67,9 +59,7 @@ function oneRow<Row>([row]: readonly Row[]): Row {
   return row;
 }
 
-const placeOf = ({ host, port }: pg.Client) => (host.startsWith('/') ? host : `${host}:${port}`);
-
-export interface OrganisationInspection {
+export type OrganisationInspection = {
   members: number;
   users: number;
   /** Valid ones. */
@@ -87,10 +77,10 @@ export interface OrganisationInspection {
   sinceOldestFetch: number | null;
   /** All that are tracked here. */
   organisations: number;
-}
+};
 
 export async function inspectOrganisation(executor: Executor, organisationId: string): Promise<OrganisationInspection> {
-  const { rows } = await executor.execute<Pick<OrganisationInspection, keyof OrganisationInspection>>(sql`select
+  const { rows } = await executor.execute<OrganisationInspection>(sql`select
     (select count(*)::int from members where organisation_id = ${organisationId} and left_at is null) as members,
     (select count(*)::int from users where organisation_id = ${organisationId}) as users,
     (

@@ -45,7 +45,7 @@ export async function migrateDatabase(
 ): Promise<number> {
   const client = await connectToServer(url, { application_name: 'pullscore migrate' });
   try {
-    requireUsable(await readServerFacts(client));
+    await requireUsable(client);
     await takeAdvisoryLock(client);
     const migrations = readMigrations(folder);
     const newest = await newestMigration(client);
@@ -163,7 +163,8 @@ export interface ServerFacts {
   icu: boolean;
 }
 
-export async function readServerFacts(client: pg.Client): Promise<ServerFacts> {
+/** @throws ServiceError `database_unavailable` that says what the server lacks */
+export async function requireUsable(client: pg.Client): Promise<ServerFacts> {
   const { rows } = await client.query<ServerFacts>(
     `select current_setting('server_version_num')::int as version, current_database() as database,
       current_setting('server_encoding') as encoding,
@@ -171,11 +172,7 @@ export async function readServerFacts(client: pg.Client): Promise<ServerFacts> {
   );
   const [facts] = rows;
   if (facts === undefined) throw new Error('the server did not describe itself');
-  return facts;
-}
-
-/** @throws ServiceError `database_unavailable` that says what the server lacks */
-export function requireUsable({ version, database, encoding, icu }: ServerFacts): void {
+  const { version, database, encoding, icu } = facts;
   const lacking = (message: string, action: string) => new ServiceError('database_unavailable', message, { action });
   if (version < 150_000) {
     throw lacking(`PostgreSQL ${Math.floor(version / 10_000)} is too old.`, 'Use version 15 or newer.');
@@ -187,16 +184,23 @@ export function requireUsable({ version, database, encoding, icu }: ServerFacts)
     );
   }
   if (!icu) throw lacking('This PostgreSQL is built without ICU, which sorts names.', 'Use one that has it.');
+  return facts;
 }
 
+/** `host:port`, or the folder of a Unix socket. */
+export const placeOf = ({ host, port }: pg.Client): string => (host.startsWith('/') ? host : `${host}:${port}`);
+
 /** Names the server, never the password. */
-function refusalOf(error: unknown, { host, port, database = '' }: pg.Client): ServiceError {
+function refusalOf(error: unknown, client: pg.Client): ServiceError {
   const refusal = (text: string, action: string) =>
     new ServiceError('database_unavailable', text, { action, cause: error });
-  const place = host.startsWith('/') ? host : `${host}:${port}`;
+  const place = placeOf(client);
   const { code, message } = error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
   if (error instanceof pg.DatabaseError) {
-    return refusal(`The database ${database} at ${place} can't be used: ${message}.`, 'Check DATABASE_URL.');
+    return refusal(
+      `The database ${client.database ?? ''} at ${place} can't be used: ${message}.`,
+      'Check DATABASE_URL.',
+    );
   }
   // An error that joins those of several addresses has no text of its own.
   const reason = code ?? (message === 'timeout expired' ? 'no answer' : message);
