@@ -21,8 +21,9 @@ const lockTimeoutMs = 2_000;
 const retryDelayMs = 3_000;
 const maxAttempts = 20;
 
-/** PostgreSQL's error code. */
+/** PostgreSQL's error codes. */
 const lockNotAvailable = '55P03';
+const undefinedTable = '42P01';
 
 /** Finds the name of the index. */
 const concurrentIndex = /^\s*create\s+(?:unique\s+)?index\s+concurrently\s+"?(\w+)/i;
@@ -236,12 +237,6 @@ async function newestMigration(client: pg.Client): Promise<number> {
 }
 
 // Drizzle keeps this table, so our schema does not have it.
-const migrationsPresent: Selection<{ present: string }> = {
-  name: 'migrations_present',
-  text: `select to_regclass('drizzle.__drizzle_migrations') is not null`,
-  parameters: [],
-  columns: ['present'],
-};
 const newestApplied: Selection<{ newest: string | null }> = {
   name: 'newest_migration',
   text: 'select max(created_at) from drizzle.__drizzle_migrations',
@@ -254,9 +249,10 @@ let newestMillis: number | undefined;
 
 /** Whether all of this release's migrations have been applied. A replica that runs goes on after those of a later one. */
 export async function isMigrated(database: Database): Promise<boolean> {
-  const [schema] = await database.read(migrationsPresent, {});
-  if (schema?.present !== 't') return false;
-  const [applied] = await database.read(newestApplied, {});
+  const [applied] = await database.read(newestApplied, {}).catch((error: unknown) => {
+    if (error instanceof pg.DatabaseError && error.code === undefinedTable) return [];
+    throw error;
+  });
   newestMillis ??= readMigrations(migrationsFolder).at(-1)?.folderMillis ?? 0;
   return Number(applied?.newest ?? 0) >= newestMillis;
 }
