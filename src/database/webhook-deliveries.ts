@@ -72,8 +72,10 @@ const takeDeliveries = createStatement(
           else sync_requests.behind_since end
     returning github_id
   )
-  select organisation_id is not null as known, webhooks_enabled as enabled,
-    exists (select 1 from taken where taken.place = addressed.place) as taken
+  select case when organisation_id is null then 'unknown_organisation'
+    when not webhooks_enabled then 'webhooks_disabled'
+    when exists (select 1 from taken where taken.place = addressed.place) then 'taken'
+    else 'applied_before' end as outcome
   from addressed order by place`,
 );
 
@@ -88,7 +90,7 @@ export async function takePullRequestDeliveries(
   database: Pick<Database, 'write'>,
   deliveries: readonly PullRequestDelivery[],
 ): Promise<DeliveryOutcome[]> {
-  const rows = await database.write<{ known: boolean; enabled: boolean; taken: boolean }>(takeDeliveries, {
+  const rows = await database.write<{ outcome: DeliveryOutcome }>(takeDeliveries, {
     guids: deliveries.map(({ guid }) => guid),
     events: deliveries.map(({ event }) => event),
     actions: deliveries.map(({ action }) => action),
@@ -98,11 +100,7 @@ export async function takePullRequestDeliveries(
     nodeIds: deliveries.map(({ pullRequest }) => pullRequest.nodeId),
     updatedAts: deliveries.map(({ pullRequest }) => pullRequest.minSourceUpdatedAt),
   });
-  return rows.map(({ known, enabled, taken }) => {
-    if (!known) return 'unknown_organisation';
-    if (!enabled) return 'webhooks_disabled';
-    return taken ? 'taken' : 'applied_before';
-  });
+  return rows.map(({ outcome }) => outcome);
 }
 
 /**
