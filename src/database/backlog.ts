@@ -80,30 +80,16 @@ export async function readBacklog(executor: Executor): Promise<Backlog> {
   };
 }
 
-export interface FailingRequest {
-  githubId: number;
-  nodeId: string;
-  /** `owner/name#number`; null if the pull request is not stored. */
-  name: string | null;
-  url: string | null;
-  attempts: number;
-  reason: string;
-  requestedAt: Date;
-  /** When it is tried next; null if it is parked. */
-  dueAt: Date | null;
-}
+export type FailingRequest = Awaited<ReturnType<typeof listFailingRequests>>[number];
 
 /** Parked ones first, then those that are tried next. */
-export function listFailingRequests(
-  executor: Executor,
-  organisationId: string,
-  limit: number,
-): Promise<FailingRequest[]> {
+export function listFailingRequests(executor: Executor, organisationId: string, limit: number) {
   const { githubId, nodeId, dueAt, attempts, lastError, requestedAt } = syncRequests;
   return executor
     .select({
       githubId,
       nodeId,
+      /** `owner/name#number`; null if the pull request is not stored. */
       name: sql<string | null>`${repositories.name} || '#' || ${pullRequests.number}`,
       url: pullRequests.url,
       attempts,

@@ -9,12 +9,12 @@ import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
  * locked in the order of our ids, as re-scoring does, and new rows are inserted in the order of GitHub's.
  */
 
-export type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id'>;
+type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id'>;
 
-export interface KnownPullRequest {
-  memberId: string;
-  score: number;
-}
+type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score'>;
+
+const isTombstone = (organisationId: string, githubIds: readonly number[]) =>
+  and(eq(deletedPullRequests.organisationId, organisationId), inArray(deletedPullRequests.githubId, [...githubIds]));
 
 /** Locks those that are stored. @returns by GitHub id */
 export async function lockPullRequests(
@@ -37,15 +37,7 @@ export async function findTombstones(
   organisationId: string,
   githubIds: readonly number[],
 ): Promise<Map<number, { sourceUpdatedAt: number; ticket: number }>> {
-  const rows = await executor
-    .select()
-    .from(deletedPullRequests)
-    .where(
-      and(
-        eq(deletedPullRequests.organisationId, organisationId),
-        inArray(deletedPullRequests.githubId, [...githubIds]),
-      ),
-    );
+  const rows = await executor.select().from(deletedPullRequests).where(isTombstone(organisationId, githubIds));
   return new Map(rows.map(row => [row.githubId, row]));
 }
 
@@ -55,14 +47,7 @@ export async function removeTombstones(
   githubIds: readonly number[],
 ): Promise<void> {
   if (githubIds.length === 0) return;
-  await executor
-    .delete(deletedPullRequests)
-    .where(
-      and(
-        eq(deletedPullRequests.organisationId, organisationId),
-        inArray(deletedPullRequests.githubId, [...githubIds]),
-      ),
-    );
+  await executor.delete(deletedPullRequests).where(isTombstone(organisationId, githubIds));
 }
 
 const keptColumns = new Set(['organisationId', 'id', 'githubId']);

@@ -135,23 +135,13 @@ export async function findSetup(executor: Executor, organisationId: string) {
   return oneRow(rows);
 }
 
-export interface UnconfirmedRepository {
-  githubId: number;
-  /** `owner/name` */
-  name: string;
-  /** Stored ones. */
-  pullRequests: number;
-}
+export type UnconfirmedRepository = Awaited<ReturnType<typeof findUnconfirmedRepositories>>[number];
 
 /**
  * Repositories with stored pull requests, first those that are marked as having left, then those that GitHub listed
  * longest ago: each comparison moves the tickets of all that it lists.
  */
-export function findUnconfirmedRepositories(
-  executor: Executor,
-  organisationId: string,
-  limit: number,
-): Promise<UnconfirmedRepository[]> {
+export function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
   const isStored = and(eq(pullRequests.organisationId, organisationId), isInRepository);
   const stored = executor.select({ id: pullRequests.id }).from(pullRequests).where(isStored);
   return executor

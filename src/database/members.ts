@@ -7,12 +7,7 @@ import { createSelection, limited, placeholder, query, type RowOf } from './stat
 export type Member = typeof members.$inferSelect;
 
 /** A person as GitHub names them. */
-export interface MemberProfile {
-  readonly githubId: number;
-  readonly login: string;
-  readonly name: string;
-  readonly photoUrl: string;
-}
+export type MemberProfile = Pick<Member, 'githubId' | 'login' | 'name' | 'photoUrl'>;
 
 /** False if the row is from a newer fetch. */
 const isBehind = sql`${members.fetchTicket} <= excluded.fetch_ticket`;

@@ -6,18 +6,13 @@ import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { repositories } from './schema.ts';
 
-export interface RepositoryValues {
-  githubId: number;
-  nodeId: string;
-  /** `owner/name` */
-  name: string;
-}
-
 /** One array parameter: a statement takes at most 65,535 parameters, and an organisation may have more repositories. */
 const isOneOf = (githubIds: readonly number[]) =>
   sql`${repositories.githubId} = any(${sql.param([...githubIds])}::bigint[])`;
 
 export type StoredRepository = typeof repositories.$inferSelect;
+
+type RepositoryValues = Pick<StoredRepository, 'githubId' | 'nodeId' | 'name'>;
 
 /** Those that are stored, by GitHub id. */
 export async function findRepositories(

@@ -79,12 +79,7 @@ export async function findOutdatedOrganisation(executor: Executor): Promise<stri
   return outdated[Math.floor(Math.random() * outdated.length)]?.id;
 }
 
-export interface RescoreRange {
-  id: string;
-  fromId: string;
-  untilId: string | null;
-  urlsStale: boolean;
-}
+export type RescoreRange = Pick<typeof rescoreRanges.$inferSelect, 'id' | 'fromId' | 'untilId' | 'urlsStale'>;
 
 /** Leases some batches that no other worker scores, in the order in which pull requests are locked. */
 export async function leaseRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {

@@ -49,11 +49,12 @@ async function* readFacts(
     and(eq(pullRequests.organisationId, organisationId), condition),
   );
   await client.query(`declare facts no scroll cursor for ${text}`, values);
-  const fetch = (): Promise<TextRow[]> => queryText(client, { text: `fetch ${limit} from facts` });
-  function* factsOf(rows: readonly TextRow[]): Generator<ScoredFacts> {
+  type Row = readonly [id: string, memberId: string, repositoryId: string, ...TextRow];
+  const fetch = () => queryText<Row>(client, { text: `fetch ${limit} from facts` });
+  function* factsOf(rows: readonly Row[]): Generator<ScoredFacts> {
     for (const row of rows) {
       const [id, memberId, repositoryId] = row;
-      yield { id: id ?? '', memberId: memberId ?? '', repositoryId: repositoryId ?? '', facts: reader.read(row, 3) };
+      yield { id, memberId, repositoryId, facts: reader.read(row, 3) };
     }
   }
 

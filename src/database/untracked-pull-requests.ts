@@ -8,16 +8,10 @@ import { untrackedPullRequests } from './schema.ts';
  * their keys, to avoid deadlocks.
  */
 
-export interface UntrackedPullRequest {
-  githubId: number;
-  nodeId: string;
-  authorGithubId: number;
-}
-
 export async function rememberUntracked(
   executor: Executor,
   organisationId: string,
-  pullRequests: readonly UntrackedPullRequest[],
+  pullRequests: readonly Omit<typeof untrackedPullRequests.$inferSelect, 'organisationId'>[],
 ): Promise<void> {
   if (pullRequests.length === 0) return;
   await executor.execute(sql`
