@@ -3,22 +3,6 @@ import type { Database, Executor } from './client.ts';
 import { githubLimits } from './schema.ts';
 import { createSelection, placeholder, query, secondsFromNow } from './statement.ts';
 
-const hasCredential = eq(githubLimits.credential, placeholder('credential'));
-
-const githubBlock = createSelection(
-  'github_block',
-  query
-    .select({ seconds: sql<number>`ceil(extract(epoch from ${githubLimits.blockedUntil} - now()))::int` })
-    .from(githubLimits)
-    .where(and(hasCredential, gt(githubLimits.blockedUntil, sql`now()`))),
-);
-
-/** Seconds until GitHub may be called again with the credential; 0 means now. */
-export async function secondsBlocked(database: Database, credential: string): Promise<number> {
-  const [row] = await database.read(githubBlock, { credential });
-  return Number(row?.seconds ?? 0);
-}
-
 /** GitHub's points for an hour. */
 export interface Points {
   limit: number;
@@ -27,33 +11,42 @@ export interface Points {
   resetAt: number;
 }
 
-const githubPoints = createSelection(
-  'github_points',
+const limitsOfCredential = createSelection(
+  'github_limits',
   query
     .select({
+      secondsBlocked: sql<number>`ceil(extract(epoch from ${githubLimits.blockedUntil} - now()))::int`,
       limit: githubLimits.points,
       remaining: githubLimits.remainingPoints,
       resetAt: sql<number>`extract(epoch from ${githubLimits.resetAt})::bigint`,
       secondsToReset: sql<number>`ceil(extract(epoch from ${githubLimits.resetAt} - now()))::int`,
     })
     .from(githubLimits)
-    .where(and(hasCredential, gt(githubLimits.resetAt, sql`now()`))),
+    .where(eq(githubLimits.credential, placeholder('credential'))),
 );
 
-/** The credential's points as GitHub last reported them; undefined after their reset, or if there was no report. */
-export async function findPoints(
-  database: Database,
-  credential: string,
-): Promise<(Points & { secondsToReset: number }) | undefined> {
-  const [row] = await database.read(githubPoints, { credential });
-  return (
-    row && {
-      limit: Number(row.limit),
-      remaining: Number(row.remaining),
-      resetAt: Number(row.resetAt),
-      secondsToReset: Number(row.secondsToReset),
-    }
-  );
+export interface Limits {
+  /** Until GitHub may be called again; 0 means now. */
+  secondsBlocked: number;
+  /** As GitHub last reported them; undefined after their reset, or if there was no report. */
+  points: (Points & { secondsToReset: number }) | undefined;
+}
+
+export async function findLimits(database: Database, credential: string): Promise<Limits> {
+  const [row] = await database.read(limitsOfCredential, { credential });
+  const secondsToReset = Number(row?.secondsToReset ?? 0);
+  return {
+    secondsBlocked: Math.max(0, Number(row?.secondsBlocked ?? 0)),
+    points:
+      row === undefined || secondsToReset <= 0
+        ? undefined
+        : {
+            limit: Number(row.limit),
+            remaining: Number(row.remaining),
+            resetAt: Number(row.resetAt),
+            secondsToReset,
+          },
+  };
 }
 
 const firstWaitSeconds = 60;

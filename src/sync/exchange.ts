@@ -1,4 +1,4 @@
-import { blockGithub, findPoints, saveReply, secondsBlocked } from '../database/github-limits.ts';
+import { blockGithub, findLimits, type Limits, saveReply } from '../database/github-limits.ts';
 import { type Organisation, saveGithubIdentity } from '../database/organisations.ts';
 import { drawTicket } from '../database/tickets.ts';
 import type { Deps } from '../deps.ts';
@@ -78,14 +78,14 @@ export async function keepToLimits<Reply>(
   urgency: Urgency = 'now',
 ): Promise<Reply> {
   const credential = credentialOf(config, organisation);
-  const seconds = await secondsBlocked(database, credential);
-  if (seconds > 0) {
+  const { secondsBlocked, points } = await findLimits(database, credential);
+  if (secondsBlocked > 0) {
     throw new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
-      action: `Try again in ${seconds} seconds.`,
-      retryAfter: seconds,
+      action: `Try again in ${secondsBlocked} seconds.`,
+      retryAfter: secondsBlocked,
     });
   }
-  if (urgency === 'background') await keepReserve(database, credential);
+  if (urgency === 'background') keepReserve(points);
   let limit: RateLimit | undefined;
   // This may be from another request for the organisation: it is about the same points.
   const stopListening = github.onRequest(request => {
@@ -106,8 +106,7 @@ export async function keepToLimits<Reply>(
 }
 
 /** @throws GithubError `github_rate_limited` if only the reserve is left */
-async function keepReserve(database: Deps['database'], credential: string): Promise<void> {
-  const points = await findPoints(database, credential);
+function keepReserve(points: Limits['points']): void {
   if (points === undefined || points.remaining > reserveOf(points.limit)) return;
   const [remaining, limit] = [points.remaining, points.limit].map(value => value.toLocaleString('en'));
   const until = new Date(points.resetAt * 1000).toISOString().slice(11, 16);

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
 import { connectDatabase, type Database } from '../../database/client.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
-import { secondsBlocked } from '../../database/github-limits.ts';
+import { findLimits } from '../../database/github-limits.ts';
 import { findUnconfirmedRepositories, inspectOrganisation, inspectServer } from '../../database/inspection.ts';
 import { listOrganisations, type Organisation } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescoring.ts';
@@ -205,7 +205,7 @@ async function checkRateLimits(report: Report, access: Access, organisations: re
     const [first] = group;
     if (first === undefined || database === undefined) continue;
     const scope = usesApp ? { ...access, organisation: first } : access;
-    const gather = () => secondsBlocked(database, credentialOf(config, first));
+    const gather = async () => (await findLimits(database, credentialOf(config, first))).secondsBlocked;
     if ((await report.check(checks.rateLimit, scope, gather)) === 0) free.push(...group);
   }
   return free;
