@@ -61,16 +61,14 @@ export async function moveLease(
 
 /**
  * Renews a lease every third of {@link leaseSeconds} while the work goes on. A failed renewal is logged and does not
- * stop the work: another replica may then start the same work.
- *
- * @returns the result of the work, after the last renewal has ended
+ * stop the work: another replica may then start the same work. Resolves after the last renewal has ended.
  */
-export async function whileRenewing<Result>(
+export async function whileRenewing(
   executor: Executor,
   lease: Lease,
   log: Logger,
-  work: () => Promise<Result>,
-): Promise<Result> {
+  work: () => Promise<void>,
+): Promise<void> {
   // One after the other: each builds on what the previous one stored.
   let renewal: Promise<unknown> = Promise.resolve();
   const timer = setInterval(
@@ -84,7 +82,7 @@ export async function whileRenewing<Result>(
     (leaseSeconds * 1000) / 3,
   );
   try {
-    return await work();
+    await work();
   } finally {
     clearInterval(timer);
     await renewal;

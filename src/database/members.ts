@@ -95,7 +95,6 @@ export async function findMembers(
 /**
  * Marks everyone else as having left, unless something newer is known about them. Runs in a transaction.
  *
- * @param ticket drawn before GitHub was asked
  * @returns how many have left by this
  */
 export async function markOthersLeft(

@@ -15,10 +15,7 @@ const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${
 /** @returns undefined if an organisation with the login exists already */
 export async function addOrganisation(
   executor: Executor,
-  values: Pick<
-    typeof organisations.$inferInsert,
-    'login' | 'githubId' | 'nodeId' | 'name' | 'photoUrl' | 'fetchTicket'
-  > & { id?: string },
+  values: Omit<typeof organisations.$inferInsert, 'id'> & { id?: string },
 ): Promise<Organisation | undefined> {
   const [added] = await executor
     .insert(organisations)
@@ -97,9 +94,8 @@ export async function saveGithubIdentity(
 
 /**
  * Takes the login away from an organisation here that no longer has it on GitHub: it must have been renamed. Until a
- * comparison, due at once, finds its new login, it has one that GitHub gives to nobody.
- *
- * @param ticket drawn before GitHub was asked: a row from a newer fetch stays as it is
+ * comparison, due at once, finds its new login, it has one that GitHub gives to nobody. A row from a newer fetch stays
+ * as it is.
  */
 export async function releaseLogin(
   executor: Executor,

@@ -117,8 +117,6 @@ export async function saveRepositories(
 /**
  * Renews the tickets of repositories whose stored names GitHub has just confirmed: an older answer with another name
  * may still be on its way.
- *
- * @param ticket drawn before GitHub was asked
  */
 export async function confirmNames(
   executor: Executor,
@@ -158,7 +156,6 @@ export function findUnlistedRepositories(
 /**
  * Marks repositories that are no longer in the organisation. One from a newer fetch stays as it is.
  *
- * @param ticket drawn before GitHub was asked
  * @returns names of those that were marked
  */
 export async function markRepositoriesLeft(
@@ -230,12 +227,16 @@ export async function beginImport(
   return places;
 }
 
-/** Saves how far the import or the comparison of a repository is. */
+/** How far the import or the comparison of a repository is. */
+export type RepositoryProgress = Partial<
+  Pick<StoredRepository, 'importCursor' | 'reconciledAt' | 'reconcileCursor' | 'reconcileUntil'>
+>;
+
 export async function saveProgress(
   executor: Executor,
   organisationId: string,
   githubId: number,
-  progress: Partial<Pick<StoredRepository, 'importCursor' | 'reconciledAt' | 'reconcileCursor' | 'reconcileUntil'>>,
+  progress: RepositoryProgress,
 ): Promise<void> {
   await executor
     .update(repositories)

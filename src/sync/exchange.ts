@@ -46,11 +46,7 @@ export async function askGithub<Reply, Known extends Subject>(
   return { reply, ticket, organisation: present };
 }
 
-/**
- * Saves the ids and the login that GitHub gave the organisation.
- *
- * @param ticket drawn before GitHub was asked
- */
+/** Saves the ids and the login that GitHub gave the organisation. */
 export async function followIdentity<Known extends Subject>(
   { database, log }: Pick<Deps, 'database' | 'log'>,
   organisation: Known,

@@ -23,13 +23,9 @@ export interface Effort {
   atMost: boolean;
 }
 
-export interface RepositoryEstimate extends Effort {
-  /** `owner/name` */
-  repository: string;
-}
-
 export interface ImportEstimate {
-  repositories: RepositoryEstimate[];
+  /** `repository` is `owner/name`. */
+  repositories: (Effort & { repository: string })[];
   /** Its seconds include the waits for GitHub's points. */
   total: Effort;
   /** Repositories that the interrupted import, which this one continues, has finished. */
@@ -84,8 +80,7 @@ export function estimateOf(
 }
 
 export function totalOf(efforts: readonly Effort[]): Effort {
-  const sum = (of: 'pullRequests' | 'requests' | 'points' | 'seconds') =>
-    efforts.reduce((total, effort) => total + effort[of], 0);
+  const sum = (of: Exclude<keyof Effort, 'atMost'>) => efforts.reduce((total, effort) => total + effort[of], 0);
   return {
     pullRequests: sum('pullRequests'),
     requests: sum('requests'),

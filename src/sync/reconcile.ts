@@ -18,6 +18,7 @@ import {
   findRepositories,
   findUnlistedRepositories,
   markRepositoriesLeft,
+  type RepositoryProgress,
   type StoredRepository,
   saveProgress,
   saveRepositories,
@@ -177,7 +178,7 @@ async function compareRepository(
   isOver: () => boolean,
 ): Promise<boolean> {
   const { since } = stretch;
-  const save = (progress: Parameters<typeof saveProgress>[3]) =>
+  const save = (progress: RepositoryProgress) =>
     saveProgress(deps.database.executor, organisation.id, repository.githubId, progress);
   const syncPage = createPageSync(deps, organisation, repository, { since, maxSkipped: Number.POSITIVE_INFINITY });
   const start = stored?.reconcileCursor ?? null;
