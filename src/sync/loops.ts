@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { keepAliveDelayMs } from '../database/client.ts';
+import { isDatabaseUnavailable } from '../database/failures.ts';
 import type { Deps } from '../deps.ts';
 import { pruneOrganisation } from './prune.ts';
 import { reconcileOrganisation } from './reconcile.ts';
@@ -12,6 +13,9 @@ const defaultPollMs = 1_000;
 
 /** How long until a loop that failed tries again, and until a lost connection for notifications is opened again. */
 const retryMs = 1_000;
+
+/** How often the same failure of a loop is logged. */
+const logIntervalMs = 60_000;
 
 /** Organisations for which this process syncs at once. */
 const maxTurns = 4;
@@ -60,7 +64,7 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
 function startLoop({ log }: Deps, name: string, work: Work, width: number, pollMs: number): Loop {
   const stopping = new AbortController();
   const { signal } = stopping;
-  let failures = 0;
+  let logged = { kind: '', at: 0 };
   let waking = new AbortController();
   const wake = () => {
     waking.abort();
@@ -74,13 +78,13 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
       let pauseMs = pollMs;
       try {
         if (await work(signal)) pauseMs = 0;
-        failures = 0;
       } catch (error) {
-        // An outage would fill the log: its first failure is logged, then about one a minute.
-        if (failures % (60 * width) === 0) {
-          log.error({ err: error, loop: name, failures: failures + 1 }, 'a loop failed and tries again');
+        const kind = isDatabaseUnavailable(error) ? 'outage' : String(error);
+        // Each try of an outage fails, which would fill the log.
+        if (kind !== logged.kind || performance.now() - logged.at >= logIntervalMs) {
+          logged = { kind, at: performance.now() };
+          log.error({ err: error, loop: name }, 'a loop failed and tries again');
         }
-        failures += 1;
         pauseMs = Math.min(pollMs, retryMs);
       }
       if (pauseMs > 0) await delay(pauseMs, undefined, { signal: woken }).catch(() => undefined);
