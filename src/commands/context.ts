@@ -6,7 +6,6 @@ import type { Config } from '../config.ts';
 import type { Actor } from '../database/audit.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
-import { noCredentials } from '../github/credentials.ts';
 import { startOfDay } from '../scoring/text.ts';
 
 /** What commands need of their process. Only `main` makes one. */
@@ -33,22 +32,17 @@ export interface Answer {
   exitCode?: number | undefined;
 }
 
-interface Details {
-  /** For programs. */
-  code?: 'failed' | 'not_found' | 'rules_invalid' | 'usage';
-  /** Further keys of the JSON document. */
-  details?: object;
-}
-
 /** A failure that the operator can fix. */
 export class CommandError extends Error {
   /** What to do, a sentence; undefined if there is nothing to do. */
   readonly action: string | undefined;
-  readonly code: NonNullable<Details['code']>;
+  /** For programs. */
+  readonly code: 'failed' | 'not_found' | 'rules_invalid' | 'usage';
+  /** Further keys of the JSON document. */
   readonly details: object;
 
   /** @param message what went wrong, a sentence */
-  constructor(message: string, action?: string, { code = 'failed', details = {} }: Details = {}) {
+  constructor(message: string, action?: string, code: CommandError['code'] = 'failed', details = {}) {
     super(message);
     this.action = action;
     this.code = code;
@@ -59,7 +53,7 @@ export class CommandError extends Error {
 /** An argument or option that is not valid. */
 export class UsageError extends CommandError {
   constructor(message: string, action?: string) {
-    super(message, action, { code: 'usage' });
+    super(message, action, 'usage');
   }
 }
 
@@ -127,16 +121,10 @@ export async function requireOrganisation(context: Context, deps: Deps, login: s
     throw new CommandError(
       `There is no organisation ${login} here.`,
       `Add it: ${context.program} organisation add ${login}`,
-      { code: 'not_found' },
+      'not_found',
     );
   }
   return organisation;
-}
-
-/** @throws ServiceError without credentials; names the variables to set */
-export function requireGithub(deps: Deps): void {
-  if (deps.github.configured) return;
-  throw noCredentials();
 }
 
 /**

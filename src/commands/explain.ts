@@ -89,7 +89,7 @@ async function requirePullRequest(
       page === undefined
         ? 'The API answers with ids.'
         : `Import it: ${program} import --organisation LOGIN --repository ${shellWord(page.repository)}`;
-    throw new CommandError(`There is no pull request ${brief(text, 200)} here.`, action, { code: 'not_found' });
+    throw new CommandError(`There is no pull request ${brief(text, 200)} here.`, action, 'not_found');
   }
   if (others.length > 0) {
     const ids = found.map(each => `${idOf(each)} (${each?.organisation.login})`);

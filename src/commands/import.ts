@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { noCredentials } from '../github/credentials.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
 import {
@@ -7,7 +8,6 @@ import {
   CommandError,
   type Context,
   parseDay,
-  requireGithub,
   requireOrganisation,
   showTime,
   withDeps,
@@ -44,7 +44,7 @@ export function importCommands(program: Command, context: Context): void {
           const signal = dryRun === true ? undefined : context.interrupted;
           return withDeps(context, async deps => {
             const organisation = await requireOrganisation(context, deps, login);
-            requireGithub(deps);
+            if (!deps.github.configured) throw noCredentials();
             if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
             const progress = startProgress(context, 'pull requests');
             try {

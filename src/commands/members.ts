@@ -2,18 +2,10 @@ import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
 import { listMembers } from '../database/members.ts';
 import { eraseMember } from '../database/removal.ts';
+import { noCredentials } from '../github/credentials.ts';
 import { formatId } from '../ids.ts';
 import { syncMembers } from '../sync/members.ts';
-import {
-  answeringFor,
-  CommandError,
-  type Context,
-  confirm,
-  operator,
-  requireGithub,
-  seconds,
-  showTime,
-} from './context.ts';
+import { answeringFor, CommandError, type Context, confirm, operator, seconds, showTime } from './context.ts';
 import { counted, number } from './numbers.ts';
 import { table } from './terminal.ts';
 
@@ -54,7 +46,7 @@ export function memberCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} members sync --organisation acme`)
     .action(
       answeringFor(context, async (deps, organisation) => {
-        requireGithub(deps);
+        if (!deps.github.configured) throw noCredentials();
         const { members, left } = await syncMembers(deps, organisation);
         return { json: { members, left }, text: describeMembers(organisation.login, members, left) };
       }),
@@ -79,9 +71,8 @@ export function memberCommands(program: Command, context: Context): void {
           recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
         );
         if (erased === undefined) {
-          throw new CommandError(`${organisation.login} knows nobody with the login ${login}.`, 'Check its spelling.', {
-            code: 'not_found',
-          });
+          const message = `${organisation.login} knows nobody with the login ${login}.`;
+          throw new CommandError(message, 'Check its spelling.', 'not_found');
         }
         const { pullRequests, assignments, hadLeft } = erased;
         const note = hadLeft

@@ -76,13 +76,10 @@ function findProblems(path: string, file: RulesFile): Problem[] {
 const textOf = ({ file, line, message }: Problem): string => `${file}:${line}: ${message}`;
 
 const invalid = (problems: readonly Problem[], message: string, action?: string) =>
-  new CommandError(message, action, {
-    code: 'rules_invalid',
-    details: {
-      problems: problems.map(({ explanation, ...problem }) =>
-        explanation === undefined ? problem : { ...problem, explanation: representRules(explanation) },
-      ),
-    },
+  new CommandError(message, action, 'rules_invalid', {
+    problems: problems.map(({ explanation, ...problem }) =>
+      explanation === undefined ? problem : { ...problem, explanation: representRules(explanation) },
+    ),
   });
 
 /** A rules file without problems. */

@@ -26,7 +26,7 @@ export async function requireRuleset(
     throw new CommandError(
       `${organisation.login} has no version ${version} of its rules.`,
       `List them: ${context.program} rules history --organisation ${organisation.login}`,
-      { code: 'not_found' },
+      'not_found',
     );
   }
   return getRuleset(database.executor, organisation.id, version);

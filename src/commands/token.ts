@@ -53,6 +53,7 @@ function parseScopes(text: string): string[] {
 
 export function tokenCommands(program: Command, context: Context): void {
   const group = program.command('token').description('access tokens for the HTTP API');
+  const listThem = `List them: ${context.program} token list`;
 
   group
     .command('create')
@@ -155,10 +156,7 @@ export function tokenCommands(program: Command, context: Context): void {
             if (token) await recordToken(executor, 'token.revoke', token);
             return token;
           });
-          if (!revoked)
-            throw new CommandError(`There is no token ${text}.`, `List them: ${context.program} token list`, {
-              code: 'not_found',
-            });
+          if (!revoked) throw new CommandError(`There is no token ${text}.`, listThem, 'not_found');
           return { json: { id: text, revoked: true }, text: `Revoked ${text}.` };
         }),
       ),
@@ -183,11 +181,7 @@ export function tokenCommands(program: Command, context: Context): void {
             if (added) await recordToken(executor, 'token.rotate', added, `${text} replaced by `);
             return added;
           });
-          if (!rotated) {
-            throw new CommandError(`There is no valid token ${text}.`, `List them: ${context.program} token list`, {
-              code: 'not_found',
-            });
-          }
+          if (!rotated) throw new CommandError(`There is no valid token ${text}.`, listThem, 'not_found');
           return created(rotated, token);
         });
       }),

@@ -43,7 +43,7 @@ export async function requireUser(
     throw new CommandError(
       `There is no user ${email}.`,
       `Add one: ${context.program} user add --organisation ${organisation?.login ?? 'LOGIN'} --name NAME --email ${shellWord(email)}`,
-      { code: 'not_found' },
+      'not_found',
     );
   }
   if (found.length > 1) {
