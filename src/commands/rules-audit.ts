@@ -11,6 +11,7 @@ import type { Ruleset } from '../scoring/ruleset.ts';
 import { answering, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
 import { number, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
+import { loadRules } from './rules-file.ts';
 import { grid, right } from './terminal.ts';
 
 /** More are sampled: the shares are then off by about one percentage point at most. */
@@ -29,28 +30,14 @@ const descriptions: Record<Way, string> = {
   files: 'one file split into ten',
 };
 
-interface AuditDocument {
-  organisation: string;
-  /** Those that were audited. */
-  pull_requests: number;
-  /** All that are stored. */
-  stored_pull_requests: number;
-  ways: {
-    way: Way;
-    share: number;
-    median_gain: number;
-    largest_gain: number;
-    rules: { name: string; share: number }[];
-    example: { id: string; url: string; before: number; after: number } | null;
-  }[];
-}
+type AuditDocument = Awaited<ReturnType<typeof auditRules>>;
 
 async function auditRules(
   context: Context,
   { database }: Deps,
   { id: organisationId, login: organisation }: Organisation,
   ruleset: Ruleset,
-): Promise<AuditDocument> {
+) {
   const audit = createAudit(ruleset);
   return readSnapshot(database, async ({ executor, readFacts }) => {
     const stored = await countPullRequests(executor, organisationId);
@@ -65,6 +52,7 @@ async function auditRules(
     );
     return {
       organisation,
+      // Those that were audited.
       pull_requests: pullRequests,
       stored_pull_requests: stored,
       ways: ways.map(({ way, share, medianGain, maxGain, rules, example }) => ({
@@ -123,12 +111,7 @@ interface AuditOptions {
   maxShare?: string;
 }
 
-/** @param loadRules reads a rules file, and throws if it has problems */
-export function auditCommand(
-  group: Command,
-  context: Context,
-  loadRules: (context: Context, path: string) => Promise<{ ruleset: Ruleset }>,
-): void {
+export function auditCommand(group: Command, context: Context): void {
   group
     .command('audit')
     .description('search a rules file for ways to game it; saves nothing')

@@ -1,16 +1,10 @@
-import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
 import { applyRuleset, findRulesetSource, getRuleset } from '../database/rules.ts';
-import type { Explanation } from '../scoring/explain.ts';
-import { runRuleTests } from '../scoring/rule-tests.ts';
-import { defineKey, formatRulesFile, parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
-import type { Ruleset } from '../scoring/ruleset.ts';
-import type { FileProblem } from '../scoring/yaml-reader.ts';
+import { defineKey, formatRulesFile } from '../scoring/rules-file.ts';
 import {
   answering,
   answeringFor,
-  CommandError,
   type Context,
   operator,
   requireOrganisation,
@@ -18,94 +12,13 @@ import {
   UsageError,
   withDeps,
 } from './context.ts';
-import { representRules } from './explain.ts';
-import { showCounted, showExplanation } from './explanation-text.ts';
+import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { auditCommand } from './rules-audit.ts';
+import { invalid, loadRules, readRules, textOf } from './rules-file.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
-import { plain, shellWord } from './terminal.ts';
-
-/** More than 200 rules of maximum size need. */
-const maxFileBytes = 2_000_000;
-
-/** Names standard input: a program in a container does not see the operator's files. */
-const standardInput = '-';
-
-const nameOf = (path: string): string => (path === standardInput ? 'standard input' : path);
-
-async function readText(path: string): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    const source: AsyncIterable<Buffer> = path === standardInput ? process.stdin : createReadStream(path);
-    for await (const chunk of source) {
-      size += chunk.length;
-      if (size > maxFileBytes) {
-        throw new CommandError(`${nameOf(path)} is larger than ${maxFileBytes / 1e6} MB: it can't be a rules file.`);
-      }
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    if (error instanceof CommandError) throw error;
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new CommandError(
-      `${nameOf(path)} can't be read (${code}).`,
-      'Name a rules file, such as rules.example.yaml.',
-    );
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-/** The first tests that fail have an explanation of their score. */
-type Problem = FileProblem & { file: string; explanation?: Explanation };
-
-/** Mistakes, or else tests that fail. */
-function findProblems(path: string, file: RulesFile): Problem[] {
-  const name = nameOf(path);
-  if (file.problems.length > 0) return file.problems.map(problem => ({ file: name, ...problem }));
-  return runRuleTests(file, file.tests).flatMap(({ test, actual, passed, explanation }) => {
-    if (passed) return [];
-    const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
-    const message = `test ${JSON.stringify(test.name)} expected ${test.score}, but the score is ${actual}${counted}; correct the rules or the test`;
-    const problem = { file: name, line: test.line, message, rule: null, entry: null, part: null };
-    return explanation === undefined ? problem : { ...problem, explanation };
-  });
-}
-
-const textOf = ({ file, line, message }: Problem): string => `${file}:${line}: ${message}`;
-
-const invalid = (problems: readonly Problem[], message: string, action?: string) =>
-  new CommandError(message, action, 'rules_invalid', {
-    problems: problems.map(({ explanation, ...problem }) =>
-      explanation === undefined ? problem : { ...problem, explanation: representRules(explanation) },
-    ),
-  });
-
-/** A rules file without problems. */
-interface LoadedRules {
-  /** For messages. */
-  name: string;
-  ruleset: Ruleset;
-  /** Its text. */
-  source: string;
-}
-
-/** @throws CommandError with the first problem, and how to see the others */
-export async function loadRules({ program }: Context, path: string): Promise<LoadedRules> {
-  const source = await readText(path);
-  const file = parseRulesFile(source);
-  const problems = findProblems(path, file);
-  const [first] = problems;
-  if (first === undefined) return { name: nameOf(path), ruleset: file, source };
-  const check = `${program} rules check ${shellWord(path)}`;
-  const { length } = problems;
-  if (length > 1) throw invalid(problems, sentenceOf(first), `To see all ${length} problems: ${check}`);
-  if (first.explanation === undefined) throw invalid(problems, textOf(first));
-  throw invalid(problems, sentenceOf(first), `To see how the score came about: ${check}`);
-}
-
-const sentenceOf = (problem: Problem) => textOf(problem).replace(/[^.?]$/, '$&.');
+import { plain } from './terminal.ts';
 
 export function ruleCommands(program: Command, context: Context): void {
   const group = program.command('rules').description('the rules that score pull requests');
@@ -118,8 +31,7 @@ export function ruleCommands(program: Command, context: Context): void {
     .addHelpText('after', `\nExample:\n  ${context.program} rules check rules.example.yaml`)
     .action(
       answering<{ json?: boolean }>(context, async ({ json = false }, path = '') => {
-        const file = parseRulesFile(await readText(path));
-        const problems = findProblems(path, file);
+        const { name, file, problems } = await readRules(path);
         const [first] = problems;
         for (const problem of problems) {
           if (problems.length > 1) context.stderr.write(`${plain(textOf(problem))}\n`);
@@ -128,20 +40,20 @@ export function ruleCommands(program: Command, context: Context): void {
           }
         }
         if (problems.length > 1) {
-          throw invalid(problems, `${nameOf(path)} has ${problems.length} problems.`, 'Fix them and check it again.');
+          throw invalid(problems, `${name} has ${problems.length} problems.`, 'Fix them and check it again.');
         }
         if (first !== undefined) throw invalid(problems, textOf(first));
         const { definitions, rules, tests } = file;
         const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
         return {
           json: { valid: true, rules: rules.length, tests: tests.length },
-          text: `${nameOf(path)} is valid: ${defined}${counted(rules.length, 'rule')}; ${counted(tests.length, 'test')} passed.`,
+          text: `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${counted(tests.length, 'test')} passed.`,
         };
       }),
     );
 
-  planCommand(group, context, loadRules);
-  auditCommand(group, context, loadRules);
+  planCommand(group, context);
+  auditCommand(group, context);
 
   group
     .command('apply')

@@ -10,7 +10,7 @@ import { compileRuleset } from '../scoring/ruleset.ts';
 import { answering, type Context, parseDay, requireOrganisation, UsageError, withDeps } from './context.ts';
 import { counted, decimal, number } from './numbers.ts';
 import { addAll } from './progress.ts';
-import { loadRules } from './rules.ts';
+import { loadRules } from './rules-file.ts';
 import { grid, plain, right } from './terminal.ts';
 
 interface StandingsOptions {

@@ -15,6 +15,7 @@ import { compareRules } from '../../scoring/rule-changes.ts';
 import type { Ruleset } from '../../scoring/ruleset.ts';
 import { answering, CommandError, type Context, requireOrganisation, withDeps } from '../context.ts';
 import { addAll } from '../progress.ts';
+import { loadRules } from '../rules-file.ts';
 import { shellWord } from '../terminal.ts';
 import { type PlanDocument, planDocument } from './document.ts';
 import { planReport } from './report.ts';
@@ -53,25 +54,17 @@ async function makePlan(
   });
 }
 
-const reasonOf = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown error');
+const unwritable = (path: string, { code }: NodeJS.ErrnoException, action: string) =>
+  new CommandError(`${path} can't be written (${code}).`, action);
 
 /** Fails before the plan is made, not after minutes of work. */
 async function checkReportPath(path: string, file: string): Promise<void> {
-  if (resolve(path) === resolve(file))
+  if (resolve(path) === resolve(file)) {
     throw new CommandError('The report would overwrite the rules.', 'Name another file.');
-  try {
-    await access(dirname(resolve(path)), constants.W_OK);
-  } catch (error) {
-    throw new CommandError(`${path} can't be written (${reasonOf(error)}).`, 'Name a file in a folder that exists.');
   }
-}
-
-async function writeReport(path: string, page: string): Promise<void> {
-  try {
-    await writeFile(path, page);
-  } catch (error) {
-    throw new CommandError(`${path} can't be written (${reasonOf(error)}).`, 'Name another file.');
-  }
+  await access(dirname(resolve(path)), constants.W_OK).catch(error => {
+    throw unwritable(path, error, 'Name a file in a folder that exists.');
+  });
 }
 
 interface PlanOptions {
@@ -80,12 +73,7 @@ interface PlanOptions {
   report?: string;
 }
 
-/** @param loadRules reads a rules file, and throws if it has problems */
-export function planCommand(
-  group: Command,
-  context: Context,
-  loadRules: (context: Context, path: string) => Promise<{ name: string; ruleset: Ruleset }>,
-): void {
+export function planCommand(group: Command, context: Context): void {
   group
     .command('plan')
     .description('show what a rules file would change; saves nothing')
@@ -109,7 +97,11 @@ Example:
         const plan = await withDeps(context, async deps =>
           makePlan(context, deps, await requireOrganisation(context, deps, login), name, ruleset),
         );
-        if (report !== undefined) await writeReport(report, planReport(plan, new Date()));
+        if (report !== undefined) {
+          await writeFile(report, planReport(plan, new Date())).catch(error => {
+            throw unwritable(report, error, 'Name another file.');
+          });
+        }
         const apply = `${context.program} rules apply ${shellWord(file)} --organisation ${plan.organisation}`;
         const text = planText(plan, context.columns, apply);
         return {

@@ -1,0 +1,80 @@
+/** Reads the rules file that an operator names, and reports what is wrong with it. */
+import { createReadStream } from 'node:fs';
+import type { Explanation } from '../scoring/explain.ts';
+import { runRuleTests } from '../scoring/rule-tests.ts';
+import { parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
+import type { FileProblem } from '../scoring/yaml-reader.ts';
+import { CommandError, type Context } from './context.ts';
+import { representRules } from './explain.ts';
+import { showCounted } from './explanation-text.ts';
+import { shellWord } from './terminal.ts';
+
+/** More than 200 rules of maximum size need. */
+const maxFileBytes = 2_000_000;
+
+/** Names standard input: a program in a container does not see the operator's files. */
+const standardInput = '-';
+
+async function readText(path: string, name: string): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    const source: AsyncIterable<Buffer> = path === standardInput ? process.stdin : createReadStream(path);
+    for await (const chunk of source) {
+      size += chunk.length;
+      if (size > maxFileBytes) break;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CommandError(`${name} can't be read (${code}).`, 'Name a rules file, such as rules.example.yaml.');
+  }
+  if (size > maxFileBytes) {
+    throw new CommandError(`${name} is larger than ${maxFileBytes / 1e6} MB: it can't be a rules file.`);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** The first tests that fail have an explanation of their score. */
+type Problem = FileProblem & { file: string; explanation?: Explanation | undefined };
+
+/** Mistakes, or else tests that fail. */
+function findProblems(name: string, file: RulesFile): Problem[] {
+  if (file.problems.length > 0) return file.problems.map(problem => ({ file: name, ...problem }));
+  return runRuleTests(file, file.tests).flatMap(({ test, actual, passed, explanation }) => {
+    if (passed) return [];
+    const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
+    const message = `test ${JSON.stringify(test.name)} expected ${test.score}, but the score is ${actual}${counted}; correct the rules or the test`;
+    return [{ file: name, line: test.line, message, rule: null, entry: null, part: null, explanation }];
+  });
+}
+
+export const textOf = ({ file, line, message }: Problem): string => `${file}:${line}: ${message}`;
+
+export const invalid = (problems: readonly Problem[], message: string, action?: string) =>
+  new CommandError(message, action, 'rules_invalid', {
+    problems: problems.map(({ explanation, ...problem }) => ({
+      ...problem,
+      explanation: explanation && representRules(explanation),
+    })),
+  });
+
+/** @returns also the file's text, and its name for messages */
+export async function readRules(path: string) {
+  const name = path === standardInput ? 'standard input' : path;
+  const source = await readText(path, name);
+  const file = parseRulesFile(source);
+  return { name, source, file, problems: findProblems(name, file) };
+}
+
+/** @throws CommandError with the first problem, and how to see the others */
+export async function loadRules({ program }: Context, path: string) {
+  const { name, source, file, problems } = await readRules(path);
+  const [first] = problems;
+  if (first === undefined) return { name, source, ruleset: file };
+  const check = `${program} rules check ${shellWord(path)}`;
+  const sentence = textOf(first).replace(/[^.?]$/, '$&.');
+  if (problems.length > 1) throw invalid(problems, sentence, `To see all ${problems.length} problems: ${check}`);
+  if (first.explanation === undefined) throw invalid(problems, textOf(first));
+  throw invalid(problems, sentence, `To see how the score came about: ${check}`);
+}
