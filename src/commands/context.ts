@@ -77,7 +77,7 @@ export function answering<Options extends object>(
     const command = args.at(-1) as Command;
     const options = command.opts<Options & { json?: boolean }>();
     const { json, text, failure, exitCode } = await run(options, ...command.processedArgs);
-    context.stdout.write(options.json ? jsonDocument(json) : text === '' ? '' : `${text}\n`);
+    context.stdout.write(options.json ? jsonDocument(json) : `${text}\n`);
     if (failure !== undefined) throw new Answered(1, failure);
     if (exitCode !== undefined) throw new Answered(exitCode);
   };
