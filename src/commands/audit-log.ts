@@ -1,46 +1,44 @@
-import type { Command } from 'commander';
 import { listAuditEvents } from '../database/audit.ts';
-import { answering, type Context, parseDay, seconds, showTime, withDeps } from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { type Context, parseDay, seconds, showTime, withDeps } from './context.ts';
 import { table } from './terminal.ts';
 
-export function auditLogCommand(program: Command, context: Context): void {
+export function auditLogCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('audit-log')
     .description('show who changed what: syncs, deletions, tokens, users, rules and settings')
     .option('--organisation <login>', 'only of this organisation, which may have been removed')
     .option('--since <day>', 'only from this day on, such as 2026-01-31')
-    .addHelpText('after', `\nExample:\n  ${context.program} audit-log --organisation acme --since 2026-01-31`)
-    .action(
-      answering<{ organisation?: string; since?: string }>(context, ({ organisation, since }) => {
-        const start = since === undefined ? undefined : parseDay(since);
-        return withDeps(context, async ({ database }) => {
-          const events = await listAuditEvents(database.executor, {
-            ...(organisation !== undefined && { organisation }),
-            ...(start !== undefined && { since: start }),
-          });
-          return {
-            json: events.map(event => ({
-              happened_at: seconds(event.happenedAt),
-              organisation: event.organisation,
-              actor: event.actor,
-              action: event.action,
-              subject: event.subject,
-              request_id: event.requestId,
-            })),
-            text: table(
-              ['TIME (UTC)', 'ORGANISATION', 'WHO', 'ACTION', 'WHAT', 'REQUEST'],
-              events.map(event => [
-                showTime(event.happenedAt),
-                event.organisation,
-                event.actor,
-                event.action,
-                event.subject,
-                event.requestId ?? '-',
-              ]),
-              'Nothing is recorded yet.',
-            ),
-          };
+    .examples('audit-log --organisation acme --since 2026-01-31')
+    .answer<{ organisation?: string; since?: string }>(({ organisation, since }) => {
+      const start = since === undefined ? undefined : parseDay(since);
+      return withDeps(context, async ({ database }) => {
+        const events = await listAuditEvents(database.executor, {
+          ...(organisation !== undefined && { organisation }),
+          ...(start !== undefined && { since: start }),
         });
-      }),
-    );
+        return {
+          json: events.map(event => ({
+            happened_at: seconds(event.happenedAt),
+            organisation: event.organisation,
+            actor: event.actor,
+            action: event.action,
+            subject: event.subject,
+            request_id: event.requestId,
+          })),
+          text: table(
+            ['TIME (UTC)', 'ORGANISATION', 'WHO', 'ACTION', 'WHAT', 'REQUEST'],
+            events.map(event => [
+              showTime(event.happenedAt),
+              event.organisation,
+              event.actor,
+              event.action,
+              event.subject,
+              event.requestId ?? '-',
+            ]),
+            'Nothing is recorded yet.',
+          ),
+        };
+      });
+    });
 }

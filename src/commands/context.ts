@@ -1,6 +1,5 @@
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
-import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Actor } from '../database/audit.ts';
@@ -20,16 +19,6 @@ export interface Context {
   /** Columns of what is printed. */
   readonly columns: number;
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
-}
-
-/** The result of a command: one document for programs, lines for people. */
-export interface Answer {
-  json: unknown;
-  text: string;
-  /** Printed last, on standard error. The command then ends with 1, although it has an answer. */
-  failure?: string | undefined;
-  /** Instead of 0, for a command that succeeded. */
-  exitCode?: number | undefined;
 }
 
 /** A failure that the operator can fix. */
@@ -57,34 +46,6 @@ export class UsageError extends CommandError {
   }
 }
 
-/** Ends a command that has printed its answer with this exit code. */
-export class Answered extends Error {
-  readonly exitCode: number;
-
-  /** @param message printed last, on standard error; an empty text for none */
-  constructor(exitCode: number, message = '') {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
-
-/** Makes the action of a command from a function: prints the answer, as JSON with `--json`. */
-export function answering<Options extends object>(
-  context: Context,
-  run: (options: Options, ...operands: string[]) => Promise<Answer>,
-) {
-  return async (...args: unknown[]): Promise<void> => {
-    const command = args.at(-1) as Command;
-    const options = command.opts<Options & { json?: boolean }>();
-    const { json, text, failure, exitCode } = await run(options, ...command.processedArgs);
-    context.stdout.write(options.json ? jsonDocument(json) : `${text}\n`);
-    if (failure !== undefined) throw new Answered(1, failure);
-    if (exitCode !== undefined) throw new Answered(exitCode);
-  };
-}
-
-export const jsonDocument = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
-
 /**
  * Opens the database and GitHub for a command, and closes them afterwards.
  *
@@ -103,17 +64,6 @@ export async function withDeps<Result>(
   }
 }
 
-/** Like {@link answering}, for a command that works on what is stored of the organisation that `--organisation` names. */
-export const answeringFor = <Options extends object>(
-  context: Context,
-  run: (deps: Deps, organisation: Organisation, options: Options, ...operands: string[]) => Promise<Answer>,
-) =>
-  answering<Options & { organisation: string }>(context, (options, ...operands) =>
-    withDeps(context, async deps =>
-      run(deps, await requireOrganisation(context, deps, options.organisation), options, ...operands),
-    ),
-  );
-
 /** @throws CommandError if it is not stored; says how to add it */
 export async function requireOrganisation(context: Context, deps: Deps, login: string): Promise<Organisation> {
   const organisation = await findOrganisation(deps.database.executor, login);
@@ -126,6 +76,13 @@ export async function requireOrganisation(context: Context, deps: Deps, login: s
   }
   return organisation;
 }
+
+/** Like {@link withDeps}, for what is stored of one organisation. */
+export const withOrganisation = <Result>(
+  context: Context,
+  login: string,
+  work: (deps: Deps, organisation: Organisation) => Promise<Result>,
+): Promise<Result> => withDeps(context, async deps => work(deps, await requireOrganisation(context, deps, login)));
 
 /**
  * The user who runs the program: the name, or the number if there is no name, as in some containers.

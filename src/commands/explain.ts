@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import type { Executor } from '../database/client.ts';
 import {
   type ExplainablePullRequest,
@@ -15,16 +14,8 @@ import { formatId, parseId } from '../ids.ts';
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import { type Explanation, explainScore } from '../scoring/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
-import {
-  type Answer,
-  answering,
-  CommandError,
-  type Context,
-  seconds,
-  showTime,
-  UsageError,
-  withDeps,
-} from './context.ts';
+import type { Answer, PullscoreCommand } from './command.ts';
+import { CommandError, type Context, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { brief, shellWord, table } from './terminal.ts';
@@ -240,25 +231,20 @@ function show(context: Context, explained: Explained): string {
   ].join('\n');
 }
 
-export function explainCommand(program: Command, context: Context): void {
+export function explainCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('explain')
     .description('show how a score was calculated, entry by entry, and what changed it over time')
     .argument('<pull-request>', "its id (pr_…), OWNER/NAME#NUMBER or its page's address")
-    .addHelpText(
-      'after',
-      `\nExamples:\n  ${context.program} explain acme/web#42\n  ${context.program} explain https://github.com/acme/web/pull/42`,
-    )
-    .action(
-      answering(context, async (_options, text = ''): Promise<Answer> => {
-        const name = parseName(text);
-        return withDeps(context, ({ database }) =>
-          readSnapshot(database, async ({ executor }) => {
-            const found = await requirePullRequest(context, executor, name);
-            const explained = await explainPullRequest(executor, found);
-            return { json: represent(explained), text: show(context, explained) };
-          }),
-        );
-      }),
-    );
+    .examples('explain acme/web#42', 'explain https://github.com/acme/web/pull/42')
+    .answer(async (_options, text): Promise<Answer> => {
+      const name = parseName(text);
+      return withDeps(context, ({ database }) =>
+        readSnapshot(database, async ({ executor }) => {
+          const found = await requirePullRequest(context, executor, name);
+          const explained = await explainPullRequest(executor, found);
+          return { json: represent(explained), text: show(context, explained) };
+        }),
+      );
+    });
 }

@@ -1,17 +1,8 @@
-import type { Command } from 'commander';
 import { noCredentials } from '../github/credentials.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
-import {
-  type Answer,
-  answering,
-  CommandError,
-  type Context,
-  parseDay,
-  requireOrganisation,
-  showTime,
-  withDeps,
-} from './context.ts';
+import type { Answer, PullscoreCommand } from './command.ts';
+import { CommandError, type Context, parseDay, showTime, withOrganisation } from './context.ts';
 import { counted, duration, number } from './numbers.ts';
 import { startProgress } from './progress.ts';
 import { grid, right } from './terminal.ts';
@@ -19,7 +10,7 @@ import { grid, right } from './terminal.ts';
 /** How many repositories the table lists. The others share a line. */
 const maxNamed = 40;
 
-export function importCommands(program: Command, context: Context): void {
+export function importCommands(program: PullscoreCommand, context: Context): void {
   program
     .command('import')
     .description("import the organisation's pull requests from GitHub")
@@ -31,39 +22,33 @@ export function importCommands(program: Command, context: Context): void {
     )
     .option('--since <day>', 'only pull requests that changed on this day or later, such as 2026-01-31')
     .option('--dry-run', 'only estimate requests, rate limit points and time')
-    .addHelpText(
-      'after',
-      `\nIf the import is interrupted, run the same command again: it continues where it stopped.\n\nExamples:\n  ${context.program} import --organisation acme --dry-run\n  ${context.program} import --organisation acme --repository acme/website`,
-    )
-    .action(
-      answering<{ organisation: string; repository?: string[]; since?: string; dryRun?: boolean }>(
-        context,
-        ({ organisation: login, repository: repositories, since: day, dryRun }) => {
-          const scope = { repositories, since: day === undefined ? undefined : parseDay(day) };
-          // An interrupted import says how to continue; an estimate just ends.
-          const signal = dryRun === true ? undefined : context.interrupted;
-          return withDeps(context, async deps => {
-            const organisation = await requireOrganisation(context, deps, login);
-            if (!deps.github.configured) throw noCredentials();
-            if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
-            const progress = startProgress(context, 'pull requests');
-            try {
-              const result = await importPullRequests(deps, organisation, {
-                ...scope,
-                signal,
-                onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
-                onProgress: at => progress.update(at.seen, at.total, describeStep(at), at.looked),
-              });
-              progress.stop();
-              return describeResult(result);
-            } catch (error) {
-              progress.stop();
-              if (signal?.aborted !== true) throw error;
-              throw new CommandError('Interrupted. What was imported is kept; run the same command again to continue.');
-            }
-          });
-        },
-      ),
+    .addHelpText('after', '\nIf the import is interrupted, run the same command again: it continues where it stopped.')
+    .examples('import --organisation acme --dry-run', 'import --organisation acme --repository acme/website')
+    .answer<{ organisation: string; repository?: string[]; since?: string; dryRun?: boolean }>(
+      ({ organisation: login, repository: repositories, since: day, dryRun }) => {
+        const scope = { repositories, since: day === undefined ? undefined : parseDay(day) };
+        // An interrupted import says how to continue; an estimate just ends.
+        const signal = dryRun === true ? undefined : context.interrupted;
+        return withOrganisation(context, login, async (deps, organisation) => {
+          if (!deps.github.configured) throw noCredentials();
+          if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
+          const progress = startProgress(context, 'pull requests');
+          try {
+            const result = await importPullRequests(deps, organisation, {
+              ...scope,
+              signal,
+              onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
+              onProgress: at => progress.update(at.seen, at.total, describeStep(at), at.looked),
+            });
+            return describeResult(result);
+          } catch (error) {
+            if (signal?.aborted !== true) throw error;
+            throw new CommandError('Interrupted. What was imported is kept; run the same command again to continue.');
+          } finally {
+            progress.stop();
+          }
+        });
+      },
     );
 }
 

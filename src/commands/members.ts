@@ -1,15 +1,15 @@
-import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
 import { listMembers } from '../database/members.ts';
 import { eraseMember } from '../database/removal.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { formatId } from '../ids.ts';
 import { syncMembers } from '../sync/members.ts';
-import { answeringFor, CommandError, type Context, confirm, operator, seconds, showTime } from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { CommandError, type Context, confirm, operator, seconds, showTime } from './context.ts';
 import { counted, number } from './numbers.ts';
 import { table } from './terminal.ts';
 
-export function memberCommands(program: Command, context: Context): void {
+export function memberCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('members').description("the organisation's members");
 
   group
@@ -17,40 +17,36 @@ export function memberCommands(program: Command, context: Context): void {
     .description('list the members, and with --left also those who have left')
     .requiredOption('--organisation <login>', "the organisation's login")
     .option('--left', 'also list those who have left: their pull requests are kept')
-    .addHelpText('after', `\nExample:\n  ${context.program} members list --organisation acme`)
-    .action(
-      answeringFor<{ left?: boolean }>(context, async ({ database }, { id, login }, { left = false }) => {
-        const members = await listMembers(database.executor, id, left);
-        return {
-          json: members.map(member => ({
-            id: formatId('mem', member.id),
-            external_id: String(member.githubId),
-            login: member.login,
-            name: member.name,
-            created_at: seconds(member.createdAt),
-            left_at: seconds(member.leftAt),
-          })),
-          text: table(
-            ['LOGIN', 'NAME', ...(left ? ['LEFT'] : [])],
-            members.map(member => [member.login, member.name, ...(left ? [showTime(member.leftAt)] : [])]),
-            `No members of ${login} are known. Fetch the list: ${context.program} members sync --organisation ${login}`,
-          ),
-        };
-      }),
-    );
+    .examples('members list --organisation acme')
+    .answerFor<{ left?: boolean }>(async ({ database }, { id, login }, { left = false }) => {
+      const members = await listMembers(database.executor, id, left);
+      return {
+        json: members.map(member => ({
+          id: formatId('mem', member.id),
+          external_id: String(member.githubId),
+          login: member.login,
+          name: member.name,
+          created_at: seconds(member.createdAt),
+          left_at: seconds(member.leftAt),
+        })),
+        text: table(
+          ['LOGIN', 'NAME', ...(left ? ['LEFT'] : [])],
+          members.map(member => [member.login, member.name, ...(left ? [showTime(member.leftAt)] : [])]),
+          `No members of ${login} are known. Fetch the list: ${context.program} members sync --organisation ${login}`,
+        ),
+      };
+    });
 
   group
     .command('sync')
     .description("read GitHub's list of members now")
     .requiredOption('--organisation <login>', "the organisation's login")
-    .addHelpText('after', `\nExample:\n  ${context.program} members sync --organisation acme`)
-    .action(
-      answeringFor(context, async (deps, organisation) => {
-        if (!deps.github.configured) throw noCredentials();
-        const { members, left } = await syncMembers(deps, organisation);
-        return { json: { members, left }, text: describeMembers(organisation.login, members, left) };
-      }),
-    );
+    .examples('members sync --organisation acme')
+    .answerFor(async (deps, organisation) => {
+      if (!deps.github.configured) throw noCredentials();
+      const { members, left } = await syncMembers(deps, organisation);
+      return { json: { members, left }, text: describeMembers(organisation.login, members, left) };
+    });
 
   program
     .command('member')
@@ -60,36 +56,32 @@ export function memberCommands(program: Command, context: Context): void {
     .argument('<login>', "the person's login on GitHub")
     .requiredOption('--organisation <login>', "the organisation's login")
     .option('--yes', 'do not ask')
-    .addHelpText(
-      'after',
-      `\nTitles, descriptions and comments of others are left as they are.\n\nExample:\n  ${context.program} member erase ada --organisation acme --yes`,
-    )
-    .action(
-      answeringFor<{ yes?: boolean }>(context, async ({ database }, organisation, { yes }, login = '') => {
-        await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
-        const erased = await eraseMember(database, organisation.id, login, executor =>
-          recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
-        );
-        if (erased === undefined) {
-          const message = `${organisation.login} knows nobody with the login ${login}.`;
-          throw new CommandError(message, 'Check its spelling.', 'not_found');
-        }
-        const { pullRequests, assignments, hadLeft } = erased;
-        const note = hadLeft
-          ? ''
-          : ` GitHub listed them as a member last: remove them from ${organisation.login} there, or the next comparison adds them again.`;
-        return {
-          json: {
-            organisation: organisation.login,
-            login,
-            pull_requests: pullRequests,
-            assignments,
-            had_left: hadLeft,
-          },
-          text: `Erased ${login}: the profile, ${counted(pullRequests, 'pull request')} and ${counted(assignments, 'assignment')}.${note}`,
-        };
-      }),
-    );
+    .addHelpText('after', '\nTitles, descriptions and comments of others are left as they are.')
+    .examples('member erase ada --organisation acme --yes')
+    .answerFor<{ yes?: boolean }>(async ({ database }, organisation, { yes }, login) => {
+      await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
+      const erased = await eraseMember(database, organisation.id, login, executor =>
+        recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
+      );
+      if (erased === undefined) {
+        const message = `${organisation.login} knows nobody with the login ${login}.`;
+        throw new CommandError(message, 'Check its spelling.', 'not_found');
+      }
+      const { pullRequests, assignments, hadLeft } = erased;
+      const note = hadLeft
+        ? ''
+        : ` GitHub listed them as a member last: remove them from ${organisation.login} there, or the next comparison adds them again.`;
+      return {
+        json: {
+          organisation: organisation.login,
+          login,
+          pull_requests: pullRequests,
+          assignments,
+          had_left: hadLeft,
+        },
+        text: `Erased ${login}: the profile, ${counted(pullRequests, 'pull request')} and ${counted(assignments, 'assignment')}.${note}`,
+      };
+    });
 }
 
 function describeMembers(login: string, members: number, left: number | null): string {

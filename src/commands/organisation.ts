@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
 import {
   addOrganisation,
@@ -9,20 +8,20 @@ import {
 } from '../database/organisations.ts';
 import { countPullRequests } from '../database/pull-requests.ts';
 import { removeOrganisation } from '../database/removal.ts';
-import { ServiceError } from '../errors.ts';
+import type { Deps } from '../deps.ts';
 import { formatId, newId } from '../ids.ts';
 import { askGithub, followIdentity } from '../sync/exchange.ts';
+import type { Answer, PullscoreCommand } from './command.ts';
 import {
-  answering,
   CommandError,
   type Context,
   confirm,
   operator,
-  requireOrganisation,
   requirePhotoUrl,
   seconds,
   UsageError,
   withDeps,
+  withOrganisation,
 } from './context.ts';
 import { counted } from './numbers.ts';
 import { table } from './terminal.ts';
@@ -37,7 +36,50 @@ const represent = (organisation: Organisation) => ({
   created_at: seconds(organisation.createdAt),
 });
 
-export function organisationCommands(program: Command, context: Context): void {
+interface AddOptions {
+  name?: string;
+  photoUrl?: string;
+}
+
+/** Without credentials for GitHub, the login is all that is known. */
+async function addFromGithub(context: Context, deps: Deps, login: string, options: AddOptions): Promise<Answer> {
+  const { database, github } = deps;
+  const id = newId();
+  const ask = async () => (github.configured ? github.findOrganisation({ login }) : undefined);
+  const { reply: profile, ticket } = await askGithub(deps, { id, login }, ask);
+  if (github.configured && profile === undefined) {
+    const message = `GitHub shows no organisation ${login} to the configured credentials.`;
+    throw new CommandError(message, 'Check the login and the permissions of the credentials.', 'not_found');
+  }
+  const known = profile && (await findGithubOrganisation(database.executor, profile));
+  if (profile !== undefined && known !== undefined) {
+    await followIdentity(deps, known, ticket, profile);
+    const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
+    throw new CommandError(`The organisation ${login} exists already${renamed}.`);
+  }
+  const added = await database.transaction(async executor => {
+    if (profile !== undefined) await releaseLogin(executor, ticket, profile);
+    const organisation = await addOrganisation(executor, {
+      id,
+      login: profile?.login ?? login,
+      githubId: profile?.githubId ?? null,
+      nodeId: profile?.nodeId ?? null,
+      name: options.name ?? profile?.name ?? login,
+      photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
+      fetchTicket: ticket,
+    });
+    // Rolls back the released login, too.
+    if (organisation === undefined) throw new CommandError(`The organisation ${login} exists already.`);
+    await recordAuditEvent(executor, id, operator(), 'organisation.add', organisation.login);
+    return organisation;
+  });
+  return {
+    json: represent(added),
+    text: `Added ${added.login}. Next, add a user: ${context.program} user add --organisation ${added.login} --name NAME --email EMAIL`,
+  };
+}
+
+export function organisationCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('organisation').description('the organisations whose pull requests are tracked');
 
   group
@@ -46,85 +88,39 @@ export function organisationCommands(program: Command, context: Context): void {
     .argument('<login>', "the organisation's login on GitHub")
     .option('--name <name>', 'display name (default: the name on GitHub, or the login)')
     .option('--photo-url <url>', "the photo's address (default: the one on GitHub)")
-    .addHelpText('after', `\nExample:\n  ${context.program} organisation add acme --name "Acme Corporation"`)
-    .action(
-      answering<{ name?: string; photoUrl?: string }>(context, async (options, login = '') => {
-        if (!/^[A-Za-z0-9](-?[A-Za-z0-9])*$/.test(login) || login.length > 39) {
-          throw new UsageError(
-            `"${login}" can't be a login on GitHub.`,
-            'Use at most 39 letters, digits and single hyphens.',
-          );
-        }
-        requirePhotoUrl(options.photoUrl);
-        return withDeps(
-          context,
-          async deps => {
-            const { database, github } = deps;
-            const id = newId();
-            const ask = async () => (github.configured ? github.findOrganisation({ login }) : undefined);
-            const { reply: profile, ticket } = await askGithub(deps, { id, login }, ask);
-            if (github.configured && profile === undefined) {
-              throw new ServiceError(
-                'not_found',
-                `GitHub shows no organisation ${login} to the configured credentials.`,
-                { action: 'Check the login and the permissions of the credentials.' },
-              );
-            }
-            const known = profile && (await findGithubOrganisation(database.executor, profile));
-            if (profile !== undefined && known !== undefined) {
-              await followIdentity(deps, known, ticket, profile);
-              const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
-              throw new CommandError(`The organisation ${login} exists already${renamed}.`);
-            }
-            const added = await database.transaction(async executor => {
-              if (profile !== undefined) await releaseLogin(executor, ticket, profile);
-              const organisation = await addOrganisation(executor, {
-                id,
-                login: profile?.login ?? login,
-                githubId: profile?.githubId ?? null,
-                nodeId: profile?.nodeId ?? null,
-                name: options.name ?? profile?.name ?? login,
-                photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
-                fetchTicket: ticket,
-              });
-              // Rolls back the released login, too.
-              if (organisation === undefined) throw new CommandError(`The organisation ${login} exists already.`);
-              await recordAuditEvent(executor, id, operator(), 'organisation.add', organisation.login);
-              return organisation;
-            });
-            return {
-              json: represent(added),
-              text: `Added ${added.login}. Next, add a user: ${context.program} user add --organisation ${added.login} --name NAME --email EMAIL`,
-            };
-          },
-          true,
+    .examples('organisation add acme --name "Acme Corporation"')
+    .answer<AddOptions>(async (options, login) => {
+      if (!/^[A-Za-z0-9](-?[A-Za-z0-9])*$/.test(login) || login.length > 39) {
+        throw new UsageError(
+          `"${login}" can't be a login on GitHub.`,
+          'Use at most 39 letters, digits and single hyphens.',
         );
-      }),
-    );
+      }
+      requirePhotoUrl(options.photoUrl);
+      return withDeps(context, deps => addFromGithub(context, deps, login, options), true);
+    });
 
   group
     .command('list')
     .description('list the organisations')
-    .addHelpText('after', `\nExample:\n  ${context.program} organisation list`)
-    .action(
-      answering(context, () =>
-        withDeps(context, async ({ database }) => {
-          const organisations = await listOrganisations(database.executor);
-          return {
-            json: organisations.map(represent),
-            text: table(
-              ['LOGIN', 'NAME', 'WEBHOOKS', 'RULESET'],
-              organisations.map(({ login, name, webhooksEnabled, rulesetVersion }) => [
-                login,
-                name,
-                webhooksEnabled ? 'enabled' : 'disabled',
-                rulesetVersion === 0 ? 'none' : `version ${rulesetVersion}`,
-              ]),
-              `There are no organisations yet. Add one: ${context.program} organisation add LOGIN`,
-            ),
-          };
-        }),
-      ),
+    .examples('organisation list')
+    .answer(() =>
+      withDeps(context, async ({ database }) => {
+        const organisations = await listOrganisations(database.executor);
+        return {
+          json: organisations.map(represent),
+          text: table(
+            ['LOGIN', 'NAME', 'WEBHOOKS', 'RULESET'],
+            organisations.map(({ login, name, webhooksEnabled, rulesetVersion }) => [
+              login,
+              name,
+              webhooksEnabled ? 'enabled' : 'disabled',
+              rulesetVersion === 0 ? 'none' : `version ${rulesetVersion}`,
+            ]),
+            `There are no organisations yet. Add one: ${context.program} organisation add LOGIN`,
+          ),
+        };
+      }),
     );
 
   group
@@ -132,32 +128,29 @@ export function organisationCommands(program: Command, context: Context): void {
     .description('stop tracking an organisation, and delete all that is stored for it but the audit log')
     .argument('<login>')
     .option('--yes', 'do not ask')
-    .addHelpText('after', `\nExample:\n  ${context.program} organisation remove acme --yes`)
-    .action(
-      answering<{ yes?: boolean }>(context, ({ yes }, text = '') =>
-        withDeps(context, async deps => {
-          const { id, login } = await requireOrganisation(context, deps, text);
-          const pullRequests = await countPullRequests(deps.database.executor, id);
-          await confirm(context, `Remove ${login} with ${counted(pullRequests, 'pull request')}?`, login, yes);
-          const removed = await removeOrganisation(deps.database, id, executor =>
-            recordAuditEvent(executor, id, operator(), 'organisation.remove', login),
-          );
-          const parts = [
-            counted(removed.pullRequests, 'pull request'),
-            counted(removed.members, 'member'),
-            counted(removed.users, 'user'),
-          ];
-          return {
-            json: {
-              organisation: login,
-              removed: true,
-              pull_requests: removed.pullRequests,
-              members: removed.members,
-              users: removed.users,
-            },
-            text: `Removed ${login}: ${parts.join(', ')}. Remove its webhook on GitHub, too.`,
-          };
-        }),
-      ),
+    .examples('organisation remove acme --yes')
+    .answer<{ yes?: boolean }>(({ yes }, text) =>
+      withOrganisation(context, text, async ({ database }, { id, login }) => {
+        const pullRequests = await countPullRequests(database.executor, id);
+        await confirm(context, `Remove ${login} with ${counted(pullRequests, 'pull request')}?`, login, yes);
+        const removed = await removeOrganisation(database, id, executor =>
+          recordAuditEvent(executor, id, operator(), 'organisation.remove', login),
+        );
+        const parts = [
+          counted(removed.pullRequests, 'pull request'),
+          counted(removed.members, 'member'),
+          counted(removed.users, 'user'),
+        ];
+        return {
+          json: {
+            organisation: login,
+            removed: true,
+            pull_requests: removed.pullRequests,
+            members: removed.members,
+            users: removed.users,
+          },
+          text: `Removed ${login}: ${parts.join(', ')}. Remove its webhook on GitHub, too.`,
+        };
+      }),
     );
 }

@@ -1,10 +1,11 @@
-import { Command, CommanderError } from 'commander';
+import { CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import { ServiceError } from '../errors.ts';
 import { version } from '../package.ts';
 import { auditLogCommand } from './audit-log.ts';
-import { Answered, CommandError, type Context, jsonDocument, UsageError } from './context.ts';
+import { Answered, finishCommands, helpCommand, jsonDocument, PullscoreCommand } from './command.ts';
+import { CommandError, type Context, UsageError } from './context.ts';
 import { doctorCommand } from './doctor/doctor.ts';
 import { explainCommand } from './explain.ts';
 import { importCommands } from './import.ts';
@@ -17,7 +18,6 @@ import { serveCommands } from './serve.ts';
 import { standingsCommand } from './standings.ts';
 import { plain } from './terminal.ts';
 import { tokenCommands } from './token.ts';
-import { finishCommands, helpCommand } from './usage.ts';
 import { userCommands } from './user.ts';
 import { webhookCommands } from './webhooks.ts';
 
@@ -26,8 +26,8 @@ export const failure = 1;
 const usageFailure = 2;
 
 /** `--help` and errors of usage need no valid configuration and no database. */
-export function buildProgram(context: Context): Command {
-  const program = new Command('pullscore')
+export function buildProgram(context: Context): PullscoreCommand {
+  const program = new PullscoreCommand(context, 'pullscore')
     .description("Scores an organisation's pull requests by its own rules and serves the scores over HTTP.")
     .version(version)
     .configureOutput({
@@ -52,7 +52,7 @@ export function buildProgram(context: Context): Command {
   standingsCommand(program, context);
   auditLogCommand(program, context);
   doctorCommand(program, context);
-  helpCommand(program, context);
+  helpCommand(program);
   finishCommands(program, context);
   return program;
 }

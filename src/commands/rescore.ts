@@ -1,49 +1,45 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Command } from 'commander';
 import { countOutdated } from '../database/rescoring.ts';
 import { rescoreBatch } from '../sync/rescore.ts';
-import { answeringFor, CommandError, type Context } from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { CommandError, type Context } from './context.ts';
 import { counted, number } from './numbers.ts';
 import { startProgress } from './progress.ts';
 
-export function rescoreCommands(program: Command, context: Context): void {
+export function rescoreCommands(program: PullscoreCommand, context: Context): void {
   program
     .command('rescore')
     .description('bring every score up to date with the rules in force, and wait for it')
     .requiredOption('--organisation <login>', "the organisation's login")
-    .addHelpText(
-      'after',
-      `\nThe service does this in the background. This command helps it and shows the progress.\n\nExample:\n  ${context.program} rescore --organisation acme`,
-    )
-    .action(
-      answeringFor(context, async (deps, { id }) => {
-        const { interrupted } = context;
-        const count = () => countOutdated(deps.database.executor, id);
-        const { outdated, total } = await count();
-        const progress = startProgress(context, 'scores');
-        try {
-          let left = outdated;
-          progress.update(0, outdated, '');
-          while (left > 0) {
-            if (interrupted.aborted) {
-              throw new CommandError('Interrupted. The service continues.', 'Run the command again to watch.');
-            }
-            const scored = await rescoreBatch(deps, id);
-            // The service may be working on the last ones.
-            if (scored === 0) await delay(200, undefined, { signal: interrupted }).catch(() => undefined);
-            left = scored === 0 || scored >= left ? (await count()).outdated : left - scored;
-            progress.update(Math.max(0, outdated - left), outdated, '');
+    .addHelpText('after', '\nThe service does this in the background. This command helps it and shows the progress.')
+    .examples('rescore --organisation acme')
+    .answerFor(async (deps, { id }) => {
+      const { interrupted } = context;
+      const count = () => countOutdated(deps.database.executor, id);
+      const { outdated, total } = await count();
+      const progress = startProgress(context, 'scores');
+      try {
+        let left = outdated;
+        progress.update(0, outdated, '');
+        while (left > 0) {
+          if (interrupted.aborted) {
+            throw new CommandError('Interrupted. The service continues.', 'Run the command again to watch.');
           }
-        } finally {
-          progress.stop();
+          const scored = await rescoreBatch(deps, id);
+          // The service may be working on the last ones.
+          if (scored === 0) await delay(200, undefined, { signal: interrupted }).catch(() => undefined);
+          left = scored === 0 || scored >= left ? (await count()).outdated : left - scored;
+          progress.update(Math.max(0, outdated - left), outdated, '');
         }
-        return {
-          json: { rescored: outdated, total },
-          text:
-            outdated === 0
-              ? `Nothing to do: ${counted(total, 'score is', 'scores are')} up to date.`
-              : `Brought up to date: ${number(outdated)} of ${counted(total, 'score')}.`,
-        };
-      }),
-    );
+      } finally {
+        progress.stop();
+      }
+      return {
+        json: { rescored: outdated, total },
+        text:
+          outdated === 0
+            ? `Nothing to do: ${counted(total, 'score is', 'scores are')} up to date.`
+            : `Brought up to date: ${number(outdated)} of ${counted(total, 'score')}.`,
+      };
+    });
 }

@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { createFactsReader } from '../database/facts.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { countPullRequests, describePullRequests } from '../database/pull-requests.ts';
@@ -8,7 +7,8 @@ import { formatId } from '../ids.ts';
 import { createAudit } from '../scoring/audit.ts';
 import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
-import { answering, type Context, requireOrganisation, UsageError, withDeps } from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { type Context, UsageError, withOrganisation } from './context.ts';
 import { number, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
@@ -111,7 +111,7 @@ interface AuditOptions {
   maxShare?: string;
 }
 
-export function auditCommand(group: Command, context: Context): void {
+export function auditCommand(group: PullscoreCommand, context: Context): void {
   group
     .command('audit')
     .description('search a rules file for ways to game it; saves nothing')
@@ -122,28 +122,24 @@ export function auditCommand(group: Command, context: Context): void {
       'after',
       `
 Changes stored pull requests in small, cheap ways, scores them again, and shows which ways gain points: how often, how
-much, and which rule pays. More than ${number(maxAudited)} pull requests are sampled. Makes no requests to GitHub.
-
-Example:
-  ${context.program} rules audit rules.example.yaml --organisation acme --max-share 5%`,
+much, and which rule pays. More than ${number(maxAudited)} pull requests are sampled. Makes no requests to GitHub.`,
     )
-    .action(
-      answering<AuditOptions>(context, async ({ organisation: login, maxShare }, file = '') => {
-        const limit = maxShare === undefined ? 1 : parseShare(maxShare);
-        const { ruleset } = await loadRules(context, file);
-        const document = await withDeps(context, async deps =>
-          auditRules(context, deps, await requireOrganisation(context, deps, login), ruleset),
-        );
-        const over = document.ways.filter(({ share }) => share > limit);
-        const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
-        return {
-          json: document,
-          text: auditText(document, context.columns),
-          failure:
-            over.length === 0
-              ? undefined
-              : `These gain on more than ${maxShare} of the pull requests: ${names.join('; ')}.`,
-        };
-      }),
-    );
+    .examples('rules audit rules.example.yaml --organisation acme --max-share 5%')
+    .answer<AuditOptions>(async ({ organisation: login, maxShare }, file) => {
+      const limit = maxShare === undefined ? 1 : parseShare(maxShare);
+      const { ruleset } = await loadRules(context, file);
+      const document = await withOrganisation(context, login, (deps, organisation) =>
+        auditRules(context, deps, organisation, ruleset),
+      );
+      const over = document.ways.filter(({ share }) => share > limit);
+      const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
+      return {
+        json: document,
+        text: auditText(document, context.columns),
+        failure:
+          over.length === 0
+            ? undefined
+            : `These gain on more than ${maxShare} of the pull requests: ${names.join('; ')}.`,
+      };
+    });
 }

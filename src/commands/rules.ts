@@ -1,17 +1,8 @@
-import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
 import { applyRuleset, findRulesetSource, getRuleset } from '../database/rules.ts';
 import { defineKey, formatRulesFile } from '../scoring/rules-file.ts';
-import {
-  answering,
-  answeringFor,
-  type Context,
-  operator,
-  requireOrganisation,
-  systemUser,
-  UsageError,
-  withDeps,
-} from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { type Context, operator, systemUser, UsageError, withOrganisation } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
@@ -20,7 +11,7 @@ import { invalid, loadRules, readRules, textOf } from './rules-file.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 import { plain } from './terminal.ts';
 
-export function ruleCommands(program: Command, context: Context): void {
+export function ruleCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('rules').description('the rules that score pull requests');
   rulesetHistoryCommands(group, context);
 
@@ -28,29 +19,27 @@ export function ruleCommands(program: Command, context: Context): void {
     .command('check')
     .description('check a rules file and run its tests; needs no database')
     .argument('<file>', 'a rules file; - for standard input')
-    .addHelpText('after', `\nExample:\n  ${context.program} rules check rules.example.yaml`)
-    .action(
-      answering<{ json?: boolean }>(context, async ({ json = false }, path = '') => {
-        const { name, file, problems } = await readRules(path);
-        const [first] = problems;
-        for (const problem of problems) {
-          if (problems.length > 1) context.stderr.write(`${plain(textOf(problem))}\n`);
-          if (problem.explanation !== undefined && !json) {
-            context.stderr.write(`${showExplanation(problem.explanation)}\n\n`);
-          }
+    .examples('rules check rules.example.yaml')
+    .answer<{ json?: boolean }>(async ({ json = false }, path) => {
+      const { name, file, problems } = await readRules(path);
+      const [first] = problems;
+      for (const problem of problems) {
+        if (problems.length > 1) context.stderr.write(`${plain(textOf(problem))}\n`);
+        if (problem.explanation !== undefined && !json) {
+          context.stderr.write(`${showExplanation(problem.explanation)}\n\n`);
         }
-        if (problems.length > 1) {
-          throw invalid(problems, `${name} has ${problems.length} problems.`, 'Fix them and check it again.');
-        }
-        if (first !== undefined) throw invalid(problems, textOf(first));
-        const { definitions, rules, tests } = file;
-        const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
-        return {
-          json: { valid: true, rules: rules.length, tests: tests.length },
-          text: `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${counted(tests.length, 'test')} passed.`,
-        };
-      }),
-    );
+      }
+      if (problems.length > 1) {
+        throw invalid(problems, `${name} has ${problems.length} problems.`, 'Fix them and check it again.');
+      }
+      if (first !== undefined) throw invalid(problems, textOf(first));
+      const { definitions, rules, tests } = file;
+      const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
+      return {
+        json: { valid: true, rules: rules.length, tests: tests.length },
+        text: `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${counted(tests.length, 'test')} passed.`,
+      };
+    });
 
   planCommand(group, context);
   auditCommand(group, context);
@@ -62,63 +51,55 @@ export function ruleCommands(program: Command, context: Context): void {
     .requiredOption('--organisation <login>', "the organisation's login")
     .option('--version <number>', 'instead of a file: a version that `rules history` lists')
     .option('--by <name>', 'who applies them, for the history (default: the user who runs the command)')
-    .addHelpText(
-      'after',
-      `\nExamples:\n  ${context.program} rules apply rules.example.yaml --organisation acme\n  ${context.program} rules apply --version 3 --organisation acme`,
-    )
-    .action(
-      answering<{ organisation: string; version?: string; by?: string }>(context, async (options, path) => {
-        const { organisation: login, version: wanted, by = systemUser() } = options;
-        if ((path === undefined) === (wanted === undefined)) {
-          throw new UsageError('Give either a rules file or --version.');
-        }
-        const given = path === undefined ? undefined : await loadRules(context, path);
-        return withDeps(context, async deps => {
-          const organisation = await requireOrganisation(context, deps, login);
-          const { id, login: name } = organisation;
-          const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
-          const { version, changed, sourceChanged } = await deps.database.transaction(async executor => {
-            const source = given?.source ?? (await findRulesetSource(executor, id, Number(wanted)));
-            const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200), source);
-            if (applied.changed || applied.sourceChanged) {
-              const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
-              await recordAuditEvent(executor, id, operator(), 'rules.apply', subject);
-            }
-            return applied;
-          });
-          const unchanged = sourceChanged
-            ? `Version ${version}, in force, has the same rules. Their comments and tests are now those of the file.`
-            : `Nothing to do: version ${version}, in force, has the same rules.`;
-          return {
-            json: { organisation: name, version, changed, rules: ruleset.rules.length },
-            text: changed
-              ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${name}`
-              : unchanged,
-          };
+    .examples('rules apply rules.example.yaml --organisation acme', 'rules apply --version 3 --organisation acme')
+    .answer<{ organisation: string; version?: string; by?: string }>(async (options, path) => {
+      const { organisation: login, version: wanted, by = systemUser() } = options;
+      if ((path === undefined) === (wanted === undefined)) {
+        throw new UsageError('Give either a rules file or --version.');
+      }
+      const given = path === undefined ? undefined : await loadRules(context, path);
+      return withOrganisation(context, login, async (deps, organisation) => {
+        const { id, login: name } = organisation;
+        const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
+        const { version, changed, sourceChanged } = await deps.database.transaction(async executor => {
+          const source = given?.source ?? (await findRulesetSource(executor, id, Number(wanted)));
+          const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200), source);
+          if (applied.changed || applied.sourceChanged) {
+            const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
+            await recordAuditEvent(executor, id, operator(), 'rules.apply', subject);
+          }
+          return applied;
         });
-      }),
-    );
+        const unchanged = sourceChanged
+          ? `Version ${version}, in force, has the same rules. Their comments and tests are now those of the file.`
+          : `Nothing to do: version ${version}, in force, has the same rules.`;
+        return {
+          json: { organisation: name, version, changed, rules: ruleset.rules.length },
+          text: changed
+            ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${name}`
+            : unchanged,
+        };
+      });
+    });
 
   group
     .command('export')
     .description("print the organisation's rules as the file that was applied, with its comments and tests")
     .requiredOption('--organisation <login>', "the organisation's login")
-    .addHelpText('after', `\nExample:\n  ${context.program} rules export --organisation acme > rules.yaml`)
-    .action(
-      answeringFor(context, async ({ database: { executor } }, { id, rulesetVersion }) => {
-        const ruleset = await getRuleset(executor, id, rulesetVersion);
-        const source = await findRulesetSource(executor, id, rulesetVersion);
-        if (rulesetVersion > 0 && source === null) {
-          context.stderr.write(
-            `Version ${rulesetVersion} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,
-          );
-        }
-        const written =
-          rulesetVersion === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(ruleset).trimEnd();
-        return {
-          json: { ...defineKey(ruleset.definitions), rules: ruleset.rules, source },
-          text: source?.replace(/\n$/, '') ?? written,
-        };
-      }),
-    );
+    .examples('rules export --organisation acme > rules.yaml')
+    .answerFor(async ({ database: { executor } }, { id, rulesetVersion }) => {
+      const ruleset = await getRuleset(executor, id, rulesetVersion);
+      const source = await findRulesetSource(executor, id, rulesetVersion);
+      if (rulesetVersion > 0 && source === null) {
+        context.stderr.write(
+          `Version ${rulesetVersion} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,
+        );
+      }
+      const written =
+        rulesetVersion === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(ruleset).trimEnd();
+      return {
+        json: { ...defineKey(ruleset.definitions), rules: ruleset.rules, source },
+        text: source?.replace(/\n$/, '') ?? written,
+      };
+    });
 }

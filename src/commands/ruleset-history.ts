@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { createPatch } from 'diff';
 import type { Organisation } from '../database/organisations.ts';
 import { getRuleset, listRulesets } from '../database/rules.ts';
@@ -6,7 +5,8 @@ import type { Deps } from '../deps.ts';
 import { compareRules, type DefinitionChanges } from '../scoring/rule-changes.ts';
 import { formatRulesFile } from '../scoring/rules-file.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
-import { answeringFor, CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
 import { table } from './terminal.ts';
 
 /**
@@ -38,45 +38,43 @@ const namesOf = ({ added, changed, removed }: DefinitionChanges) => ({
   removed: removed.map(({ name }) => name),
 });
 
-export function rulesetHistoryCommands(group: Command, context: Context): void {
+export function rulesetHistoryCommands(group: PullscoreCommand, context: Context): void {
   group
     .command('history')
     .description('list the versions of the rules that were applied')
     .requiredOption('--organisation <login>', "the organisation's login")
-    .addHelpText('after', `\nExample:\n  ${context.program} rules history --organisation acme`)
-    .action(
-      answeringFor(context, async ({ database }, { id, login, rulesetVersion }) => {
-        const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
-          ...ruleset,
-          changes: compareRules(all[index + 1] ?? { definitions: [], rules: [] }, ruleset),
-        }));
-        return {
-          json: versions.map(({ version, appliedAt, appliedBy, rules, changes }) => ({
-            version,
-            applied_at: seconds(appliedAt),
-            applied_by: appliedBy,
-            rules: rules.length,
-            added: changes.added.map(({ name }) => name),
-            changed: changes.changed.map(({ name }) => name),
-            removed: changes.removed.map(({ name }) => name),
-            definitions: namesOf(changes.definitions),
-          })),
-          text: table(
-            ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED'],
-            versions.map(({ version, appliedAt, appliedBy, rules, changes }) => [
-              `${version}${version === rulesetVersion ? ' (in force)' : ''}`,
-              showTime(appliedAt),
-              appliedBy,
-              String(rules.length),
-              String(changes.added.length),
-              String(changes.changed.length),
-              String(changes.removed.length),
-            ]),
-            `No rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${login}`,
-          ),
-        };
-      }),
-    );
+    .examples('rules history --organisation acme')
+    .answerFor(async ({ database }, { id, login, rulesetVersion }) => {
+      const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
+        ...ruleset,
+        changes: compareRules(all[index + 1] ?? { definitions: [], rules: [] }, ruleset),
+      }));
+      return {
+        json: versions.map(({ version, appliedAt, appliedBy, rules, changes }) => ({
+          version,
+          applied_at: seconds(appliedAt),
+          applied_by: appliedBy,
+          rules: rules.length,
+          added: changes.added.map(({ name }) => name),
+          changed: changes.changed.map(({ name }) => name),
+          removed: changes.removed.map(({ name }) => name),
+          definitions: namesOf(changes.definitions),
+        })),
+        text: table(
+          ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED'],
+          versions.map(({ version, appliedAt, appliedBy, rules, changes }) => [
+            `${version}${version === rulesetVersion ? ' (in force)' : ''}`,
+            showTime(appliedAt),
+            appliedBy,
+            String(rules.length),
+            String(changes.added.length),
+            String(changes.changed.length),
+            String(changes.removed.length),
+          ]),
+          `No rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${login}`,
+        ),
+      };
+    });
 
   group
     .command('diff')
@@ -84,20 +82,18 @@ export function rulesetHistoryCommands(group: Command, context: Context): void {
     .argument('<from>', 'a version, as `rules history` lists it; 0 is before the first')
     .argument('<to>', 'another version')
     .requiredOption('--organisation <login>', "the organisation's login")
-    .addHelpText('after', `\nExample:\n  ${context.program} rules diff 3 4 --organisation acme`)
-    .action(
-      answeringFor(context, async (deps, organisation, _options, from = '', to = '') => {
-        const before = await requireRuleset(context, deps, organisation, from);
-        const after = await requireRuleset(context, deps, organisation, to);
-        const { added, changed, removed, reordered, definitions } = compareRules(before, after);
-        const [file, ...lines] = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
-          .trimEnd()
-          .split('\n')
-          .slice(2);
-        return {
-          json: { from: Number(from), to: Number(to), added, changed, removed, reordered, definitions },
-          text: lines.length < 2 ? `Versions ${from} and ${to} are the same.` : [file, ...lines].join('\n'),
-        };
-      }),
-    );
+    .examples('rules diff 3 4 --organisation acme')
+    .answerFor(async (deps, organisation, _options, from, to) => {
+      const before = await requireRuleset(context, deps, organisation, from);
+      const after = await requireRuleset(context, deps, organisation, to);
+      const { added, changed, removed, reordered, definitions } = compareRules(before, after);
+      const [file, ...lines] = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
+        .trimEnd()
+        .split('\n')
+        .slice(2);
+      return {
+        json: { from: Number(from), to: Number(to), added, changed, removed, reordered, definitions },
+        text: lines.length < 2 ? `Versions ${from} and ${to} are the same.` : [file, ...lines].join('\n'),
+      };
+    });
 }

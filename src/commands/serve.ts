@@ -1,17 +1,17 @@
 import { lookup } from 'node:dns/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
-import type { Command } from 'commander';
 import { reportService } from '../database/service-reports.ts';
 import { createDeps } from '../deps.ts';
 import { startLoops } from '../sync/loops.ts';
+import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
 import { describeSteps, type NextStep, nextSteps } from './next-steps.ts';
 
 /** Time for load balancers to notice that the service is stopping. */
 const drainMs = 1_000;
 
-export function serveCommands(program: Command, context: Context): void {
+export function serveCommands(program: PullscoreCommand, context: Context): void {
   program
     .command('serve')
     .description('answer HTTP requests, and do the background work unless WORKER=false')
@@ -20,7 +20,7 @@ export function serveCommands(program: Command, context: Context): void {
   program
     .command('worker')
     .description('do only the background work: keep pull requests and scores up to date')
-    .addHelpText('after', `\nExample:\n  ${context.program} worker`)
+    .examples('worker')
     .action((options: { json?: boolean }) => work(context, options));
 }
 

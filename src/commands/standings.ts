@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import { Option } from 'commander';
 import { createFactsReader } from '../database/facts.ts';
 import { getOrganisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescoring.ts';
@@ -7,7 +7,8 @@ import { isCounted, listTotals, type Period } from '../database/standings.ts';
 import { formatId } from '../ids.ts';
 import { rank } from '../scoring/plan.ts';
 import { compileRuleset } from '../scoring/ruleset.ts';
-import { answering, type Context, parseDay, requireOrganisation, UsageError, withDeps } from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { type Context, parseDay, UsageError, withOrganisation } from './context.ts';
 import { counted, decimal, number } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
@@ -45,10 +46,9 @@ async function makeStandings(context: Context, options: StandingsOptions) {
   const { by, of, since = null, until = null } = options;
   const period = parsePeriod(options);
   const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
-  return withDeps(context, async deps => {
-    const organisation = await requireOrganisation(context, deps, options.organisation);
+  return withOrganisation(context, options.organisation, ({ database }, organisation) =>
     // All as of one moment. And a snapshot has time for a million pull requests.
-    return readSnapshot(deps.database, async ({ executor, readFacts }) => {
+    readSnapshot(database, async ({ executor, readFacts }) => {
       const { id: organisationId, login: name, rulesetVersion } = await getOrganisation(executor, organisation.id);
       const totals = await listTotals(executor, organisationId, of, period);
       const count = sumOf(totals, 'pullRequests');
@@ -87,8 +87,8 @@ async function makeStandings(context: Context, options: StandingsOptions) {
           mean: meanOf(total, pullRequests),
         })),
       };
-    });
-  });
+    }),
+  );
 }
 
 function describePeriod({ by, since, until }: StandingsDocument): string {
@@ -152,7 +152,7 @@ function standingsCsv({ of, standings }: StandingsDocument): string {
   return [columns, ...rows].map(cells => cells.join(',')).join('\n');
 }
 
-export function standingsCommand(program: Command, context: Context): void {
+export function standingsCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('standings')
     .description('total the scores of members or repositories, highest first')
@@ -167,20 +167,18 @@ export function standingsCommand(program: Command, context: Context): void {
       'after',
       `
 With --by merged only merged pull requests count. Those of repositories that have left the organisation do not count;
-those of members who have left do.
-
-Examples:
-  ${context.program} standings --organisation acme --since 2026-01-01 --until 2026-01-31 --by merged
-  ${context.program} standings --organisation acme --of repositories --rules rules.example.yaml --csv`,
+those of members who have left do.`,
     )
-    .action(
-      answering<StandingsOptions>(context, async options => {
-        if (options.csv && options.json) throw new UsageError('Give either --csv or --json.');
-        const document = await makeStandings(context, options);
-        if (!options.csv) return { json: document, text: standingsText(document, context) };
-        const note = noteOf(document, context.program);
-        if (note !== '') context.stderr.write(`${note}\n`);
-        return { json: document, text: standingsCsv(document) };
-      }),
-    );
+    .examples(
+      'standings --organisation acme --since 2026-01-01 --until 2026-01-31 --by merged',
+      'standings --organisation acme --of repositories --rules rules.example.yaml --csv',
+    )
+    .answer<StandingsOptions>(async options => {
+      if (options.csv && options.json) throw new UsageError('Give either --csv or --json.');
+      const document = await makeStandings(context, options);
+      if (!options.csv) return { json: document, text: standingsText(document, context) };
+      const note = noteOf(document, context.program);
+      if (note !== '') context.stderr.write(`${note}\n`);
+      return { json: document, text: standingsCsv(document) };
+    });
 }

@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { generateAccessToken, hashAccessToken, scopes as knownScopes } from '../access-token.ts';
 import {
   type AccessToken,
@@ -11,7 +10,8 @@ import { type AuditAction, recordAuditEvent } from '../database/audit.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
 import { startOfDay } from '../scoring/text.ts';
-import { answering, CommandError, type Context, operator, seconds, showTime, UsageError, withDeps } from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { CommandError, type Context, operator, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { table } from './terminal.ts';
 import { requireUser } from './user.ts';
 
@@ -51,7 +51,7 @@ function parseScopes(text: string): string[] {
   return knownScopes.filter(scope => scopes.includes(scope));
 }
 
-export function tokenCommands(program: Command, context: Context): void {
+export function tokenCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('token').description('access tokens for the HTTP API');
   const listThem = `List them: ${context.program} token list`;
 
@@ -66,100 +66,88 @@ export function tokenCommands(program: Command, context: Context): void {
       '--expires <when>',
       'after 12h, 90d, 4w or 1y, or at the end of a day (UTC) such as 2027-01-31 (default: never)',
     )
-    .addHelpText(
-      'after',
-      `\nExample:\n  ${context.program} token create --user ada@acme.example --scopes read,sync --expires 90d`,
-    )
-    .action(
-      answering<{ user: string; organisation?: string; name: string; scopes: string; expires?: string }>(
-        context,
-        options => {
-          const scopes = parseScopes(options.scopes);
-          const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires);
-          return withDeps(context, async deps => {
-            const user = await requireUser(context, deps, options.user, options.organisation);
-            const token = generateAccessToken();
-            const stored = await deps.database.transaction(async executor => {
-              const added = await addAccessToken(executor, {
-                organisationId: user.organisationId,
-                userId: user.id,
-                name: options.name,
-                tokenHash: hashAccessToken(token),
-                scopes,
-                expiresAt,
-              });
-              await recordToken(executor, 'token.create', added);
-              return added;
-            });
-            return created(stored, token);
+    .examples('token create --user ada@acme.example --scopes read,sync --expires 90d')
+    .answer<{ user: string; organisation?: string; name: string; scopes: string; expires?: string }>(options => {
+      const scopes = parseScopes(options.scopes);
+      const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires);
+      return withDeps(context, async deps => {
+        const user = await requireUser(context, deps, options.user, options.organisation);
+        const token = generateAccessToken();
+        const stored = await deps.database.transaction(async executor => {
+          const added = await addAccessToken(executor, {
+            organisationId: user.organisationId,
+            userId: user.id,
+            name: options.name,
+            tokenHash: hashAccessToken(token),
+            scopes,
+            expiresAt,
           });
-        },
-      ),
-    );
+          await recordToken(executor, 'token.create', added);
+          return added;
+        });
+        return created(stored, token);
+      });
+    });
 
   group
     .command('list')
     .description('list the tokens, without their secrets')
-    .addHelpText('after', `\nExample:\n  ${context.program} token list`)
-    .action(
-      answering(context, () =>
-        withDeps(context, async ({ database }) => {
-          const tokens = await listAccessTokens(database.executor);
-          const state = (token: (typeof tokens)[number]) =>
-            token.revokedAt !== null
-              ? 'revoked'
-              : token.expiresAt !== null && token.expiresAt.getTime() <= Date.now()
-                ? 'expired'
-                : 'valid';
-          return {
-            json: tokens.map(token => ({
-              id: formatId('tok', token.id),
-              name: token.name,
-              user: token.email,
-              organisation: token.organisation,
-              scopes: token.scopes,
-              state: state(token),
-              created_at: seconds(token.createdAt),
-              expires_at: seconds(token.expiresAt),
-              revoked_at: seconds(token.revokedAt),
-              last_used_at: seconds(token.lastUsedAt),
-            })),
-            text: table(
-              ['ID', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES', 'LAST USED (±10 MIN)'],
-              tokens.map(token => [
-                formatId('tok', token.id),
-                token.email,
-                token.name,
-                token.scopes.join(','),
-                state(token),
-                token.expiresAt === null ? 'never' : showTime(token.expiresAt),
-                showTime(token.lastUsedAt),
-              ]),
-              `There are no tokens yet. Create one: ${context.program} token create --user EMAIL`,
-            ),
-          };
-        }),
-      ),
+    .examples('token list')
+    .answer(() =>
+      withDeps(context, async ({ database }) => {
+        const tokens = await listAccessTokens(database.executor);
+        const state = (token: (typeof tokens)[number]) =>
+          token.revokedAt !== null
+            ? 'revoked'
+            : token.expiresAt !== null && token.expiresAt.getTime() <= Date.now()
+              ? 'expired'
+              : 'valid';
+        return {
+          json: tokens.map(token => ({
+            id: formatId('tok', token.id),
+            name: token.name,
+            user: token.email,
+            organisation: token.organisation,
+            scopes: token.scopes,
+            state: state(token),
+            created_at: seconds(token.createdAt),
+            expires_at: seconds(token.expiresAt),
+            revoked_at: seconds(token.revokedAt),
+            last_used_at: seconds(token.lastUsedAt),
+          })),
+          text: table(
+            ['ID', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES', 'LAST USED (±10 MIN)'],
+            tokens.map(token => [
+              formatId('tok', token.id),
+              token.email,
+              token.name,
+              token.scopes.join(','),
+              state(token),
+              token.expiresAt === null ? 'never' : showTime(token.expiresAt),
+              showTime(token.lastUsedAt),
+            ]),
+            `There are no tokens yet. Create one: ${context.program} token create --user EMAIL`,
+          ),
+        };
+      }),
     );
 
   group
     .command('revoke')
     .description('revoke a token: the next request with it is refused')
     .argument('<id>', 'see `token list`')
-    .addHelpText('after', `\nExample:\n  ${context.program} token revoke tok_01jz8k3v5xe2ksn5q0w4g7h9ab`)
-    .action(
-      answering(context, (_options, text = '') =>
-        withDeps(context, async ({ database }) => {
-          const id = parseId('tok', text);
-          const revoked = await database.transaction(async executor => {
-            const token = id && (await revokeAccessToken(executor, id));
-            if (token) await recordToken(executor, 'token.revoke', token);
-            return token;
-          });
-          if (!revoked) throw new CommandError(`There is no token ${text}.`, listThem, 'not_found');
-          return { json: { id: text, revoked: true }, text: `Revoked ${text}.` };
-        }),
-      ),
+    .examples('token revoke tok_01jz8k3v5xe2ksn5q0w4g7h9ab')
+    .answer((_options, text) =>
+      withDeps(context, async ({ database }) => {
+        const id = parseId('tok', text);
+        const revoked = await database.transaction(async executor => {
+          const token = id && (await revokeAccessToken(executor, id));
+          if (token) await recordToken(executor, 'token.revoke', token);
+          return token;
+        });
+        if (!revoked) throw new CommandError(`There is no token ${text}.`, listThem, 'not_found');
+        return { json: { id: text, revoked: true }, text: `Revoked ${text}.` };
+      }),
     );
 
   group
@@ -167,25 +155,22 @@ export function tokenCommands(program: Command, context: Context): void {
     .description('replace a token by a new one, with the same name, scopes and lifetime')
     .argument('<id>', 'see `token list`')
     .option('--grace <time>', 'how long the old token stays valid: 0, 12h, 1d or 1w', '1d')
-    .addHelpText('after', `\nExample:\n  ${context.program} token rotate tok_01jz8k3v5xe2ksn5q0w4g7h9ab --grace 12h`)
-    .action(
-      answering<{ grace: string }>(context, ({ grace }, text = '') => {
-        const graceSeconds = grace === '0' ? 0 : hoursOf(grace) * 3_600;
-        if (Number.isNaN(graceSeconds))
-          throw new UsageError(`"${grace}" is not a valid time.`, 'Give 0, 12h, 1d or 1w.');
-        return withDeps(context, async ({ database }) => {
-          const id = parseId('tok', text);
-          const token = generateAccessToken();
-          const rotated = await database.transaction(async executor => {
-            const added = id && (await rotateAccessToken(executor, id, hashAccessToken(token), graceSeconds));
-            if (added) await recordToken(executor, 'token.rotate', added, `${text} replaced by `);
-            return added;
-          });
-          if (!rotated) throw new CommandError(`There is no valid token ${text}.`, listThem, 'not_found');
-          return created(rotated, token);
+    .examples('token rotate tok_01jz8k3v5xe2ksn5q0w4g7h9ab --grace 12h')
+    .answer<{ grace: string }>(({ grace }, text) => {
+      const graceSeconds = grace === '0' ? 0 : hoursOf(grace) * 3_600;
+      if (Number.isNaN(graceSeconds)) throw new UsageError(`"${grace}" is not a valid time.`, 'Give 0, 12h, 1d or 1w.');
+      return withDeps(context, async ({ database }) => {
+        const id = parseId('tok', text);
+        const token = generateAccessToken();
+        const rotated = await database.transaction(async executor => {
+          const added = id && (await rotateAccessToken(executor, id, hashAccessToken(token), graceSeconds));
+          if (added) await recordToken(executor, 'token.rotate', added, `${text} replaced by `);
+          return added;
         });
-      }),
-    );
+        if (!rotated) throw new CommandError(`There is no valid token ${text}.`, listThem, 'not_found');
+        return created(rotated, token);
+      });
+    });
 }
 
 const created = ({ id, scopes, expiresAt }: AccessToken, token: string) => ({

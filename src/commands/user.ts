@@ -1,11 +1,10 @@
-import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
 import { listOrganisations } from '../database/organisations.ts';
 import { addUser, findUsers, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
+import type { PullscoreCommand } from './command.ts';
 import {
-  answering,
   CommandError,
   type Context,
   operator,
@@ -14,6 +13,7 @@ import {
   seconds,
   UsageError,
   withDeps,
+  withOrganisation,
 } from './context.ts';
 import { shellWord, table } from './terminal.ts';
 
@@ -59,7 +59,7 @@ export async function requireUser(
   return user;
 }
 
-export function userCommands(program: Command, context: Context): void {
+export function userCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('user').description('the people who hold access tokens');
 
   group
@@ -69,57 +69,48 @@ export function userCommands(program: Command, context: Context): void {
     .requiredOption('--name <name>', 'display name')
     .requiredOption('--email <email>', 'names the user in commands')
     .option('--photo-url <url>', "the photo's address", '')
-    .addHelpText(
-      'after',
-      `\nExample:\n  ${context.program} user add --organisation acme --name "Ada Lovelace" --email ada@acme.example`,
-    )
-    .action(
-      answering<{ organisation: string; name: string; email: string; photoUrl: string }>(
-        context,
-        ({ organisation: login, name, email, photoUrl }) => {
-          if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
-            throw new UsageError(`"${email}" is not an e-mail address.`);
-          }
-          if (name.trim() === '' || name.length > 200) {
-            throw new UsageError('The name must have 1 to 200 characters.');
-          }
-          requirePhotoUrl(photoUrl);
-          return withDeps(context, async deps => {
-            const organisation = await requireOrganisation(context, deps, login);
-            const values = { organisationId: organisation.id, name, email, photoUrl };
-            const user = await deps.database.transaction(async executor => {
-              const added = await addUser(executor, values);
-              if (added) await recordAuditEvent(executor, organisation.id, operator(), 'user.add', email);
-              return added;
-            });
-            if (user === undefined) throw new CommandError(`${organisation.login} already has a user ${email}.`);
-            return {
-              json: represent(user, organisation.login),
-              text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --organisation ${organisation.login}`,
-            };
+    .examples('user add --organisation acme --name "Ada Lovelace" --email ada@acme.example')
+    .answer<{ organisation: string; name: string; email: string; photoUrl: string }>(
+      ({ organisation: login, name, email, photoUrl }) => {
+        if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
+          throw new UsageError(`"${email}" is not an e-mail address.`);
+        }
+        if (name.trim() === '' || name.length > 200) {
+          throw new UsageError('The name must have 1 to 200 characters.');
+        }
+        requirePhotoUrl(photoUrl);
+        return withOrganisation(context, login, async ({ database }, organisation) => {
+          const values = { organisationId: organisation.id, name, email, photoUrl };
+          const user = await database.transaction(async executor => {
+            const added = await addUser(executor, values);
+            if (added) await recordAuditEvent(executor, organisation.id, operator(), 'user.add', email);
+            return added;
           });
-        },
-      ),
+          if (user === undefined) throw new CommandError(`${organisation.login} already has a user ${email}.`);
+          return {
+            json: represent(user, organisation.login),
+            text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --organisation ${organisation.login}`,
+          };
+        });
+      },
     );
 
   group
     .command('list')
     .description('list the users of all organisations')
-    .addHelpText('after', `\nExample:\n  ${context.program} user list`)
-    .action(
-      answering(context, () =>
-        withDeps(context, async ({ database }) => {
-          const users = await listUsers(database.executor);
-          return {
-            json: users.map(user => represent(user, user.organisation)),
-            text: table(
-              ['EMAIL', 'NAME', 'ORGANISATION'],
-              users.map(user => [user.email, user.name, user.organisation]),
-              `There are no users yet. Add one: ${context.program} user add --organisation LOGIN --name NAME --email EMAIL`,
-            ),
-          };
-        }),
-      ),
+    .examples('user list')
+    .answer(() =>
+      withDeps(context, async ({ database }) => {
+        const users = await listUsers(database.executor);
+        return {
+          json: users.map(user => represent(user, user.organisation)),
+          text: table(
+            ['EMAIL', 'NAME', 'ORGANISATION'],
+            users.map(user => [user.email, user.name, user.organisation]),
+            `There are no users yet. Add one: ${context.program} user add --organisation LOGIN --name NAME --email EMAIL`,
+          ),
+        };
+      }),
     );
 
   group
@@ -127,20 +118,18 @@ export function userCommands(program: Command, context: Context): void {
     .description('remove a user and their tokens')
     .argument('<email>')
     .option('--organisation <login>', 'needed if several organisations have this user')
-    .addHelpText('after', `\nExample:\n  ${context.program} user remove ada@acme.example`)
-    .action(
-      answering<{ organisation?: string }>(context, ({ organisation }, email = '') =>
-        withDeps(context, async deps => {
-          const user = await requireUser(context, deps, email, organisation);
-          await deps.database.transaction(async executor => {
-            await removeUser(executor, user);
-            await recordAuditEvent(executor, user.organisationId, operator(), 'user.remove', user.email);
-          });
-          return {
-            json: { id: formatId('usr', user.id), removed: true },
-            text: `Removed ${user.name}. Their tokens are no longer valid.`,
-          };
-        }),
-      ),
+    .examples('user remove ada@acme.example')
+    .answer<{ organisation?: string }>(({ organisation }, email) =>
+      withDeps(context, async deps => {
+        const user = await requireUser(context, deps, email, organisation);
+        await deps.database.transaction(async executor => {
+          await removeUser(executor, user);
+          await recordAuditEvent(executor, user.organisationId, operator(), 'user.remove', user.email);
+        });
+        return {
+          json: { id: formatId('usr', user.id), removed: true },
+          text: `Removed ${user.name}. Their tokens are no longer valid.`,
+        };
+      }),
     );
 }

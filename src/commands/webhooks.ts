@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { recordAuditEvent } from '../database/audit.ts';
 import {
   countSyncRequests,
@@ -10,14 +9,15 @@ import {
 import { setWebhooksEnabled } from '../database/organisations.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
-import { answeringFor, type Context, operator, seconds, showTime } from './context.ts';
+import type { PullscoreCommand } from './command.ts';
+import { type Context, operator, seconds, showTime } from './context.ts';
 import { counted } from './numbers.ts';
 import { brief, table } from './terminal.ts';
 
 /** How many failing pull requests `status` shows. */
 const maxFailing = { text: 20, json: 100 };
 
-export function webhookCommands(program: Command, context: Context): void {
+export function webhookCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('webhooks').description('deliveries from GitHub: accept, ignore, inspect and retry');
 
   const setting = (name: 'enable' | 'disable', description: string, enabled: boolean) =>
@@ -25,21 +25,19 @@ export function webhookCommands(program: Command, context: Context): void {
       .command(name)
       .description(description)
       .requiredOption('--organisation <login>', "the organisation's login")
-      .addHelpText('after', `\nExample:\n  ${context.program} webhooks ${name} --organisation acme`)
-      .action(
-        answeringFor(context, async ({ database }, { id, login }) => {
-          await database.transaction(async executor => {
-            await setWebhooksEnabled(executor, id, enabled);
-            await recordAuditEvent(executor, id, operator(), `webhooks.${name}`, login);
-          });
-          return {
-            json: { organisation: login, webhooks_enabled: enabled },
-            text: enabled
-              ? `Webhooks are enabled for ${login}. What changed while they were disabled is fetched now.`
-              : `Webhooks are disabled for ${login}. Deliveries are answered, but ignored.`,
-          };
-        }),
-      );
+      .examples(`webhooks ${name} --organisation acme`)
+      .answerFor(async ({ database }, { id, login }) => {
+        await database.transaction(async executor => {
+          await setWebhooksEnabled(executor, id, enabled);
+          await recordAuditEvent(executor, id, operator(), `webhooks.${name}`, login);
+        });
+        return {
+          json: { organisation: login, webhooks_enabled: enabled },
+          text: enabled
+            ? `Webhooks are enabled for ${login}. What changed while they were disabled is fetched now.`
+            : `Webhooks are disabled for ${login}. Deliveries are answered, but ignored.`,
+        };
+      });
   setting('enable', 'accept deliveries (the default)', true);
   setting('disable', 'answer deliveries, but ignore them', false);
 
@@ -47,77 +45,75 @@ export function webhookCommands(program: Command, context: Context): void {
     .command('status')
     .description('show the setting, the last deliveries, and the pull requests that wait or fail')
     .requiredOption('--organisation <login>', "the organisation's login")
-    .addHelpText('after', `\nExample:\n  ${context.program} webhooks status --organisation acme`)
-    .action(
-      answeringFor(context, async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
-        const [deliveries, gone, requests, failing] = await Promise.all([
-          listDeliveries(executor, id, 20),
-          countGoneDeliveries(executor, id),
-          countSyncRequests(executor, id),
-          listFailingRequests(executor, id, maxFailing.json),
-        ]);
-        const service = (await listServiceReports(executor)).find(({ process }) => process === 'serve');
-        const isSecretSet = setsVariable((service ?? config).variables, 'GITHUB_WEBHOOK_SECRET');
-        return {
-          json: {
-            organisation: login,
-            webhooks_enabled: webhooksEnabled,
-            secret_configured: isSecretSet,
-            waiting: requests.waiting,
-            behind: requests.behind,
-            failing: requests.failing,
-            parked: requests.parked,
-            gone,
-            failures: failing.map(request => ({
-              pull_request: request.name,
-              url: request.url,
-              external_id: String(request.githubId),
-              attempts: request.attempts,
-              reason: request.reason,
-              parked: request.dueAt === null,
-              requested_at: seconds(request.requestedAt),
-              due_at: seconds(request.dueAt),
-            })),
-            deliveries: deliveries.map(delivery => ({
-              guid: delivery.guid,
-              event: delivery.event,
-              action: delivery.action,
-              state: delivery.state,
-              received_at: seconds(delivery.receivedAt),
-              applied_at: seconds(delivery.appliedAt),
-            })),
-          },
-          text: [
-            `Webhooks are ${webhooksEnabled ? 'enabled' : 'disabled'} for ${login}.`,
-            ...(isSecretSet
-              ? []
-              : [
-                  service === undefined
-                    ? 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.'
-                    : 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.',
-                ]),
-            ...describeWaiting(requests),
-            ...describeGone(context, login, gone),
-            ...describeFailing(context, login, requests, failing),
-            '',
-            table(
-              ['RECEIVED', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
-              deliveries.map(({ receivedAt, event, action, state, guid }) => [
-                showTime(receivedAt),
-                event,
-                action,
-                state,
-                guid,
+    .examples('webhooks status --organisation acme')
+    .answerFor(async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
+      const [deliveries, gone, requests, failing] = await Promise.all([
+        listDeliveries(executor, id, 20),
+        countGoneDeliveries(executor, id),
+        countSyncRequests(executor, id),
+        listFailingRequests(executor, id, maxFailing.json),
+      ]);
+      const service = (await listServiceReports(executor)).find(({ process }) => process === 'serve');
+      const isSecretSet = setsVariable((service ?? config).variables, 'GITHUB_WEBHOOK_SECRET');
+      return {
+        json: {
+          organisation: login,
+          webhooks_enabled: webhooksEnabled,
+          secret_configured: isSecretSet,
+          waiting: requests.waiting,
+          behind: requests.behind,
+          failing: requests.failing,
+          parked: requests.parked,
+          gone,
+          failures: failing.map(request => ({
+            pull_request: request.name,
+            url: request.url,
+            external_id: String(request.githubId),
+            attempts: request.attempts,
+            reason: request.reason,
+            parked: request.dueAt === null,
+            requested_at: seconds(request.requestedAt),
+            due_at: seconds(request.dueAt),
+          })),
+          deliveries: deliveries.map(delivery => ({
+            guid: delivery.guid,
+            event: delivery.event,
+            action: delivery.action,
+            state: delivery.state,
+            received_at: seconds(delivery.receivedAt),
+            applied_at: seconds(delivery.appliedAt),
+          })),
+        },
+        text: [
+          `Webhooks are ${webhooksEnabled ? 'enabled' : 'disabled'} for ${login}.`,
+          ...(isSecretSet
+            ? []
+            : [
+                service === undefined
+                  ? 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.'
+                  : 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.',
               ]),
-              'No delivery has arrived yet. On GitHub, add a webhook to PUBLIC_URL/webhooks/github with content type application/json.',
-            ),
-            ...(deliveries.some(({ state }) => state === 'gone')
-              ? ['gone: GitHub did not show the pull request for a quarter of an hour.']
-              : []),
-          ].join('\n'),
-        };
-      }),
-    );
+          ...describeWaiting(requests),
+          ...describeGone(context, login, gone),
+          ...describeFailing(context, login, requests, failing),
+          '',
+          table(
+            ['RECEIVED', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
+            deliveries.map(({ receivedAt, event, action, state, guid }) => [
+              showTime(receivedAt),
+              event,
+              action,
+              state,
+              guid,
+            ]),
+            'No delivery has arrived yet. On GitHub, add a webhook to PUBLIC_URL/webhooks/github with content type application/json.',
+          ),
+          ...(deliveries.some(({ state }) => state === 'gone')
+            ? ['gone: GitHub did not show the pull request for a quarter of an hour.']
+            : []),
+        ].join('\n'),
+      };
+    });
 
   group
     .command('retry')
@@ -125,20 +121,19 @@ export function webhookCommands(program: Command, context: Context): void {
     .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText(
       'after',
-      `\nA pull request that keeps failing is parked. The service retries it within a minute of its next change; this command retries it now.\n\nExample:\n  ${context.program} webhooks retry --organisation acme`,
+      '\nA pull request that keeps failing is parked. The service retries it within a minute of its next change; this command retries it now.',
     )
-    .action(
-      answeringFor(context, async ({ database }, { id, login }) => {
-        const { retried, parked } = await retrySyncRequests(database.executor, id);
-        return {
-          json: { organisation: login, retried, parked },
-          text:
-            retried === 0
-              ? `No pull request of ${login} has failed.`
-              : `Retrying ${counted(retried, 'pull request')}, ${parked} of them parked. To see the results: ${context.program} webhooks status --organisation ${login}`,
-        };
-      }),
-    );
+    .examples('webhooks retry --organisation acme')
+    .answerFor(async ({ database }, { id, login }) => {
+      const { retried, parked } = await retrySyncRequests(database.executor, id);
+      return {
+        json: { organisation: login, retried, parked },
+        text:
+          retried === 0
+            ? `No pull request of ${login} has failed.`
+            : `Retrying ${counted(retried, 'pull request')}, ${parked} of them parked. To see the results: ${context.program} webhooks status --organisation ${login}`,
+      };
+    });
 }
 
 function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts): string[] {

@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { pino } from 'pino';
 import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
 import { connectDatabase, type Database } from '../../database/client.ts';
@@ -13,7 +12,8 @@ import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { createGithub, type Github } from '../../github/client.ts';
 import { createInspection, type GithubInspection } from '../../github/inspection.ts';
 import { credentialOf, keepToLimits } from '../../sync/exchange.ts';
-import { answering, type Context } from '../context.ts';
+import type { PullscoreCommand } from '../command.ts';
+import type { Context } from '../context.ts';
 import { maxProseWidth } from '../terminal.ts';
 import { type Check, createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
 import * as remote from './github-checks.ts';
@@ -53,7 +53,7 @@ const checks = {
   facts: ['upkeep', 'facts', local.checkFacts, logs],
 } as const;
 
-export function doctorCommand(program: Command, context: Context): void {
+export function doctorCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('doctor')
     .description('check everything the service needs, and say how to fix what is wrong')
@@ -62,21 +62,17 @@ export function doctorCommand(program: Command, context: Context): void {
       'after',
       `
 Checks the configuration, the database, GitHub and its webhooks, and changes nothing. Exits with 1 if something stops
-the service from working, and with 0 if there are only warnings.
-
-Example:
-  ${context.program} doctor`,
+the service from working, and with 0 if there are only warnings.`,
     )
-    .action(
-      answering<{ organisation?: string }>(context, async ({ organisation }) => {
-        const findings = await examine(context, organisation);
-        return {
-          json: { ok: !hasProblem(findings), checks: findings },
-          text: showFindings(findings, Math.min(context.columns, maxProseWidth)),
-          failure: hasProblem(findings) ? 'Problems found; see above for fixes.' : undefined,
-        };
-      }),
-    );
+    .examples('doctor')
+    .answer<{ organisation?: string }>(async ({ organisation }) => {
+      const findings = await examine(context, organisation);
+      return {
+        json: { ok: !hasProblem(findings), checks: findings },
+        text: showFindings(findings, Math.min(context.columns, maxProseWidth)),
+        failure: hasProblem(findings) ? 'Problems found; see above for fixes.' : undefined,
+      };
+    });
 }
 
 /** Runs all checks. Those that depend on something that failed are reported as skipped. */

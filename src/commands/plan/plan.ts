@@ -1,7 +1,6 @@
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { Command } from 'commander';
 import { createFactsReader } from '../../database/facts.ts';
 import { listMembers } from '../../database/members.ts';
 import { getOrganisation, type Organisation } from '../../database/organisations.ts';
@@ -13,7 +12,8 @@ import type { Deps } from '../../deps.ts';
 import { createPlan } from '../../scoring/plan.ts';
 import { compareRules } from '../../scoring/rule-changes.ts';
 import type { Ruleset } from '../../scoring/ruleset.ts';
-import { answering, CommandError, type Context, requireOrganisation, withDeps } from '../context.ts';
+import type { PullscoreCommand } from '../command.ts';
+import { CommandError, type Context, withOrganisation } from '../context.ts';
 import { addAll } from '../progress.ts';
 import { loadRules } from '../rules-file.ts';
 import { shellWord } from '../terminal.ts';
@@ -73,7 +73,7 @@ interface PlanOptions {
   report?: string;
 }
 
-export function planCommand(group: Command, context: Context): void {
+export function planCommand(group: PullscoreCommand, context: Context): void {
   group
     .command('plan')
     .description('show what a rules file would change; saves nothing')
@@ -85,30 +85,26 @@ export function planCommand(group: Command, context: Context): void {
       'after',
       `
 Scores every stored pull request by the rules in force and by the file, and compares the scores. Makes no requests to
-GitHub.
-
-Example:
-  ${context.program} rules plan rules.example.yaml --organisation acme --report plan.html`,
+GitHub.`,
     )
-    .action(
-      answering<PlanOptions>(context, async ({ organisation: login, report, detailedExitcode }, file = '') => {
-        const { name, ruleset } = await loadRules(context, file);
-        if (report !== undefined) await checkReportPath(report, file);
-        const plan = await withDeps(context, async deps =>
-          makePlan(context, deps, await requireOrganisation(context, deps, login), name, ruleset),
-        );
-        if (report !== undefined) {
-          await writeFile(report, planReport(plan, new Date())).catch(error => {
-            throw unwritable(report, error, 'Name another file.');
-          });
-        }
-        const apply = `${context.program} rules apply ${shellWord(file)} --organisation ${plan.organisation}`;
-        const text = planText(plan, context.columns, apply);
-        return {
-          json: plan,
-          text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
-          exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
-        };
-      }),
-    );
+    .examples('rules plan rules.example.yaml --organisation acme --report plan.html')
+    .answer<PlanOptions>(async ({ organisation: login, report, detailedExitcode }, file) => {
+      const { name, ruleset } = await loadRules(context, file);
+      if (report !== undefined) await checkReportPath(report, file);
+      const plan = await withOrganisation(context, login, (deps, organisation) =>
+        makePlan(context, deps, organisation, name, ruleset),
+      );
+      if (report !== undefined) {
+        await writeFile(report, planReport(plan, new Date())).catch(error => {
+          throw unwritable(report, error, 'Name another file.');
+        });
+      }
+      const apply = `${context.program} rules apply ${shellWord(file)} --organisation ${plan.organisation}`;
+      const text = planText(plan, context.columns, apply);
+      return {
+        json: plan,
+        text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
+        exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
+      };
+    });
 }

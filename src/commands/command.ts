@@ -1,0 +1,131 @@
+/** What all commands have in common: answers, help, `--json`, required options, and errors of usage. */
+import { Command, type CommanderError, Option } from 'commander';
+import type { Organisation } from '../database/organisations.ts';
+import type { Deps } from '../deps.ts';
+import { type Context, UsageError, withOrganisation } from './context.ts';
+
+/** The result of a command: one document for programs, lines for people. */
+export interface Answer {
+  json: unknown;
+  text: string;
+  /** Printed last, on standard error. The command then ends with 1, although it has an answer. */
+  failure?: string | undefined;
+  /** Instead of 0, for a command that succeeded. */
+  exitCode?: number | undefined;
+}
+
+/** Ends a command that has printed its answer with this exit code. */
+export class Answered extends Error {
+  readonly exitCode: number;
+
+  /** @param message printed last, on standard error; an empty text for none */
+  constructor(exitCode: number, message = '') {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+export const jsonDocument = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
+export class PullscoreCommand extends Command {
+  readonly context: Context;
+
+  constructor(context: Context, name?: string) {
+    super(name);
+    this.context = context;
+  }
+
+  /** Makes `command('list')` return a command of this class, too. */
+  override createCommand(name?: string): PullscoreCommand {
+    return new PullscoreCommand(this.context, name);
+  }
+
+  /** The end of the help: command lines without the program's name. */
+  examples(...lines: readonly string[]): this {
+    const commands = lines.map(line => `\n  ${this.context.program} ${line}`).join('');
+    return this.addHelpText('after', `\nExample${lines.length === 1 ? '' : 's'}:${commands}`);
+  }
+
+  /** Makes a function the command's action. Prints its answer, as JSON with `--json`. */
+  answer<Options extends object>(run: (options: Options, ...operands: string[]) => Promise<Answer>): this {
+    return this.action(async () => {
+      const options = this.opts<Options & { json?: boolean }>();
+      const { json, text, failure, exitCode } = await run(options, ...this.processedArgs);
+      this.context.stdout.write(options.json ? jsonDocument(json) : `${text}\n`);
+      if (failure !== undefined) throw new Answered(1, failure);
+      if (exitCode !== undefined) throw new Answered(exitCode);
+    });
+  }
+
+  /** Like `answer`, for a command that works on what is stored of the organisation that `--organisation` names. */
+  answerFor<Options extends object>(
+    run: (deps: Deps, organisation: Organisation, options: Options, ...operands: string[]) => Promise<Answer>,
+  ): this {
+    return this.answer<Options & { organisation: string }>((options, ...operands) =>
+      withOrganisation(this.context, options.organisation, (deps, organisation) =>
+        run(deps, organisation, options, ...operands),
+      ),
+    );
+  }
+}
+
+/** `help rules plan`. Commander's own command knows one word only. */
+export function helpCommand(program: PullscoreCommand): void {
+  program
+    .helpCommand(false)
+    .command('help')
+    .description('show the help of a command')
+    .argument('[command...]')
+    .examples('help rules plan')
+    .action((words: string[]) => {
+      let found: Command = program;
+      for (const word of words) {
+        const next = found.commands.find(command => command.name() === word);
+        if (next === undefined) return found.error(`unknown command '${word}'`, { code: 'commander.unknownCommand' });
+        found = next;
+      }
+      found.outputHelp();
+    });
+}
+
+/** Call it when all commands and their options are there. */
+export function finishCommands(command: Command, context: Context): void {
+  command.exitOverride(error => {
+    throw usageErrorOf(command, error, context);
+  });
+  for (const child of command.commands) finishCommands(child, context);
+  if (command.commands.length > 0) return;
+  command.option('--json', 'answer as one JSON document');
+  finishRequiredOptions(command);
+  if (command.options.some(({ long }) => long === '--organisation')) {
+    command
+      .addOption(new Option('--organization <login>').hideHelp())
+      .on('option:organization', (login: string) => command.setOptionValue('organisation', login));
+  }
+}
+
+/** Commander would name a missing option before an unknown one, which may be the same with a slip. */
+function finishRequiredOptions(command: Command): void {
+  const required = command.options.filter(({ mandatory }) => mandatory);
+  for (const option of required) {
+    option.mandatory = false;
+    option.description += ' (required)';
+  }
+  command.hook('preAction', () => {
+    const missing = required.find(option => command.getOptionValue(option.attributeName()) === undefined);
+    if (missing !== undefined) command.error(`required option '${missing.flags}' not specified`);
+  });
+}
+
+const pathOf = (command: Command): string[] =>
+  command.parent === null ? [] : [...pathOf(command.parent), command.name()];
+
+/** What Commander throws for help and for the version stays as it is. */
+function usageErrorOf(command: Command, error: CommanderError, { program }: Context): Error {
+  if (/^commander\.(?:help|version)/.test(error.code)) return error;
+  const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+  return new UsageError(
+    `${message[0]?.toUpperCase()}${message.slice(1).replace(/[^.]$/, '$&.')}`,
+    `See: ${[program, ...pathOf(command)].join(' ')} --help`,
+  );
+}
