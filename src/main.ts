@@ -5,50 +5,44 @@ import { lineWidth } from './commands/terminal.ts';
 import { loadConfig } from './config.ts';
 import { createLog } from './deps.ts';
 
-/** A reader that stops early, as `head` does, is not a failure; an answer that can't be written in full is. */
-function watchOutput({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>): void {
-  // There is nowhere left to report it.
-  stderr.on('error', () => undefined);
-  stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') return;
-    process.exitCode = failure;
-    stderr.write(`pullscore: The answer can't be written (${error.code}): check where standard output goes.\n`);
-  });
-}
+const { stdout, stderr } = process;
 
-async function main(): Promise<void> {
-  watchOutput(process);
-  let interruption: AbortController | undefined;
-  let config: Context['config'] | undefined;
-  let log: Context['log'] | undefined;
-  const context: Context = {
-    get config() {
-      config ??= loadConfig(process.env);
-      return config;
-    },
-    get log() {
-      log ??= createLog(this.config);
-      return log;
-    },
-    // In a checkout the program is not on the PATH.
-    program: process.env.npm_execpath === undefined ? 'pullscore' : 'npx pullscore',
-    // A command that reads this handles interruption itself; any other ends at once.
-    get interrupted() {
-      if (interruption === undefined) {
-        const controller = new AbortController();
-        interruption = controller;
-        const interrupt = () => controller.abort();
-        process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-      }
-      return interruption.signal;
-    },
-    stdout: process.stdout,
-    columns: lineWidth(process.stdout, process.env.COLUMNS),
-    stderr: process.stderr,
-  };
+// There is nowhere left to report it.
+stderr.on('error', () => undefined);
+// A reader that stops early, as `head` does, is not a failure; an answer that can't be written in full is.
+stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') return;
+  process.exitCode = failure;
+  stderr.write(`pullscore: The answer can't be written (${error.code}): check where standard output goes.\n`);
+});
 
-  // A failed write has already set an exit code.
-  process.exitCode = (await runProgram(context, process.argv.slice(2))) || process.exitCode;
-}
+let interruption: AbortController | undefined;
+let config: Context['config'] | undefined;
+let log: Context['log'] | undefined;
+const context: Context = {
+  get config() {
+    config ??= loadConfig(process.env);
+    return config;
+  },
+  get log() {
+    log ??= createLog(this.config);
+    return log;
+  },
+  // In a checkout the program is not on the PATH.
+  program: process.env.npm_execpath === undefined ? 'pullscore' : 'npx pullscore',
+  // A command that reads this handles interruption itself; any other ends at once.
+  get interrupted() {
+    if (interruption === undefined) {
+      interruption = new AbortController();
+      const interrupt = () => interruption?.abort();
+      process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+    }
+    return interruption.signal;
+  },
+  stdout,
+  columns: lineWidth(stdout, process.env.COLUMNS),
+  stderr,
+};
 
-await main();
+// A failed write has already set an exit code.
+process.exitCode = (await runProgram(context, process.argv.slice(2))) || process.exitCode;

@@ -13,23 +13,9 @@ export interface NextStep {
 type Steps = (NextStep | false)[];
 
 /** Of the service, and of the first organisation that lacks something. */
-export async function nextSteps(context: Context, deps: Deps): Promise<NextStep[]> {
-  const steps = stepsOfService(context, deps).filter(step => step !== false);
-  const organisations = await listOrganisations(deps.database.executor);
-  if (organisations.length === 0) {
-    const nothing = { email: null, hasToken: false, hasMembers: false, hasPullRequests: false };
-    const add = { what: 'add the organisation', command: `${context.program} organisation add LOGIN` };
-    return [...steps, add, ...stepsOf(context, { login: 'LOGIN', rulesetVersion: 0 }, nothing)];
-  }
-  for (const organisation of organisations) {
-    const found = stepsOf(context, organisation, await findSetup(deps.database.executor, organisation.id));
-    if (found.length > 0) return [...steps, ...found];
-  }
-  return steps;
-}
-
-function stepsOfService({ program, config }: Context, { github }: Deps): Steps {
-  return [
+export async function nextSteps({ program, config }: Context, { github, database }: Deps): Promise<NextStep[]> {
+  const organisations = await listOrganisations(database.executor);
+  const steps: Steps = [
     !github.configured && {
       what: 'set GitHub credentials: a token (a classic one with the scopes repo and read:org), or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; then start the service again',
       command: setting(program, 'GITHUB_TOKEN'),
@@ -39,15 +25,26 @@ function stepsOfService({ program, config }: Context, { github }: Deps): Steps {
       command: setting(program, 'GITHUB_WEBHOOK_SECRET'),
     },
   ];
+  if (organisations.length === 0) {
+    const nothing = { email: null, hasToken: false, hasMembers: false, hasPullRequests: false };
+    steps.push({ what: 'add the organisation', command: `${program} organisation add LOGIN` });
+    steps.push(...stepsOf(program, { login: 'LOGIN', rulesetVersion: 0 }, nothing));
+  }
+  for (const organisation of organisations) {
+    const lacking = stepsOf(program, organisation, await findSetup(database.executor, organisation.id));
+    steps.push(...lacking);
+    if (lacking.some(Boolean)) break;
+  }
+  return steps.filter(step => step !== false);
 }
 
 function stepsOf(
-  { program }: Context,
+  program: string,
   { login, rulesetVersion }: Pick<Organisation, 'login' | 'rulesetVersion'>,
   { email, hasToken, hasMembers, hasPullRequests }: Awaited<ReturnType<typeof findSetup>>,
-): NextStep[] {
+): Steps {
   const organisation = `--organisation ${login}`;
-  const steps: Steps = [
+  return [
     email === null && {
       what: 'add a user',
       command: `${program} user add ${organisation} --name NAME --email EMAIL`,
@@ -65,7 +62,6 @@ function stepsOf(
       command: `${program} members sync ${organisation} && ${program} import ${organisation}`,
     },
   ];
-  return steps.filter(step => step !== false);
 }
 
 /** How to set a variable: in the shell of a checkout, or in the environment file of a container. */
