@@ -55,40 +55,8 @@ export interface WebhookSecret {
   readonly login: string | undefined;
 }
 
-export interface Config {
-  /** Names of the variables that are set, such as `GITHUB_TOKEN_FILE`. */
-  readonly variables: readonly string[];
-  /** Undefined: the embedded server in `home`. */
-  readonly databaseUrl: string | undefined;
-  /** Absolute. */
-  readonly home: string;
-  readonly host: string;
-  readonly port: number;
-  /** Without a trailing slash. */
-  readonly publicUrl: string | undefined;
-  /** Addresses and networks of proxies whose forwarded headers count. */
-  readonly trustProxy: readonly string[] | undefined;
-  readonly github: {
-    /** Without a trailing slash. */
-    readonly apiUrl: string;
-    readonly token: string | undefined;
-    /** The variable that holds the token, or would hold it. */
-    readonly tokenName: string;
-    readonly app: { readonly id: string; readonly privateKey: string } | undefined;
-  };
-  /** A delivery signed with any of these is valid; empty: webhooks are refused. */
-  readonly webhookSecrets: readonly WebhookSecret[];
-  /** `/metrics` asks for it as a bearer token; undefined: it is open. */
-  readonly metricsToken: string | undefined;
-  /** Origins of browsers that may call the API. */
-  readonly corsOrigins: readonly string[];
-  readonly worker: boolean;
-  /** Requests a minute for each token; 0 is off. */
-  readonly rateLimit: number;
-  /** Seconds; 0 is off. */
-  readonly reconcileInterval: number;
-  readonly logLevel: string;
-}
+type Variables = Readonly<Record<string, string | undefined>>;
+export type Config = ReturnType<typeof loadConfig>;
 
 /** Reports every problem in the environment at once. */
 export class ConfigError extends Error {
@@ -102,8 +70,8 @@ export class ConfigError extends Error {
   }
 }
 
-export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  const problems: string[] = [];
+export function loadConfig(env: Variables) {
+  const problems = new Set<string>();
   const values: Record<string, unknown> = {};
   for (const [name, schema] of Object.entries(Environment.properties)) {
     const text = (secrets.includes(name as keyof Environment) ? readSecret(env, name, problems) : env[name])?.trim();
@@ -113,57 +81,62 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   }
   for (const error of environmentCheck.Errors(values)) {
     const name = error.path.slice(1);
-    const problem = `${name} must be ${expectation(error.schema)}`;
-    if (!problems.includes(problem)) problems.push(problem);
+    problems.add(`${name} must be ${expectation(error.schema)}`);
   }
   const environment = values as Environment;
 
   for (const name of ['PUBLIC_URL', 'GITHUB_API_URL'] as const) {
-    const problem = `${name} must be ${address.title}`;
-    if (!URL.canParse(environment[name] ?? 'https://unset') && !problems.includes(problem)) problems.push(problem);
+    if (!URL.canParse(environment[name] ?? 'https://unset')) problems.add(`${name} must be ${address.title}`);
   }
   const trustProxy = list(environment.TRUST_PROXY);
   for (const proxy of trustProxy ?? []) {
     if (!isProxy(proxy)) {
-      problems.push(
+      problems.add(
         `TRUST_PROXY names "${proxy}", which is not an IP address, network (10.0.0.0/8), loopback, linklocal or uniquelocal`,
       );
     }
   }
   if (environment.DATABASE_URL !== undefined && !URL.canParse(environment.DATABASE_URL)) {
-    problems.push('DATABASE_URL is not a valid address: percent-encode special characters in its password');
+    problems.add('DATABASE_URL is not a valid address: percent-encode special characters in its password');
   }
   if ((environment.GITHUB_APP_ID === undefined) !== (environment.GITHUB_APP_PRIVATE_KEY === undefined)) {
-    problems.push('GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither');
+    problems.add('GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither');
   }
   if (environment.GITHUB_TOKEN !== undefined && environment.GITHUB_APP_ID !== undefined) {
-    problems.push('GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one');
+    problems.add('GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one');
   }
   const webhookSecrets = (list(environment.GITHUB_WEBHOOK_SECRET) ?? []).map(readWebhookSecret);
   if (webhookSecrets.some(({ secret }) => secret.length < minSecretLength)) {
-    problems.push(
+    problems.add(
       `GITHUB_WEBHOOK_SECRET must have at least ${minSecretLength} characters: openssl rand -hex 24 makes one`,
     );
   }
   const corsOrigins = list(environment.CORS_ORIGINS) ?? [];
   for (const origin of corsOrigins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
-      problems.push(`CORS_ORIGINS names "${origin}", which is not an origin such as https://dashboard.example.com`);
+      problems.add(`CORS_ORIGINS names "${origin}", which is not an origin such as https://dashboard.example.com`);
     }
   }
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.size > 0) throw new ConfigError([...problems]);
 
   return Object.freeze({
+    /** Names of the variables that are set, such as `GITHUB_TOKEN_FILE`. */
     variables: Object.freeze(setVariables(env)),
+    /** Undefined: the embedded server in `home`. */
     databaseUrl: environment.DATABASE_URL,
+    /** Absolute. */
     home: resolve(environment.PULLSCORE_HOME),
     host: environment.HOST,
     port: environment.PORT,
+    /** Without a trailing slash. */
     publicUrl: environment.PUBLIC_URL?.replace(/\/+$/, ''),
+    /** Addresses and networks of proxies whose forwarded headers count. */
     trustProxy,
     github: Object.freeze({
+      /** Without a trailing slash. */
       apiUrl: environment.GITHUB_API_URL.replace(/\/+$/, ''),
       token: environment.GITHUB_TOKEN,
+      /** The variable that holds the token, or would hold it. */
       tokenName: env.GITHUB_TOKEN_FILE?.trim() ? 'GITHUB_TOKEN_FILE' : 'GITHUB_TOKEN',
       app:
         environment.GITHUB_APP_ID === undefined || environment.GITHUB_APP_PRIVATE_KEY === undefined
@@ -174,37 +147,38 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
               privateKey: environment.GITHUB_APP_PRIVATE_KEY.replaceAll('\\n', '\n'),
             }),
     }),
+    /** A delivery signed with any of these is valid; empty: webhooks are refused. */
     webhookSecrets: Object.freeze(webhookSecrets),
+    /** `/metrics` asks for it as a bearer token; undefined: it is open. */
     metricsToken: environment.METRICS_TOKEN,
+    /** Origins of browsers that may call the API. */
     corsOrigins,
     worker: environment.WORKER,
+    /** Requests a minute for each token; 0 is off. */
     rateLimit: environment.RATE_LIMIT,
+    /** Seconds; 0 is off. */
     reconcileInterval: environment.RECONCILE_INTERVAL,
     logLevel: environment.LOG_LEVEL,
   });
 }
 
 /** Names of our variables that are set. */
-export const setVariables = (env: Readonly<Record<string, string | undefined>>): string[] =>
+export const setVariables = (env: Variables): string[] =>
   Object.keys(Environment.properties)
     .flatMap(name => (secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : [name]))
     .filter(name => env[name]?.trim());
 
-function readSecret(
-  env: Readonly<Record<string, string | undefined>>,
-  name: string,
-  problems: string[],
-): string | undefined {
+function readSecret(env: Variables, name: string, problems: Set<string>): string | undefined {
   const path = env[`${name}_FILE`]?.trim();
   if (!path) return env[name];
   if (env[name]?.trim()) {
-    problems.push(`${name} and ${name}_FILE are both set: unset one`);
+    problems.add(`${name} and ${name}_FILE are both set: unset one`);
     return undefined;
   }
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    problems.push(`${name}_FILE names ${path}, which can't be read: ${(error as NodeJS.ErrnoException).code}`);
+    problems.add(`${name}_FILE names ${path}, which can't be read: ${(error as NodeJS.ErrnoException).code}`);
     return undefined;
   }
 }

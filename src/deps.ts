@@ -30,12 +30,12 @@ export interface Counters {
 
 /** Logs go to stderr: stdout is for a command's answer. */
 export function createLog(
-  config: Pick<Config, 'logLevel'>,
+  { logLevel }: { logLevel: string },
   destination: DestinationStream = pino.destination({ dest: 2, sync: true }),
 ): Logger {
   return pino(
     {
-      level: config.logLevel,
+      level: logLevel,
       redact: ['*.authorization', '*.headers.authorization', '*.request.headers.authorization'],
       serializers: { err: describeError },
     },
