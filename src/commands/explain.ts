@@ -20,36 +20,28 @@ import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { brief, shellWord, table } from './terminal.ts';
 
-interface Page {
-  repository: string;
-  number: number;
-  /** Undefined if the name is short: any host's. */
-  address: { host: string; url: string } | undefined;
-}
-
-/** Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints it. */
-function parsePage(text: string): Page | undefined {
+/**
+ * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints it.
+ *
+ * @returns `url` in lower case; without one, the page of any host is meant
+ */
+function parsePage(text: string) {
   const [, name, digit] = /^([\w.-]+\/[\w.-]+)#(\d{1,9})$/.exec(text) ?? [];
-  if (name !== undefined) return { repository: name, number: Number(digit), address: undefined };
+  if (name !== undefined) return { repository: name, number: Number(digit), url: undefined };
   if (!URL.canParse(text)) return undefined;
   const { protocol, host, pathname } = new URL(text);
   const [, repository, digits] = /^\/([^/]+\/[^/]+)\/pull\/(\d{1,9})(?:\/.*)?$/.exec(pathname) ?? [];
   if (repository === undefined || !/^https?:$/.test(protocol)) return undefined;
   const number = Number(digits);
-  const url = `${protocol}//${host}/${repository}/pull/${number}`.toLowerCase();
-  return { repository, number, address: { host, url } };
+  return { repository, number, url: `${protocol}//${host}/${repository}/pull/${number}`.toLowerCase() };
 }
 
-/** How the operator names a pull request: by its id or its page. */
-interface Name {
-  text: string;
-  /** Undefined if the name is a page, or not a valid id. */
-  id: string | undefined;
-  page: Page | undefined;
-}
-
-/** @throws UsageError if the text is neither an id nor a page */
-function parseName(text: string): Name {
+/**
+ * How the operator names a pull request: by its id or its page.
+ *
+ * @throws UsageError if the text is neither
+ */
+function parseName(text: string) {
   const id = parseId('pr', text);
   const page = parsePage(text);
   if (id === undefined && page === undefined && !text.startsWith('pr_')) {
@@ -61,36 +53,39 @@ function parseName(text: string): Name {
   return { text, id, page };
 }
 
-/** @throws CommandError if no pull request has this name, or several have */
-async function requirePullRequest(
-  context: Context,
-  executor: Executor,
-  { text, id, page }: Name,
-): Promise<ExplainablePullRequest> {
-  const found =
-    page === undefined
-      ? [id === undefined ? undefined : await findPullRequestAnywhere(executor, id)]
-      : (await findPullRequestsOfPage(executor, { ...page, url: page.address?.url })).filter(
-          ({ pullRequest }) => page.address === undefined || hostOf(pullRequest.url) === page.address.host,
-        );
-  const [first, ...others] = found;
-  if (first === undefined) {
-    const { program } = context;
-    const action =
-      page === undefined
-        ? 'The API answers with ids.'
-        : `Import it: ${program} import --organisation LOGIN --repository ${shellWord(page.repository)}`;
-    throw new CommandError(`There is no pull request ${brief(text, 200)} here.`, action, 'not_found');
+type Name = ReturnType<typeof parseName>;
+
+async function findPullRequests(executor: Executor, { id, page }: Name): Promise<ExplainablePullRequest[]> {
+  if (page === undefined) {
+    const found = id === undefined ? undefined : await findPullRequestAnywhere(executor, id);
+    return found === undefined ? [] : [found];
   }
-  if (others.length > 0) {
-    const ids = found.map(each => `${idOf(each)} (${each?.organisation.login})`);
-    throw new CommandError(`${brief(text, 200)} is stored more than once.`, `Name one by its id: ${ids.join(', ')}.`);
+  const { url } = page;
+  const found = await findPullRequestsOfPage(executor, page);
+  return url === undefined ? found : found.filter(({ pullRequest }) => hostOf(pullRequest.url) === hostOf(url));
+}
+
+/** @throws CommandError if no pull request has this name, or several have */
+async function requirePullRequest({ program }: Context, executor: Executor, name: Name) {
+  const found = await findPullRequests(executor, name);
+  const [first] = found;
+  const shown = brief(name.text, 200);
+  if (first === undefined) {
+    const action =
+      name.page === undefined
+        ? 'The API answers with ids.'
+        : `Import it: ${program} import --organisation LOGIN --repository ${shellWord(name.page.repository)}`;
+    throw new CommandError(`There is no pull request ${shown} here.`, action, 'not_found');
+  }
+  if (found.length > 1) {
+    const ids = found.map(each => `${idOf(each)} (${each.organisation.login})`);
+    throw new CommandError(`${shown} is stored more than once.`, `Name one by its id: ${ids.join(', ')}.`);
   }
   return first;
 }
 
 const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
-const idOf = (found: ExplainablePullRequest | undefined) => formatId('pr', found?.pullRequest.id ?? '');
+const idOf = ({ pullRequest }: ExplainablePullRequest) => formatId('pr', pullRequest.id);
 
 type Explained = Awaited<ReturnType<typeof explainPullRequest>>;
 
