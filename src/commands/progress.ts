@@ -23,12 +23,12 @@ const rateWindowMs = 60_000;
  * @param now milliseconds
  */
 export function startProgress({ stderr }: Context, unit: string, now = () => performance.now()): Progress {
-  const rateOf = createRate(now);
+  const speedOf = createSpeed(now);
   if (stderr.isTTY !== true) {
     let last = now();
     return {
       update(done, total, note, worked = done) {
-        const speed = describeSpeed(rateOf(worked), total - done);
+        const speed = speedOf(worked, total - done);
         if (now() - last < lineIntervalMs) return;
         last = now();
         const parts = [`${done}${total > 0 ? ` of ${total}` : ''} ${unit}`, ...speed].join(', ');
@@ -51,7 +51,7 @@ export function startProgress({ stderr }: Context, unit: string, now = () => per
   return {
     update(done, total, note, worked = done) {
       bar.setTotal(Math.max(total, done));
-      bar.update(done, { speed: describeSpeed(rateOf(worked), total - done).join(', '), note });
+      bar.update(done, { speed: speedOf(worked, total - done).join(', '), note });
     },
     stop: () => bar.stop(),
   };
@@ -86,22 +86,20 @@ export async function addAll<PullRequest>(
   }
 }
 
-/** @returns a function that takes the work done so far and gives the rate per second, or undefined in the first second */
-function createRate(now: () => number): (worked: number) => number | undefined {
+/**
+ * @returns a function that takes the work done so far and what is left, and gives `12/s` and, if there is more to do,
+ * `4 min left`; nothing in the first second
+ */
+function createSpeed(now: () => number): (worked: number, left: number) => string[] {
   const samples: { at: number; worked: number }[] = [];
-  return worked => {
+  return (worked, left) => {
     const at = now();
     samples.push({ at, worked });
     while (samples.length > 2 && at - (samples[1]?.at ?? at) > rateWindowMs) samples.shift();
     const [first] = samples;
-    if (first === undefined || at - first.at < 1_000 || worked <= first.worked) return undefined;
-    return ((worked - first.worked) / (at - first.at)) * 1_000;
+    if (first === undefined || at - first.at < 1_000 || worked <= first.worked) return [];
+    const rate = ((worked - first.worked) / (at - first.at)) * 1_000;
+    const perSecond = `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`;
+    return left > 0 ? [perSecond, `${duration(left / rate)} left`] : [perSecond];
   };
-}
-
-/** `12/s` and, if there is more to do, `4 min left`. */
-function describeSpeed(rate: number | undefined, rest: number): string[] {
-  if (rate === undefined) return [];
-  const perSecond = `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`;
-  return rest > 0 ? [perSecond, `${duration(rest / rate)} left`] : [perSecond];
 }

@@ -106,11 +106,6 @@ function parseShare(text: string): number {
   return Number(digits) / 100;
 }
 
-interface AuditOptions {
-  organisation: string;
-  maxShare?: string;
-}
-
 export function auditCommand(group: PullscoreCommand, context: Context): void {
   group
     .command('audit')
@@ -125,7 +120,7 @@ Changes stored pull requests in small, cheap ways, scores them again, and shows 
 much, and which rule pays. More than ${number(maxAudited)} pull requests are sampled. Makes no requests to GitHub.`,
     )
     .examples('rules audit rules.example.yaml --organisation acme --max-share 5%')
-    .answer<AuditOptions>(async ({ organisation: login, maxShare }, file) => {
+    .answer<{ organisation: string; maxShare?: string }>(async ({ organisation: login, maxShare }, file) => {
       const limit = maxShare === undefined ? 1 : parseShare(maxShare);
       const { ruleset } = await loadRules(context, file);
       const document = await withOrganisation(context, login, (deps, organisation) =>

@@ -135,13 +135,13 @@ export function checkOrganisations(
   { login, organisations }: { login: string | undefined; organisations: readonly Organisation[] },
   { program }: Scope,
 ): Verdicts {
-  const logins = organisations.map(each => each.login).join(', ');
-  if (login === undefined && logins !== '') return ok(`Tracked here: ${logins}.`);
-  if (login === undefined)
-    return warning('No organisation is tracked yet.', `Add one: ${program} organisation add LOGIN`);
-  return [
-    logins === '' && problem(`There is no organisation ${login} here.`, `Add it: ${program} organisation add ${login}`),
-  ];
+  if (login !== undefined) {
+    if (organisations.length > 0) return [];
+    return problem(`There is no organisation ${login} here.`, `Add it: ${program} organisation add ${login}`);
+  }
+  return organisations.length > 0
+    ? ok(`Tracked here: ${organisations.map(each => each.login).join(', ')}.`)
+    : warning('No organisation is tracked yet.', `Add one: ${program} organisation add LOGIN`);
 }
 
 export function checkWorkers(workers: number, { program, config }: Scope): Verdicts {
