@@ -57,10 +57,11 @@ export class PullscoreCommand extends Command {
     });
   }
 
-  /** Like `answer`, for a command that works on what is stored of the organisation that `--organisation` names. */
+  /** Like `answer`, for a command that works on what is stored of one organisation. Adds the option that names it. */
   answerFor<Options extends object>(
     run: (deps: Deps, organisation: Organisation, options: Options, ...operands: string[]) => Promise<Answer>,
   ): this {
+    this.requiredOption('--organisation <login>', "the organisation's login");
     return this.answer<Options & { organisation: string }>((options, ...operands) =>
       withOrganisation(this.context, options.organisation, (deps, organisation) =>
         run(deps, organisation, options, ...operands),

@@ -15,7 +15,6 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
   group
     .command('list')
     .description('list the members, and with --left also those who have left')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--left', 'also list those who have left: their pull requests are kept')
     .examples('members list --organisation acme')
     .answerFor<{ left?: boolean }>(async ({ database }, { id, login }, { left = false }) => {
@@ -40,7 +39,6 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
   group
     .command('sync')
     .description("read GitHub's list of members now")
-    .requiredOption('--organisation <login>', "the organisation's login")
     .examples('members sync --organisation acme')
     .answerFor(async (deps, organisation) => {
       if (!deps.github.configured) throw noCredentials();
@@ -54,7 +52,6 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .command('erase')
     .description('delete what is stored of a person: profile, pull requests, scores and assignments')
     .argument('<login>', "the person's login on GitHub")
-    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--yes', 'do not ask')
     .addHelpText('after', '\nTitles, descriptions and comments of others are left as they are.')
     .examples('member erase ada --organisation acme --yes')

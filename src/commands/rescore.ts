@@ -10,7 +10,6 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
   program
     .command('rescore')
     .description('bring every score up to date with the rules in force, and wait for it')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText('after', '\nThe service does this in the background. This command helps it and shows the progress.')
     .examples('rescore --organisation acme')
     .answerFor(async (deps, { id }) => {

@@ -85,7 +85,6 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
   group
     .command('export')
     .description("print the organisation's rules as the file that was applied, with its comments and tests")
-    .requiredOption('--organisation <login>', "the organisation's login")
     .examples('rules export --organisation acme > rules.yaml')
     .answerFor(async ({ database: { executor } }, { id, rulesetVersion }) => {
       const ruleset = await getRuleset(executor, id, rulesetVersion);

@@ -42,7 +42,6 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
   group
     .command('history')
     .description('list the versions of the rules that were applied')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .examples('rules history --organisation acme')
     .answerFor(async ({ database }, { id, login, rulesetVersion }) => {
       const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
@@ -81,7 +80,6 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
     .description('show what changed between two versions of the rules')
     .argument('<from>', 'a version, as `rules history` lists it; 0 is before the first')
     .argument('<to>', 'another version')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .examples('rules diff 3 4 --organisation acme')
     .answerFor(async (deps, organisation, _options, from, to) => {
       const before = await requireRuleset(context, deps, organisation, from);

@@ -24,7 +24,6 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     group
       .command(name)
       .description(description)
-      .requiredOption('--organisation <login>', "the organisation's login")
       .examples(`webhooks ${name} --organisation acme`)
       .answerFor(async ({ database }, { id, login }) => {
         await database.transaction(async executor => {
@@ -44,7 +43,6 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
   group
     .command('status')
     .description('show the setting, the last deliveries, and the pull requests that wait or fail')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .examples('webhooks status --organisation acme')
     .answerFor(async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
       const [deliveries, gone, requests, failing] = await Promise.all([
@@ -118,7 +116,6 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
   group
     .command('retry')
     .description('retry all pull requests whose sync failed, including parked ones')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .addHelpText(
       'after',
       '\nA pull request that keeps failing is parked. The service retries it within a minute of its next change; this command retries it now.',
