@@ -166,18 +166,17 @@ function represent({ found, version, explanation, scoreInForce, changes }: Expla
   };
 }
 
-function showStanding(context: Context, { found, version, explanation, scoreInForce }: Explained): string {
+function showStanding({ program }: Context, { found, version, explanation, scoreInForce }: Explained): string {
   const { pullRequest, organisation } = found;
   const { score } = pullRequest;
   if (organisation.rulesetVersion === 0) {
-    const { program } = context;
     return `Score ${score}: no rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation.login}`;
   }
   const under = version === 0 ? 'from before the first rules' : `under version ${version} of the rules`;
   const standing =
     scoreInForce === null
       ? `Score ${score} ${under}, which is in force.`
-      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${scoreInForce}. The service will update it. To watch: ${context.program} rescore --organisation ${organisation.login}`;
+      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${scoreInForce}. The service will update it. To watch: ${program} rescore --organisation ${organisation.login}`;
   if (explanation.score === score) return standing;
   // Facts, score and version are stored together, so another release probably calculated the score.
   return `${standing}\nThis release calculates ${explanation.score}, as shown below. The next sync of the pull request updates the stored score.`;

@@ -65,8 +65,8 @@ interface Failure {
   details?: object;
 }
 
-/** A failure that the operator can fix; undefined for a bug. */
-function failureOf(error: unknown): Failure | undefined {
+/** Logs the error if it is a bug. Any other can be fixed by the operator. */
+function failureOf(context: Context, error: unknown): Failure {
   if (error instanceof ServiceError || error instanceof CommandError) return error;
   if (error instanceof ConfigError) return { code: 'configuration', message: error.message };
   if (isDatabaseUnavailable(error)) {
@@ -77,7 +77,8 @@ function failureOf(error: unknown): Failure | undefined {
       action: 'Check DATABASE_URL and that the server runs.',
     };
   }
-  return undefined;
+  context.log.fatal({ err: error }, 'unexpected error');
+  return { code: 'internal', message: 'An unexpected error; see the log on standard error.' };
 }
 
 const complain = ({ stderr }: Context, text: string) =>
@@ -100,12 +101,7 @@ export async function runProgram(context: Context, operands: readonly string[]):
       if (error.message !== '') complain(context, error.message);
       return error.exitCode;
     }
-    const known = failureOf(error);
-    if (known === undefined) context.log.fatal({ err: error }, 'unexpected error');
-    const { code, message, action, details } = known ?? {
-      code: 'internal',
-      message: 'An unexpected error; see the log on standard error.',
-    };
+    const { code, message, action, details } = failureOf(context, error);
     if (operands.includes('--json')) {
       context.stdout.write(jsonDocument({ error: { code, message, action: action ?? null }, ...details }));
     }

@@ -70,10 +70,12 @@ async function auditRules(
   });
 }
 
-function auditText(
-  { organisation, pull_requests: audited, stored_pull_requests: stored, ways }: AuditDocument,
-  width: number,
-): string {
+function auditText({
+  organisation,
+  pull_requests: audited,
+  stored_pull_requests: stored,
+  ways,
+}: AuditDocument): string {
   const of = audited < stored ? `a sample of ${number(audited)} of ${number(stored)}` : `all ${number(stored)}`;
   const gaining = ways.filter(({ share }) => share > 0);
   const others = ways.filter(({ share }) => share === 0);
@@ -91,7 +93,7 @@ function auditText(
       example === null ? '' : `${number(example.before)} → ${number(example.after)} ${example.url}`,
     ]);
     const columns = ['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST'), 'PAID BY', 'EXAMPLE'];
-    lines.push(...grid(columns, rows, { width, indent: '' }), '');
+    lines.push(...grid(columns, rows), '');
   }
   if (others.length > 0) lines.push(`Without any gain: ${others.map(({ way }) => descriptions[way]).join('; ')}.`);
   return lines.join('\n').trimEnd();
@@ -130,7 +132,7 @@ much, and which rule pays. More than ${number(maxAudited)} pull requests are sam
       const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
       return {
         json: document,
-        text: auditText(document, context.columns),
+        text: auditText(document),
         failure:
           over.length === 0
             ? undefined

@@ -2,7 +2,7 @@ import { createPatch } from 'diff';
 import type { Organisation } from '../database/organisations.ts';
 import { getRuleset, listRulesets } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
-import { compareRules, type DefinitionChanges } from '../scoring/rule-changes.ts';
+import { compareRules, type DefinitionChanges, type RuleChanges } from '../scoring/rule-changes.ts';
 import { formatRulesFile } from '../scoring/rules-file.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
@@ -32,7 +32,7 @@ export async function requireRuleset(
   return getRuleset(database.executor, organisation.id, version);
 }
 
-const namesOf = ({ added, changed, removed }: DefinitionChanges) => ({
+const namesOf = ({ added, changed, removed }: RuleChanges | DefinitionChanges) => ({
   added: added.map(({ name }) => name),
   changed: changed.map(({ name }) => name),
   removed: removed.map(({ name }) => name),
@@ -54,9 +54,7 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
           applied_at: seconds(appliedAt),
           applied_by: appliedBy,
           rules: rules.length,
-          added: changes.added.map(({ name }) => name),
-          changed: changes.changed.map(({ name }) => name),
-          removed: changes.removed.map(({ name }) => name),
+          ...namesOf(changes),
           definitions: namesOf(changes.definitions),
         })),
         text: table(
@@ -85,13 +83,13 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
       const before = await requireRuleset(context, deps, organisation, from);
       const after = await requireRuleset(context, deps, organisation, to);
       const { added, changed, removed, reordered, definitions } = compareRules(before, after);
-      const [file, ...lines] = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
+      const lines = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
         .trimEnd()
         .split('\n')
         .slice(2);
       return {
         json: { from: Number(from), to: Number(to), added, changed, removed, reordered, definitions },
-        text: lines.length < 2 ? `Versions ${from} and ${to} are the same.` : [file, ...lines].join('\n'),
+        text: lines.length < 3 ? `Versions ${from} and ${to} are the same.` : lines.join('\n'),
       };
     });
 }
