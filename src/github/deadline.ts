@@ -10,33 +10,24 @@ export async function withDeadline<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const controller = new AbortController();
-  const { promise: ended, reject } = promiseWithReject();
-  const end = (reason: unknown) => {
-    reject(reason);
-    controller.abort(reason);
-  };
-  const timer = setTimeout(() => end(timeoutError(timeoutMs)), timeoutMs);
+  const { signal } = controller;
+  const timer = setTimeout(() => controller.abort(timeoutError(timeoutMs)), timeoutMs);
   const onOuterAbort = () => {
     const reason: unknown = outer?.reason;
-    end(reason instanceof DOMException && reason.name === 'TimeoutError' ? timeoutError(undefined) : reason);
+    const isTimeout = reason instanceof DOMException && reason.name === 'TimeoutError';
+    controller.abort(isTimeout ? timeoutError(undefined) : reason);
   };
   // Not AbortSignal.any: in Node 20 its signals are kept as long as the outer one.
   outer?.addEventListener('abort', onOuterAbort, { once: true });
   if (outer?.aborted) onOuterAbort();
   try {
-    return await Promise.race([ended, controller.signal.aborted ? ended : work(controller.signal)]);
+    return await new Promise<Result>((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+      if (signal.aborted) reject(signal.reason);
+      else work(signal).then(resolve, reject);
+    });
   } finally {
     clearTimeout(timer);
     outer?.removeEventListener('abort', onOuterAbort);
   }
-}
-
-function promiseWithReject() {
-  let reject: (reason: unknown) => void = () => {};
-  const promise = new Promise<never>((_, rejectPromise) => {
-    reject = rejectPromise;
-  });
-  // If it loses the race, nobody handles its rejection.
-  promise.catch(() => {});
-  return { promise, reject };
 }
