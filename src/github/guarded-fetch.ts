@@ -19,35 +19,23 @@ async function fetchOnceMore(url: string, init: RequestInit): Promise<Response> 
   }
 }
 
-async function readAtMost(
-  response: Response,
-  maxBytes: number,
-  excess: 'cut' | 'throw',
-): Promise<Uint8Array<ArrayBuffer>> {
+/** The whole body; of an error page its beginning. */
+async function readBody({ body, ok }: Response, maxReplyBytes: number): Promise<Buffer<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
-  let length = 0;
-  const reader = response.body?.getReader();
-  while (reader) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    if (length + value.byteLength > maxBytes) {
-      await reader.cancel();
-      if (excess === 'cut') break;
-      throw new GithubError('github_failed', `GitHub's reply is larger than ${Math.round(maxBytes / mebibyte)} MiB.`, {
-        action: 'Check GITHUB_API_URL, or try again later.',
-        tooMuch: true,
-      });
+  let room = ok ? maxReplyBytes : maxErrorBytes;
+  for await (const chunk of body ?? []) {
+    room -= chunk.byteLength;
+    if (room < 0) {
+      if (!ok) break;
+      throw new GithubError(
+        'github_failed',
+        `GitHub's reply is larger than ${Math.round(maxReplyBytes / mebibyte)} MiB.`,
+        { action: 'Check GITHUB_API_URL, or try again later.', tooMuch: true },
+      );
     }
-    length += value.byteLength;
-    chunks.push(value);
+    chunks.push(chunk);
   }
-  const whole = new Uint8Array(length);
-  let offset = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, offset);
-    offset += chunk.byteLength;
-  }
-  return whole;
+  return Buffer.concat(chunks);
 }
 
 /**
@@ -78,9 +66,7 @@ export function createGuardedFetch(maxReplyBytes: number): typeof fetch {
         url = target.href;
         continue;
       }
-      const body = response.ok
-        ? await readAtMost(response, maxReplyBytes, 'throw')
-        : await readAtMost(response, maxErrorBytes, 'cut');
+      const body = await readBody(response, maxReplyBytes);
       return new Response(body.byteLength === 0 ? null : body, { status: response.status, headers: response.headers });
     }
   };
