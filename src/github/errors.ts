@@ -152,9 +152,7 @@ export function rateLimitError(headers: Headers, cause: unknown): GithubError {
 export function errorOfRequest(error: unknown, credentials: string, place = 'GitHub'): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error instanceof Error && error.cause instanceof ServiceError) return error.cause;
-  if (isHttpError(error) && error.response) {
-    return errorOfStatus(error.response.status, error.response.headers, error.message, credentials, error);
-  }
+  if (isHttpError(error) && error.response) return errorOfResponse(error, error.response, credentials);
   if (error instanceof Error && error.cause instanceof DOMException && error.cause.name === 'TimeoutError') {
     return timeoutError(undefined);
   }
@@ -196,20 +194,15 @@ export function connectionErrorCode(error: unknown): string | undefined {
 }
 
 /** What a reply with a status of 400 or more means. */
-function errorOfStatus(
-  status: number,
-  headers: Headers,
-  message: string,
+function errorOfResponse(
+  cause: HttpError,
+  { status, headers }: NonNullable<HttpError['response']>,
   credentials: string,
-  cause: unknown,
 ): GithubError {
-  const isLimited =
-    status === 429 ||
-    (status === 403 &&
-      (headers['retry-after'] !== undefined ||
-        String(headers['x-ratelimit-remaining']) === '0' ||
-        rateLimitText.test(message)));
-  if (isLimited) return rateLimitError(headers, cause);
+  const saysWhen = headers['retry-after'] !== undefined || String(headers['x-ratelimit-remaining']) === '0';
+  if (status === 429 || (status === 403 && (saysWhen || rateLimitText.test(cause.message)))) {
+    return rateLimitError(headers, cause);
+  }
   if (status === 401) {
     return new GithubError('github_credentials', "GitHub refused the service's credentials.", {
       action: `Renew ${credentials}.`,
@@ -231,6 +224,6 @@ function errorOfStatus(
   return new GithubError('github_failed', `GitHub failed with status ${status}.`, {
     action: tryLater,
     cause,
-    tooMuch: status === 502 || status === 504 || tooMuchText.test(message),
+    tooMuch: status === 502 || status === 504 || tooMuchText.test(cause.message),
   });
 }
