@@ -6,7 +6,6 @@ import { readFurtherPages } from './further-pages.ts';
 import {
   type GithubIdentity,
   type GithubOrganisation,
-  type GithubRepository,
   membersQuery,
   organisationByLoginQuery,
   organisationQuery,
@@ -37,7 +36,7 @@ import {
   readOwners,
   unexpectedReplyError,
 } from './replies.ts';
-import { createTransport, type GithubOptions, type GithubRequest } from './transport.ts';
+import { createTransport, type GithubOptions, type RequestContext } from './transport.ts';
 
 /** GitHub allows 100, but with all their facts it answers only 50 in time. */
 export const maxPullRequests = 50;
@@ -48,167 +47,133 @@ export const maxRepositories = 100;
 /** GitHub's limit. */
 export const maxMembers = 100;
 
+interface NodesAnswer {
+  nodes: unknown[];
+  failures: GraphqlFailure[];
+}
+
+export type Github = ReturnType<typeof createGithub>;
+
 /**
  * What this service asks GitHub. Each method sends one GraphQL request, which settles within the time limit; those that
  * fetch pull requests send up to 29 more if lists have further pages. A request is repeated once if its connection breaks
  * before the reply. All methods throw {@link ServiceError}, mostly a {@link GithubError}, which says whether a smaller
  * request may succeed (`tooMuch`) and when to try again (`retryAfter`). If `signal` is aborted, they reject with its
- * reason. An App uses its installation on `organisation`.
+ * reason. An App uses its installation on `organisation`. Octokit is imported with the first request only.
  */
-export interface Github {
-  /** False without credentials: every method throws `github_not_configured`. */
-  readonly configured: boolean;
-  /** Reports every request from now on. @returns a function that ends this */
-  onRequest(listener: (request: GithubRequest) => void): () => void;
-  /** @param nodeIds up to {@link maxPullRequests}; the result has all of them. */
-  fetchPullRequests(
-    organisation: OrganisationReference,
-    nodeIds: readonly string[],
-    signal?: AbortSignal,
-  ): Promise<Map<string, FetchResult>>;
-  /** Undefined if GitHub does not show the repository. */
-  pagePullRequests(
-    organisation: OrganisationReference,
-    repositoryNodeId: string,
-    choice: PageChoice,
-    signal?: AbortSignal,
-  ): Promise<PullRequestPage | undefined>;
-  /** The same page without facts, and without pull requests whose ids GitHub does not return. */
-  listPullRequests(
-    organisation: OrganisationReference,
-    repositoryNodeId: string,
-    choice: PageChoice,
-    signal?: AbortSignal,
-  ): Promise<Page<ListedPullRequest> | undefined>;
-  /**
-   * Repositories, oldest first.
-   * @param choice `pageSize` is up to {@link maxRepositories}; without `facts` the page has no items, only its end
-   * @throws not_found if GitHub does not show the organisation
-   */
-  pageRepositories(
-    organisation: GithubIdentity,
-    choice: { after: string | null; pageSize: number; facts?: boolean },
-    signal?: AbortSignal,
-  ): Promise<RepositoryPage>;
-  /** Finds it by its current or a former name. @throws not_found if GitHub does not show the organisation. */
-  findRepository(
-    organisation: GithubIdentity,
-    name: string,
-    signal?: AbortSignal,
-  ): Promise<{ organisation: GithubIdentity; repository: GithubRepository | undefined }>;
-  /**
-   * @param nodeIds up to {@link maxRepositories}
-   * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those on
-   * which GitHub failed are missing.
-   */
-  findRepositoryOwners(
-    organisation: OrganisationReference,
-    nodeIds: readonly string[],
-    signal?: AbortSignal,
-  ): Promise<Map<string, number | null>>;
-  /** @throws not_found if GitHub does not show the organisation. */
-  pageMembers(
-    organisation: GithubIdentity,
-    after: string | null,
-    pageSize?: number,
-    signal?: AbortSignal,
-  ): Promise<MemberPage>;
-  findOrganisation(organisation: OrganisationReference, signal?: AbortSignal): Promise<GithubOrganisation | undefined>;
-}
-
-/** Octokit is imported with the first request only. */
-export function createGithub(config: GithubConfig, options: GithubOptions = {}): Github {
+export function createGithub(config: GithubConfig, options: GithubOptions = {}) {
   const transport = createTransport(config, options);
   const names = transport.credentialNames;
 
-  const unknownOrganisation = (login: string) =>
-    new ServiceError('not_found', `GitHub shows no organisation ${login} to ${names}.`, {
-      action: 'Check their rights, and that it still exists.',
-    });
-
-  const completeLists = (nodes: readonly unknown[], request: Parameters<typeof transport.graphql>[2]) =>
-    readFurtherPages(nodes, (query, variables) => transport.graphql(query, variables, request), names);
-
   return {
+    /** False without credentials: every method throws `github_not_configured`. */
     configured: config.app !== undefined || Boolean(config.token),
     onRequest: transport.onRequest,
 
-    async fetchPullRequests(organisation, nodeIds, signal) {
+    /** @param nodeIds up to {@link maxPullRequests}; the result has all of them */
+    async fetchPullRequests(
+      organisation: OrganisationReference,
+      nodeIds: readonly string[],
+      signal?: AbortSignal,
+    ): Promise<Map<string, FetchResult>> {
       if (nodeIds.length === 0) return new Map();
       if (nodeIds.length > maxPullRequests) throw new RangeError(`More than ${maxPullRequests} pull requests at once`);
       const subject = nodeIds.length === 1 ? `the pull request ${nodeIds[0]}` : `${nodeIds.length} pull requests`;
-      const { nodes, failures } = await askNodes(pullRequestsQuery, nodeIds, { organisation, subject, signal });
-      const incomplete = await completeLists(nodes, { organisation, subject, signal });
-      return new Map(
-        nodeIds.map((nodeId, index) => {
-          const error = incomplete.get(nodes[index]);
-          if (error !== undefined) return [nodeId, { status: 'failed', error }];
-          const words = { subject: `the pull request ${nodeId}`, credentials: names };
-          return [nodeId, readEntry(nodes[index], ['nodes', index], failures, words)];
-        }),
-      );
+      const context = { organisation, subject, signal };
+      const answer = await askNodes(pullRequestsQuery, nodeIds, context);
+      const results = await readPullRequests(answer, ['nodes'], context, index => `the pull request ${nodeIds[index]}`);
+      return new Map(results.map((result, index) => [nodeIds[index] ?? '', result]));
     },
 
-    async pagePullRequests(organisation, repositoryNodeId, choice, signal) {
+    /** Undefined if GitHub does not show the repository. */
+    async pagePullRequests(
+      organisation: OrganisationReference,
+      repositoryNodeId: string,
+      choice: PageChoice,
+      signal?: AbortSignal,
+    ): Promise<PullRequestPage | undefined> {
       const answer = await askPage(pullRequestPageQuery, organisation, repositoryNodeId, choice, signal);
       if (answer === undefined) return undefined;
-      const { nodes, pageInfo, failures, subject } = answer;
-      const page: PullRequestPage = { items: [], failed: [], ...pageInfo };
-      const incomplete = await completeLists(nodes, { organisation, subject, signal });
-      nodes.forEach((node, index) => {
-        const error = incomplete.get(node);
-        if (error !== undefined) {
-          page.failed.push({ nodeId: nodeIdOf(node), error });
-          return;
-        }
-        const result = readEntry(node, ['node', 'pullRequests', 'nodes', index], failures, {
-          subject,
-          credentials: names,
-        });
+      const page: PullRequestPage = { items: [], failed: [], ...answer.pageInfo };
+      const { subject } = answer;
+      const path = ['node', 'pullRequests', 'nodes'];
+      const results = await readPullRequests(answer, path, { organisation, subject, signal }, () => subject);
+      results.forEach((result, index) => {
         if (result.status === 'found') page.items.push(result.pullRequest);
-        if (result.status === 'failed') page.failed.push({ nodeId: nodeIdOf(node), error: result.error });
+        if (result.status === 'failed')
+          page.failed.push({ nodeId: nodeIdOf(answer.nodes[index]), error: result.error });
       });
       return page;
     },
 
-    async listPullRequests(organisation, repositoryNodeId, choice, signal) {
+    /** The same page without facts, and without pull requests whose ids GitHub does not return. */
+    async listPullRequests(
+      organisation: OrganisationReference,
+      repositoryNodeId: string,
+      choice: PageChoice,
+      signal?: AbortSignal,
+    ): Promise<Page<ListedPullRequest> | undefined> {
       const answer = await askPage(pullRequestListQuery, organisation, repositoryNodeId, choice, signal);
       return answer && { items: answer.nodes.flatMap(readListed), ...answer.pageInfo };
     },
 
-    async pageRepositories(organisation, { after, pageSize, facts = true }, signal) {
+    /**
+     * Repositories, oldest first.
+     * @param choice `pageSize` is up to {@link maxRepositories}; without `facts` the page has no items, only its end
+     * @throws not_found if GitHub does not show the organisation
+     */
+    async pageRepositories(
+      organisation: GithubIdentity,
+      { after, pageSize, facts = true }: { after: string | null; pageSize: number; facts?: boolean },
+      signal?: AbortSignal,
+    ): Promise<RepositoryPage> {
       const subject = `the repositories of ${organisation.login}`;
       const variables = { first: pageSize, after, facts };
-      const request = { organisation, subject, signal };
+      const context = { organisation, subject, signal };
       const reader = (given: unknown) => readRepositories(given, after);
-      const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, request, reader);
+      const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, context, reader);
       const { edges, ...page } = answer;
       const words = { subject: `a repository of ${organisation.login}`, credentials: names };
       return { ...page, repliedAt, ...readListedRepositories(edges, failures, words) };
     },
 
-    async pageMembers(organisation, after, pageSize = maxMembers, signal) {
+    /** @throws not_found if GitHub does not show the organisation */
+    async pageMembers(
+      organisation: GithubIdentity,
+      after: string | null,
+      pageSize = maxMembers,
+      signal?: AbortSignal,
+    ): Promise<MemberPage> {
       const variables = { first: pageSize, after };
-      const request = { organisation, subject: `the members of ${organisation.login}`, signal };
+      const context = { organisation, subject: `the members of ${organisation.login}`, signal };
       const reader = (given: unknown) => readMembers(given, after);
-      const { answer, repliedAt } = await askOrganisation(membersQuery, variables, request, reader);
+      const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, reader);
       const { viewerIsAMember, ...page } = answer;
       // An App is never a member, but sees all members.
       return { ...page, repliedAt, isPublicOnly: config.app === undefined && !viewerIsAMember };
     },
 
-    async findRepository(organisation, name, signal) {
-      const request = { organisation, subject: `the repository ${organisation.login}/${name}`, signal };
-      return (await askOrganisation(repositoryQuery, { name }, request, readNamedRepository)).answer;
+    /** Finds it by its current or a former name. @throws not_found if GitHub does not show the organisation */
+    async findRepository(organisation: GithubIdentity, name: string, signal?: AbortSignal) {
+      const context = { organisation, subject: `the repository ${organisation.login}/${name}`, signal };
+      return (await askOrganisation(repositoryQuery, { name }, context, readNamedRepository)).answer;
     },
 
-    async findRepositoryOwners(organisation, nodeIds, signal) {
+    /**
+     * @param nodeIds up to {@link maxRepositories}
+     * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those on
+     * which GitHub failed are missing.
+     */
+    async findRepositoryOwners(organisation: OrganisationReference, nodeIds: readonly string[], signal?: AbortSignal) {
       const subject = `${nodeIds.length} repositories`;
       const { nodes, failures } = await askNodes(repositoryOwnersQuery, nodeIds, { organisation, subject, signal });
       return readOwners(nodeIds, nodes, failures);
     },
 
-    async findOrganisation(organisation, signal) {
+    async findOrganisation(
+      organisation: OrganisationReference,
+      signal?: AbortSignal,
+    ): Promise<GithubOrganisation | undefined> {
       const { login, nodeId } = organisation;
       const subject = `the organisation ${login}`;
       const isKnown = typeof nodeId === 'string';
@@ -226,19 +191,29 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
     },
   };
 
+  /** What GitHub returned for each pull request at `path`, with all pages of its lists. */
+  async function readPullRequests(
+    { nodes, failures }: NodesAnswer,
+    path: string[],
+    context: RequestContext,
+    subjectOf: (index: number) => string,
+  ): Promise<FetchResult[]> {
+    const incomplete = await readFurtherPages(nodes, (...query) => transport.graphql(...query, context), names);
+    return nodes.map((node, index) => {
+      const error = incomplete.get(node);
+      if (error !== undefined) return { status: 'failed', error };
+      return readEntry(node, [...path, index], failures, { subject: subjectOf(index), credentials: names });
+    });
+  }
+
   /** Asks for what has these node ids. */
-  async function askNodes(
-    query: string,
-    nodeIds: readonly string[],
-    request: { organisation: OrganisationReference; subject: string; signal: AbortSignal | undefined },
-  ): Promise<{ nodes: unknown[]; failures: GraphqlFailure[] }> {
-    const { subject } = request;
-    const { data, failures } = await transport.graphql(query, { ids: nodeIds }, request);
+  async function askNodes(query: string, nodeIds: readonly string[], context: RequestContext): Promise<NodesAnswer> {
+    const { data, failures } = await transport.graphql(query, { ids: nodeIds }, context);
     const nodes = 'nodes' in data ? data.nodes : undefined;
     if (Array.isArray(nodes) && nodes.length === nodeIds.length) return { nodes, failures };
     throw failures.length > 0
-      ? errorOfFailures(failures, subject, names)
-      : unexpectedReplyError(new UnexpectedReply('nodes are missing'), subject);
+      ? errorOfFailures(failures, context.subject, names)
+      : unexpectedReplyError(new UnexpectedReply('nodes are missing'), context.subject);
   }
 
   /** Undefined if GitHub does not show the repository. */
@@ -272,21 +247,25 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}):
   async function askOrganisation<Answer>(
     query: string,
     variables: Record<string, unknown>,
-    request: { organisation: GithubIdentity; subject: string; signal: AbortSignal | undefined },
+    context: RequestContext & { organisation: GithubIdentity },
     reader: (answer: unknown) => Answer,
-  ): Promise<{ answer: Answer; failures: GraphqlFailure[]; repliedAt: number }> {
-    const { organisation, subject } = request;
+  ) {
+    const { organisation, subject } = context;
     const { data, failures, repliedAt } = await transport.graphql(
       query,
       { id: organisation.nodeId, ...variables },
-      request,
+      context,
     );
     requireWhole(
       failures.filter(failure => !isOfEdge(failure)),
       subject,
     );
     const answer = answerAt(data, 'node', subject);
-    if (answer === null) throw unknownOrganisation(organisation.login);
+    if (answer === null) {
+      throw new ServiceError('not_found', `GitHub shows no organisation ${organisation.login} to ${names}.`, {
+        action: 'Check their rights, and that it still exists.',
+      });
+    }
     return { answer: read(subject, () => reader(answer)), failures: failures.filter(isOfEdge), repliedAt };
   }
 

@@ -61,30 +61,13 @@ export interface Credentials {
   refused(organisation: OrganisationReference): void;
 }
 
-export function createCredentials(config: GithubConfig, baseUrl: string, boundedFetch: typeof fetch): Credentials {
-  if (config.app) return appCredentials(config.app, baseUrl, boundedFetch);
-  if (config.token) return tokenCredentials(config.token, config.tokenName);
-  return {
-    names: 'GITHUB_TOKEN',
-    authorization: () => Promise.reject(noCredentials()),
-    appAuthorization: noApp,
-    findInstallation: noApp,
-    refused: () => {},
-  };
-}
-
-export const noCredentials = () =>
-  new ServiceError('github_not_configured', 'There are no GitHub credentials.', {
-    action:
-      'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/commands.md lists the permissions that they need.',
-  });
-
-const noApp = () => Promise.reject(new RangeError('There is no App'));
-
-function tokenCredentials(token: string, names = 'GITHUB_TOKEN'): Credentials {
+export function createCredentials(config: GithubConfig, boundedFetch: typeof fetch): Credentials {
+  const { token, tokenName: names = 'GITHUB_TOKEN', app, apiUrl } = config;
+  if (app) return appCredentials(app, apiUrl, boundedFetch);
   return {
     names,
     async authorization() {
+      if (!token) throw noCredentials();
       // Checked here, because the error of `fetch` would quote it.
       if (!/^[\x21-\x7e]+$/.test(token)) {
         throw new GithubError('github_credentials', `${names} contains a blank or a character that no token has.`, {
@@ -98,6 +81,14 @@ function tokenCredentials(token: string, names = 'GITHUB_TOKEN'): Credentials {
     refused: () => {},
   };
 }
+
+export const noCredentials = () =>
+  new ServiceError('github_not_configured', 'There are no GitHub credentials.', {
+    action:
+      'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/commands.md lists the permissions that they need.',
+  });
+
+const noApp = () => Promise.reject(new RangeError('There is no App'));
 
 /** GitHub's limit. */
 const installationsPerPage = 100;
@@ -177,7 +168,9 @@ function appCredentials(
         return await authorization(organisation);
       } catch (error) {
         forget(organisation);
-        throw errorOfApp(error, organisation, names);
+        // The installation was removed after it was found.
+        if (isHttpError(error) && error.response?.status === 404) throw notInstalled(organisation, names, error);
+        throw errorOfRequest(error, names);
       }
     },
     async appAuthorization() {
@@ -188,12 +181,6 @@ function appCredentials(
     findInstallation,
     refused: forget,
   };
-}
-
-function errorOfApp(error: unknown, organisation: OrganisationReference, names: string): Error {
-  // The installation was removed after it was found.
-  if (isHttpError(error) && error.response?.status === 404) return notInstalled(organisation, names, error);
-  return errorOfRequest(error, names);
 }
 
 const notInstalled = ({ login }: OrganisationReference, names: string, cause?: unknown) =>

@@ -73,7 +73,7 @@ const octokitModule = () => import('octokit');
 export function createInspection(config: GithubConfig): GithubInspection {
   const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(maxReplyBytes);
-  const credentials = createCredentials(config, baseUrl, (input, init) =>
+  const credentials = createCredentials(config, (input, init) =>
     guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) }),
   );
 

@@ -1,13 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
-import {
-  type Credentials,
-  createCredentials,
-  type GithubConfig,
-  type OrganisationReference,
-  octokitOptions,
-} from './credentials.ts';
+import { createCredentials, type GithubConfig, type OrganisationReference, octokitOptions } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { parseReply, Reply, unixSeconds } from './decode.ts';
 import {
@@ -58,17 +52,11 @@ interface GraphqlReply {
   repliedAt: number;
 }
 
-export interface Transport {
-  /** The variables that hold the credentials, for messages. */
-  readonly credentialNames: string;
-  /** Reports every request from now on. @returns a function that ends this */
-  onRequest(listener: (request: GithubRequest) => void): () => void;
-  /** One GraphQL request. @throws ServiceError if no part of the reply can be used. */
-  graphql(
-    query: string,
-    variables: Record<string, unknown>,
-    context: { organisation: OrganisationReference; subject: string; signal: AbortSignal | undefined },
-  ): Promise<GraphqlReply>;
+export interface RequestContext {
+  organisation: OrganisationReference;
+  /** What is asked for, for messages. */
+  subject: string;
+  signal: AbortSignal | undefined;
 }
 
 /** Part of every query. */
@@ -80,14 +68,14 @@ function graphqlUrl(apiUrl: string): string {
   return apiUrl.endsWith('/api/v3') ? apiUrl.replace(/\/v3$/, '/graphql') : `${apiUrl}/graphql`;
 }
 
-export function createTransport(config: GithubConfig, options: GithubOptions): Transport {
+export function createTransport(config: GithubConfig, options: GithubOptions) {
   const { timeoutMs = 8_000, maxReplyBytes = 32 * 1024 * 1024 } = options;
   const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(maxReplyBytes);
   // Several requests may wait for one token, so it has its own time limit and ignores theirs.
-  const fetchForApp: typeof fetch = (input, init) =>
-    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
-  const credentials: Credentials = createCredentials(config, baseUrl, fetchForApp);
+  const credentials = createCredentials(config, (input, init) =>
+    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) }),
+  );
   const listeners = new Set<(request: GithubRequest) => void>();
   let client: ReturnType<typeof createClient> | undefined;
 
@@ -142,12 +130,19 @@ export function createTransport(config: GithubConfig, options: GithubOptions): T
   }
 
   return {
+    /** The variables that hold the credentials, for messages. */
     credentialNames: credentials.names,
-    onRequest(listener) {
+    /** Reports every request from now on. @returns a function that ends this */
+    onRequest(listener: (request: GithubRequest) => void): () => void {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    async graphql(query, variables, { organisation, subject, signal: outer }) {
+    /** One GraphQL request. @throws ServiceError if no part of the reply can be used */
+    async graphql(
+      query: string,
+      variables: Record<string, unknown>,
+      { organisation, subject, signal: outer }: RequestContext,
+    ): Promise<GraphqlReply> {
       const started = performance.now();
       let reply: GraphqlReply | undefined;
       let failure: Error | undefined;
