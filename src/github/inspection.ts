@@ -5,6 +5,7 @@ import { withDeadline } from './deadline.ts';
 import { decode, present, Reply, UnexpectedReply, unixSeconds } from './decode.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
+import { unexpectedReplyError } from './replies.ts';
 
 /** What GitHub says about the credentials. */
 export interface CredentialFacts {
@@ -104,11 +105,8 @@ export function createInspection(config: GithubConfig): GithubInspection {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof UnexpectedReply)) throw errorOfRequest(error, credentials.names, baseUrl);
-      throw new GithubError('github_failed', `GitHub's reply about ${subject} makes no sense: ${error.message}.`, {
-        action: 'Check GITHUB_API_URL.',
-        cause: error,
-      });
+      if (error instanceof UnexpectedReply) throw unexpectedReplyError(error, subject, 'Check GITHUB_API_URL.');
+      throw errorOfRequest(error, credentials.names, baseUrl);
     }
   }
 

@@ -108,10 +108,10 @@ export function readOwners(
 }
 
 /** Throws again what is not an {@link UnexpectedReply}. */
-export function unexpectedReplyError(error: unknown, subject: string): GithubError {
+export function unexpectedReplyError(error: unknown, subject: string, action = 'Try again later.'): GithubError {
   if (!(error instanceof UnexpectedReply)) throw error;
   const message = `GitHub's reply about ${subject} makes no sense: ${error.message}.`;
-  return new GithubError('github_failed', message, { action: 'Try again later.', cause: error });
+  return new GithubError('github_failed', message, { action, cause: error });
 }
 
 /** @throws GithubError if `decode` throws an {@link UnexpectedReply} */
