@@ -61,8 +61,11 @@ export interface Credentials {
   refused(organisation: OrganisationReference): void;
 }
 
-export function createCredentials(config: GithubConfig, boundedFetch: typeof fetch): Credentials {
+export function createCredentials(config: GithubConfig, guardedFetch: typeof fetch, timeoutMs: number): Credentials {
   const { token, tokenName: names = 'GITHUB_TOKEN', app, apiUrl } = config;
+  // Several requests may wait for one token of an App, so it has its own time limit and ignores theirs.
+  const boundedFetch: typeof fetch = (input, init) =>
+    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
   if (app) return appCredentials(app, apiUrl, boundedFetch);
   return {
     names,

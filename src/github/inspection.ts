@@ -43,25 +43,7 @@ export interface HookDelivery {
   deliveredAt: number;
 }
 
-/**
- * Asks GitHub's REST API about itself and what the credentials may do. Each method sends one request, or a few for an
- * App. Webhooks are found by the organisation's login, which must be the current one. All methods throw
- * {@link GithubError} as the GraphQL client does.
- */
-export interface GithubInspection {
-  /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock minus ours, in seconds. */
-  reach(): Promise<{ milliseconds: number; clockAhead: number | null }>;
-  /** For an App, those of its installation on the organisation. */
-  readCredentials(organisation: OrganisationReference): Promise<CredentialFacts>;
-  /** The App's name. */
-  readApp(): Promise<string>;
-  /** The App's; undefined if it is not installed on the organisation. */
-  findInstallation(organisation: OrganisationReference): Promise<Installation | undefined>;
-  /** The App's own and the organisation's; `mayHideMore` if the credentials may not list the latter. */
-  findHooks(organisation: OrganisationReference): Promise<{ shown: GithubHook[]; mayHideMore: boolean }>;
-  /** The latest first. */
-  listDeliveries(organisation: OrganisationReference, hook: GithubHook): Promise<HookDelivery[]>;
-}
+export type GithubInspection = ReturnType<typeof createInspection>;
 
 const timeoutMs = 8_000;
 const maxReplyBytes = 4 * 1024 * 1024;
@@ -71,12 +53,15 @@ type Parameters = Record<string, string | number>;
 /** Imported with the first request only, because it takes a while. */
 const octokitModule = () => import('octokit');
 
-export function createInspection(config: GithubConfig): GithubInspection {
+/**
+ * Asks GitHub's REST API about itself and what the credentials may do. Each method sends one request, or a few for an
+ * App. Webhooks are found by the organisation's login, which must be the current one. All methods throw
+ * {@link GithubError} as the GraphQL client does.
+ */
+export function createInspection(config: GithubConfig) {
   const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(maxReplyBytes);
-  const credentials = createCredentials(config, (input, init) =>
-    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) }),
-  );
+  const credentials = createCredentials(config, guardedFetch, timeoutMs);
 
   /** Throws Octokit's own errors, which have a status. */
   async function get(route: string, parameters: Parameters, authorization: string | undefined) {
@@ -111,6 +96,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
   }
 
   return {
+    /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock minus ours, in seconds. */
     reach: () =>
       ask('itself', async () => {
         await octokitModule();
@@ -127,8 +113,9 @@ export function createInspection(config: GithubConfig): GithubInspection {
         return { milliseconds, clockAhead: Number.isNaN(ahead) ? null : ahead };
       }),
 
-    readCredentials: organisation =>
-      ask('the credentials', async () => {
+    /** For an App, those of its installation on the organisation. */
+    readCredentials: (organisation: OrganisationReference) =>
+      ask<CredentialFacts>('the credentials', async () => {
         const expiry = (headers: Record<string, unknown>) => {
           const moment = Date.parse(String(headers['github-authentication-token-expiration']));
           return Number.isNaN(moment) ? null : Math.floor(moment / 1000);
@@ -145,6 +132,7 @@ export function createInspection(config: GithubConfig): GithubInspection {
         }
       }),
 
+    /** The App's name. */
     readApp: () =>
       ask('the App', async () => {
         try {
@@ -158,8 +146,9 @@ export function createInspection(config: GithubConfig): GithubInspection {
         }
       }),
 
-    findInstallation: organisation =>
-      ask('the installation', async () => {
+    /** The App's; undefined if it is not installed on the organisation. */
+    findInstallation: (organisation: OrganisationReference) =>
+      ask<Installation | undefined>('the installation', async () => {
         const installation = await credentials.findInstallation(organisation);
         if (installation === undefined) return undefined;
         const { permissions, suspended_at: suspendedAt } = installation;
@@ -170,7 +159,8 @@ export function createInspection(config: GithubConfig): GithubInspection {
         };
       }),
 
-    findHooks: organisation =>
+    /** The App's own and the organisation's; `mayHideMore` if the credentials may not list the latter. */
+    findHooks: (organisation: OrganisationReference) =>
       ask('webhooks', async () => {
         const shown = config.app === undefined ? [] : [await readAppHook()];
         try {
@@ -187,7 +177,8 @@ export function createInspection(config: GithubConfig): GithubInspection {
         }
       }),
 
-    listDeliveries: (organisation, { id: hookId }) =>
+    /** The latest first. */
+    listDeliveries: (organisation: OrganisationReference, { id: hookId }: GithubHook) =>
       ask('deliveries', async () => {
         const { data } =
           hookId === null

@@ -1,37 +1,32 @@
 import { GithubError } from './errors.ts';
 
-/** How many entries to ask for at once: fewer after GitHub failed on more, then more again. */
-export interface PageSize {
-  readonly current: number;
-  /** Halves after `asked` were too many. @returns false if that was one */
-  shrink(asked: number): boolean;
-  /** Doubles after some successes in a row. Those that asked for less do not count. */
-  grow(asked: number): void;
-  /** Returns to the maximum, for when the one pull request that was too much is found. */
-  restore(): void;
-}
-
 const successesBeforeGrowing = 8;
 
-export function createPageSize(maximum: number): PageSize {
+type PageSize = ReturnType<typeof createPageSize>;
+
+/** How many entries to ask for at once: fewer after GitHub failed on more, then more again. */
+export function createPageSize(maximum: number) {
   let current = maximum;
   let successes = 0;
   return {
     get current() {
       return current;
     },
-    shrink(asked) {
+    /** Halves after `asked` were too many. @returns false if that was one */
+    shrink(asked: number): boolean {
       successes = 0;
       if (asked <= 1) return false;
       current = Math.min(current, Math.floor(asked / 2));
       return true;
     },
-    grow(asked) {
+    /** Doubles after some successes in a row. Those that asked for less do not count. */
+    grow(asked: number): void {
       if (current === maximum || asked < current || ++successes < successesBeforeGrowing) return;
       successes = 0;
       current = Math.min(current * 2, maximum);
     },
-    restore() {
+    /** Returns to the maximum, for when the one pull request that was too much is found. */
+    restore(): void {
       successes = 0;
       current = maximum;
     },

@@ -72,10 +72,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   const { timeoutMs = 8_000, maxReplyBytes = 32 * 1024 * 1024 } = options;
   const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(maxReplyBytes);
-  // Several requests may wait for one token, so it has its own time limit and ignores theirs.
-  const credentials = createCredentials(config, (input, init) =>
-    guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) }),
-  );
+  const credentials = createCredentials(config, guardedFetch, timeoutMs);
   const listeners = new Set<(request: GithubRequest) => void>();
   let client: ReturnType<typeof createClient> | undefined;
 
