@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Backlog, readBacklog } from '../database/backlog.ts';
 import type { Deps } from '../deps.ts';
@@ -10,16 +11,8 @@ const databaseTimeoutMs = 1_000;
 /** GitHub counts points by the hour: older figures are about an hour that is over. */
 const rateLimitMaxAgeMs = 3_600_000;
 
-export interface Metrics {
-  readonly contentType: string;
-  observeHttp(labels: { method: string; route: string; status: number }, seconds: number): void;
-  /** In Prometheus' text format. If the database does not answer, its metrics are left out. */
-  text(): Promise<string>;
-  close(): void;
-}
-
 /** Metrics of this process and of the database. None holds private data: no token, no id, no title. */
-export function createMetrics({ config, counters, database, github, log }: Deps): Metrics {
+export function createMetrics({ config, counters, database, github, log }: Deps) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -60,31 +53,25 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
   });
   const showBacklog = createBacklogMetrics(registry);
   let reading: Promise<Backlog | undefined> | undefined;
-  const collect = async () => {
-    // One read at a time: scrapes must not pile up on a database that hangs.
-    reading ??= readBacklog(database.executor)
-      .catch((error: unknown) => void log.debug({ err: error }, 'no backlog for the metrics'))
-      .finally(() => {
-        reading = undefined;
-      });
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<undefined>(resolve => {
-      timer = setTimeout(resolve, databaseTimeoutMs, undefined);
-    });
-    const backlog = await Promise.race([reading, late]);
-    clearTimeout(timer);
-    up.set(backlog === undefined ? 0 : 1);
-    showBacklog(backlog);
-  };
 
   return {
     contentType: registry.contentType,
-    observeHttp: (labels, seconds) => duration.observe(labels, seconds),
-    async text() {
-      await collect();
+    observeHttp: (labels: { method: string; route: string; status: number }, seconds: number) =>
+      duration.observe(labels, seconds),
+    /** In Prometheus' text format. If the database does not answer, its metrics are left out. */
+    async text(): Promise<string> {
+      // One read at a time: scrapes must not pile up on a database that hangs.
+      reading ??= readBacklog(database.executor)
+        .catch((error: unknown) => void log.debug({ err: error }, 'no backlog for the metrics'))
+        .finally(() => {
+          reading = undefined;
+        });
+      const backlog = await Promise.race([reading, delay(databaseTimeoutMs, undefined, { ref: false })]);
+      up.set(backlog === undefined ? 0 : 1);
+      showBacklog(backlog);
       return registry.metrics();
     },
-    close() {
+    close(): void {
       end();
       registry.clear();
     },
