@@ -11,8 +11,8 @@ import {
   handleClientError,
   handleConnections,
   handleErrors,
-  handleFrameworkError,
   newRequestId,
+  sendError,
 } from './api/errors.ts';
 import { memberRoutes } from './api/members.ts';
 import { describeApi } from './api/openapi.ts';
@@ -66,7 +66,8 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : newRequestId();
     },
-    frameworkErrors: handleFrameworkError,
+    // Errors before routing, such as a path that can't be decoded.
+    frameworkErrors: sendError,
     clientErrorHandler: handleClientError,
     // As long as a request's head may be: what is too long for an id is not found, like any other.
     routerOptions: { maxParamLength: 16 * 1024 },

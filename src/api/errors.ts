@@ -64,7 +64,7 @@ const describeRequest = ({ method, url }: FastifyRequest) => ({
   path: url.replace(/[?#].*$/s, '').slice(0, 200),
 });
 
-function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
+export function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
   const failure = asServiceError(error);
   const { code, status } = failure;
   const isOurs = status >= 500 && code !== 'overloaded';
@@ -118,10 +118,6 @@ export function handleErrors(app: FastifyInstance): void {
     throw new ServiceError('method_not_allowed', `${request.method} is not allowed here, only ${allowed}.`);
   });
 }
-
-/** For errors before routing, such as a path that can't be decoded. */
-export const handleFrameworkError = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void =>
-  sendError(error, request, reply);
 
 const parserErrors: Record<string, { status: number; message: string }> = {
   HPE_HEADER_OVERFLOW: { status: errorStatuses.headers_too_large, message: 'The request headers are too large.' },

@@ -8,9 +8,9 @@ import {
   handleClientError,
   handleConnections,
   handleErrors,
-  handleFrameworkError,
   newRequestId,
   notFound,
+  sendError,
 } from '../../src/api/errors.ts';
 import { type ErrorCode, errorStatuses, ServiceError } from '../../src/errors.ts';
 
@@ -31,7 +31,7 @@ function failing(error?: unknown) {
     logController: new Fastify.LogController({ disableRequestLogging: true }),
     genReqId: () => 'request-1',
     forceCloseConnections: true,
-    frameworkErrors: handleFrameworkError,
+    frameworkErrors: sendError,
     clientErrorHandler: handleClientError,
   });
   handleErrors(app);
