@@ -4,6 +4,7 @@ import { findUserRow } from '../database/users.ts';
 import { formatId } from '../ids.ts';
 import { unauthenticated } from './authentication.ts';
 import { errorResponses } from './errors.ts';
+import { dataOf } from './pagination.ts';
 
 const Account = Type.Object(
   {
@@ -27,10 +28,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Get the current account',
         tags: ['Account'],
         response: {
-          200: Type.Object(
-            { data: Type.Ref(Account) },
-            { additionalProperties: false, description: 'The account tied to the credential' },
-          ),
+          200: dataOf(Type.Ref(Account), 'The account tied to the credential'),
           ...errorResponses(),
         },
       },

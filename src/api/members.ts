@@ -7,7 +7,7 @@ import { baseUrl } from './addresses.ts';
 import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
 import { notModified } from './page-cache.ts';
-import { PageQuery, pageOf } from './pagination.ts';
+import { dataOf, PageQuery, pageOf } from './pagination.ts';
 import { PullRequest, paginatePullRequests } from './pull-requests.ts';
 
 const Member = Type.Object(
@@ -55,12 +55,7 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Members of the organisation, sorted by creation date, most recent first.',
         tags: ['Members'],
         response: {
-          200: Type.Unsafe<Readable>(
-            Type.Object(
-              { data: Type.Array(Type.Ref(Member)) },
-              { additionalProperties: false, description: 'The members' },
-            ),
-          ),
+          200: Type.Unsafe<Readable>(dataOf(Type.Array(Type.Ref(Member)), 'The members')),
           ...errorResponses(),
         },
       },
@@ -92,7 +87,7 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
         tags: ['Members'],
         params: MemberParams,
         response: {
-          200: Type.Object({ data: Type.Ref(Member) }, { additionalProperties: false, description: 'The member' }),
+          200: dataOf(Type.Ref(Member), 'The member'),
           ...errorResponses(['not_found', 'There is no member with this id']),
         },
       },

@@ -34,6 +34,10 @@ export const PageLinks = Type.Object(
   { additionalProperties: false, $id: 'PageLinks' },
 );
 
+/** A reply whose only property is `data`. */
+export const dataOf = <Data extends TSchema>(data: Data, description: string) =>
+  Type.Object({ data }, { additionalProperties: false, description });
+
 /** A reply with this schema, which the handler returns as JSON text. */
 export const jsonText = (schema: TSchema) => Type.Unsafe<string>(schema);
 

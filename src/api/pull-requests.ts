@@ -19,7 +19,7 @@ import { baseUrl } from './addresses.ts';
 import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
 import { notModified } from './page-cache.ts';
-import { jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
+import { dataOf, jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
 
 /** A union of literals would be `anyOf`, of which client generators make a type for each value. */
 const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
@@ -161,12 +161,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
         tags: ['Pull requests'],
         params: PullRequestParams,
         response: {
-          200: jsonText(
-            Type.Object(
-              { data: Type.Ref(PullRequest) },
-              { additionalProperties: false, description: 'The refreshed pull request' },
-            ),
-          ),
+          200: jsonText(dataOf(Type.Ref(PullRequest), 'The refreshed pull request')),
           ...errorResponses(
             [
               'not_found',
@@ -229,8 +224,8 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
         if (found === 'deleted') {
           const actor = callerOf(request.caller, request.id);
           await recordAuditEvent(executor, organisationId, actor, 'pull_request.delete', formatId('pr', id));
+          await renewContentVersion(executor, organisationId);
         }
-        if (found === 'deleted') await renewContentVersion(executor, organisationId);
         return found;
       });
       if (deleted === 'absent') throw await absent(id);

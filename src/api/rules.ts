@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { type RuleRow, readRules } from '../database/rules.ts';
 import { formatId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
-import { jsonText } from './pagination.ts';
+import { dataOf, jsonText } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
 
 const Rule = Type.Object(
@@ -45,12 +45,7 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Rules that the account has access to, sorted by creation date, most recent first.',
         tags: ['Rules'],
         response: {
-          200: jsonText(
-            Type.Object(
-              { data: Type.Array(Type.Ref(Rule)) },
-              { additionalProperties: false, description: 'The rules' },
-            ),
-          ),
+          200: jsonText(dataOf(Type.Array(Type.Ref(Rule)), 'The rules')),
           ...errorResponses(),
         },
       },
