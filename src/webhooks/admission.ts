@@ -26,6 +26,8 @@ interface Admitted {
   share: Share;
   /** For an ordinary payload those that it announced, for a large one those that have arrived. */
   bytes: number;
+  /** Undefined if its body is not being read. */
+  refuse: (() => void) | undefined;
 }
 
 /**
@@ -35,23 +37,19 @@ interface Admitted {
  */
 export function createAdmission() {
   const taken = { ordinary: 0, large: 0 };
+  /** The oldest first. */
   const admitted = new Map<FastifyRequest, Admitted>();
-  /** Payloads whose body is being read, the oldest first, each with a function that refuses it. */
-  const arriving = new Map<FastifyRequest, () => void>();
 
   function release(request: FastifyRequest): void {
     const admission = admitted.get(request);
     if (admission !== undefined) taken[admission.share] -= admission.bytes;
     admitted.delete(request);
-    arriving.delete(request);
   }
 
   function largestArriving(share: Share) {
     let largest: { request: FastifyRequest; bytes: number; refuse(): void } | undefined;
-    for (const [request, refuse] of arriving) {
-      const admission = admitted.get(request);
-      if (admission?.share !== share || admission.bytes <= (largest?.bytes ?? 0)) continue;
-      largest = { request, bytes: admission.bytes, refuse };
+    for (const [request, { share: its, bytes, refuse }] of admitted) {
+      if (its === share && refuse !== undefined && bytes > (largest?.bytes ?? 0)) largest = { request, bytes, refuse };
     }
     return largest;
   }
@@ -77,19 +75,18 @@ export function createAdmission() {
       const bytes = share === 'ordinary' ? announced : 0;
       if (!makeRoom(share, bytes)) throw overloaded();
       taken[share] += bytes;
-      admitted.set(request, { share, bytes });
+      admitted.set(request, { share, bytes, refuse: undefined });
     },
     /** Reading of the body begins. */
     begin(request: FastifyRequest, reply: FastifyReply): void {
       const admission = admitted.get(request);
       if (admission === undefined) return;
-      const refuse = () => {
+      admission.refuse = () => {
         // Otherwise the rest of the body would still be received, for nothing.
         reply.header('connection', 'close');
         // Fastify reads on until the stream fails. If it is not reading, its answer is already on the way.
         if (request.raw.listenerCount('error') > 0) request.raw.emit('error', overloaded());
       };
-      arriving.set(request, refuse);
     },
     /** @throws ServiceError if the payload is larger than it may be */
     receive(request: FastifyRequest, bytes: number): void {
@@ -103,7 +100,8 @@ export function createAdmission() {
     },
     /** The whole body has arrived. */
     complete(request: FastifyRequest): void {
-      arriving.delete(request);
+      const admission = admitted.get(request);
+      if (admission !== undefined) admission.refuse = undefined;
     },
     release,
   };
