@@ -3,17 +3,26 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
+import { createBatcher } from '../batching.ts';
+import {
+  type DeliveryOutcome,
+  type PullRequestDelivery,
+  takePullRequestDeliveries,
+} from '../database/webhook-deliveries.ts';
 import { ServiceError } from '../errors.ts';
 import { createAdmission, maxOrdinaryBytes, maxPayloadBytes } from './admission.ts';
 import { receive } from './events.ts';
-import { createIntake } from './intake.ts';
 import { parsePayload } from './payload.ts';
 
 /** `POST /webhooks/github`: verify, record, acknowledge. The loops do the rest after the reply. */
 export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const { deps } = app;
   const secrets = deps.config.webhookSecrets;
-  const takePullRequest = createIntake(deps.database);
+  // Deliveries that arrive close together share one statement, because most of a delivery's cost is the commit.
+  const takePullRequest = createBatcher<PullRequestDelivery, DeliveryOutcome>(
+    { maxUnderWay: 2, maxWaitMs: 250, maxBatchSize: 100 },
+    deliveries => takePullRequestDeliveries(deps.database, deliveries),
+  );
   const admission = createAdmission();
 
   app.removeAllContentTypeParsers();
