@@ -1,7 +1,13 @@
 /** The functions about changed files. */
-import type { FunctionDefinition } from './functions.ts';
+import type { ListedFunction } from './functions.ts';
 import { compileGlob } from './glob.ts';
 import { matchesAny, type Pattern, prepareWith } from './pattern.ts';
+
+const ofGlobs = {
+  parameters: ['literal'],
+  repeats: true,
+  prepare: prepareWith(compileGlob),
+} satisfies Partial<ListedFunction>;
 
 /**
  * A function that adds up lines of files.
@@ -12,8 +18,8 @@ const lineFunction = (
   { name, description, glob, result }: { name: string; description: string; glob: string; result: number },
   isCounted: boolean,
   linesOf: (added: number, removed: number) => number,
-): FunctionDefinition => ({
-  name,
+): ListedFunction => ({
+  ...ofGlobs,
   signature: `${name}("glob", …)`,
   description,
   example: {
@@ -21,11 +27,8 @@ const lineFunction = (
     facts: { files: ['src/a.ts', 'package-lock.json'], file_changes: [40, 12, 0, 900, 300, 0] },
     result,
   },
-  parameters: ['literal'],
-  repeats: true,
   facts: ['files', 'file_changes'],
   result: 'number',
-  prepare: prepareWith(compileGlob),
   implementation: (files: readonly string[], changes: readonly number[], globs: readonly Pattern[]) => {
     // While a release is replaced, the one before may store other files beside the lines of this one.
     if (changes.length !== 3 * files.length) return Number.NaN;
@@ -38,22 +41,19 @@ const lineFunction = (
   },
 });
 
-export const fileFunctions: readonly FunctionDefinition[] = [
+export const fileFunctions: readonly ListedFunction[] = [
   {
-    name: 'any_file',
+    ...ofGlobs,
     signature: 'any_file("glob", …)',
     description: 'Whether any of the globs matches any changed file.',
     example: { expression: 'any_file("**/*.sql")', facts: { files: ['db/1.sql', 'README.md'] }, result: true },
-    parameters: ['literal'],
-    repeats: true,
     facts: ['files'],
     result: 'boolean',
-    prepare: prepareWith(compileGlob),
     implementation: (files: readonly string[], globs: readonly Pattern[]) =>
       files.some(file => matchesAny(file, globs)),
   },
   {
-    name: 'all_files',
+    ...ofGlobs,
     signature: 'all_files("glob", …)',
     description: 'Whether every changed file matches one of the globs; false if there are no files.',
     example: {
@@ -61,24 +61,18 @@ export const fileFunctions: readonly FunctionDefinition[] = [
       facts: { files: ['docs/a/b.png', 'README.md'] },
       result: true,
     },
-    parameters: ['literal'],
-    repeats: true,
     facts: ['files'],
     result: 'boolean',
-    prepare: prepareWith(compileGlob),
     implementation: (files: readonly string[], globs: readonly Pattern[]) =>
       files.length > 0 && files.every(file => matchesAny(file, globs)),
   },
   {
-    name: 'count_files',
+    ...ofGlobs,
     signature: 'count_files("glob", …)',
     description: 'The number of changed files that match one of the globs.',
     example: { expression: 'count_files("test/**")', facts: { files: ['test/a.ts', 'src/a.ts'] }, result: 1 },
-    parameters: ['literal'],
-    repeats: true,
     facts: ['files'],
     result: 'number',
-    prepare: prepareWith(compileGlob),
     implementation: (files: readonly string[], globs: readonly Pattern[]) =>
       files.filter(file => matchesAny(file, globs)).length,
   },

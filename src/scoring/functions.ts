@@ -19,7 +19,7 @@ export interface Prepared {
 
 export interface FunctionDefinition {
   name: string;
-  /** How a call is written. */
+  /** How a call is written: it begins with the name. */
   signature: string;
   /** One line of documentation. */
   description: string;
@@ -41,6 +41,8 @@ export interface FunctionDefinition {
   implementation: (...values: never[]) => Value;
 }
 
+export type ListedFunction = Omit<FunctionDefinition, 'name'>;
+
 function hasLabel(labels: readonly string[], name: string): boolean {
   const wanted = name.toLowerCase();
   return labels.some(label => label.toLowerCase() === wanted);
@@ -52,9 +54,8 @@ function readDate(text: string): number {
   return time;
 }
 
-const definitions: readonly FunctionDefinition[] = [
+const listed: readonly ListedFunction[] = [
   {
-    name: 'contains',
     signature: 'contains(text, part)',
     description: 'Whether a text contains another; case matters.',
     example: { expression: 'contains(title, "fix")', facts: { title: 'A small fix' }, result: true },
@@ -63,7 +64,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: containsText,
   },
   {
-    name: 'contains',
     signature: 'contains(list, item)',
     description: 'Whether a list contains this item; case matters.',
     example: { expression: 'contains(assignees, "ada")', facts: { assignees: ['ada', 'bob'] }, result: true },
@@ -72,7 +72,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: (list: readonly string[], item: string) => list.includes(item),
   },
   {
-    name: 'starts_with',
     signature: 'starts_with(text, beginning)',
     description: 'Whether a text starts with another; case matters.',
     example: { expression: 'starts_with(title, "feat")', facts: { title: 'feat: search' }, result: true },
@@ -81,7 +80,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: (text: string, beginning: string) => text.startsWith(beginning),
   },
   {
-    name: 'ends_with',
     signature: 'ends_with(text, ending)',
     description: 'Whether a text ends with another; case matters.',
     example: { expression: 'ends_with(author, "[bot]")', facts: { author: 'renovate[bot]' }, result: true },
@@ -90,7 +88,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: (text: string, ending: string) => text.endsWith(ending),
   },
   {
-    name: 'matches',
     signature: 'matches(text, "pattern")',
     description: 'Whether a regular expression in RE2 syntax matches anywhere in a text; `^` and `$` anchor it.',
     example: { expression: 'matches(title, "^[A-Z]+-\\\\d+: ")', facts: { title: 'ABC-12: Search' }, result: true },
@@ -100,7 +97,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: matchesAny,
   },
   {
-    name: 'glob',
     signature: 'glob(text, "glob")',
     description: 'Whether a glob matches a whole text: `*` within a folder, `**` across, `?`, `[a-z]`, `{a,b}`.',
     example: { expression: 'glob(base, "release/*")', facts: { base: 'release/2.1' }, result: true },
@@ -110,7 +106,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: matchesAny,
   },
   {
-    name: 'lower',
     signature: 'lower(text)',
     description: 'A text in lower case.',
     example: { expression: 'lower(title) == "wip"', facts: { title: 'WIP' }, result: true },
@@ -119,7 +114,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: (text: string) => text.toLowerCase(),
   },
   {
-    name: 'length',
     signature: 'length(text)',
     description: 'The number of characters in a text.',
     example: { expression: 'length(body)', facts: { body: 'Naïve 🙂' }, result: 7 },
@@ -128,7 +122,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: characterCount,
   },
   {
-    name: 'length',
     signature: 'length(list)',
     description: 'The number of items in a list.',
     example: { expression: 'length(labels)', facts: { labels: ['bug', 'urgent'] }, result: 2 },
@@ -138,7 +131,6 @@ const definitions: readonly FunctionDefinition[] = [
   },
   ...numberFunctions,
   {
-    name: 'date',
     signature: 'date("2026-01-31")',
     description: 'The start of a day, UTC, in Unix seconds.',
     example: { expression: 'created_at >= date("2026-01-31")', facts: { created_at: 1_769_817_600 }, result: true },
@@ -148,7 +140,6 @@ const definitions: readonly FunctionDefinition[] = [
     implementation: (time: number) => time,
   },
   {
-    name: 'has_label',
     signature: 'has_label(name)',
     description: 'Whether the pull request has this label; case does not matter.',
     example: { expression: 'has_label("bug")', facts: { labels: ['Bug'] }, result: true },
@@ -159,6 +150,10 @@ const definitions: readonly FunctionDefinition[] = [
   },
   ...fileFunctions,
 ];
+
+const definitions = listed.map(
+  (definition): FunctionDefinition => ({ ...definition, name: definition.signature.replace(/\(.*/, '') }),
+);
 
 /** By name; a function that takes a text or a list has two definitions. */
 export const functions: ReadonlyMap<string, readonly FunctionDefinition[]> = new Map(
