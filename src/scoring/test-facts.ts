@@ -5,7 +5,6 @@ import {
   type Facts,
   factTypes,
   hasClosedList,
-  hoursBetween,
   isFactName,
   isOptionalFact,
   type PullRequestState,
@@ -129,6 +128,8 @@ const ordered: readonly [smaller: FactName, larger: FactName][] = [
 const totalOf = (changes: readonly number[] = [], column: number) =>
   changes.reduce((sum, value, index) => sum + (index % 3 === column ? value : 0), 0);
 
+const filesOf = ({ files }: Given): readonly string[] => (Array.isArray(files) ? files : []);
+
 /** What follows from other facts, if these are given: a fact, its value, and one of those others. */
 function* derive(given: Given): Generator<[name: FactName, value: number | boolean, from: FactName]> {
   const { additions, deletions, created_at: created, merged_by: merger, author } = given;
@@ -145,10 +146,10 @@ function* derive(given: Given): Generator<[name: FactName, value: number | boole
 
 /** Two given facts that no pull request has together, and why if it is not obvious. */
 function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactName, reason: string]> {
-  const names = Object.keys(given).filter(isFactName);
-  for (const [index, name] of names.entries()) {
+  const known = Object.keys(given).filter(isFactName);
+  for (const [index, name] of known.entries()) {
     const states = statesWith(name, given[name]);
-    const other = names
+    const other = known
       .slice(0, index)
       .find(before => !statesWith(before, given[before]).some(each => states.includes(each)));
     if (other !== undefined) yield [name, other, ''];
@@ -169,9 +170,8 @@ function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactN
   if (given.reviews === 0 && typeof given.hours_to_first_review === 'number') {
     yield ['hours_to_first_review', 'reviews', ''];
   }
-  const { length } = (given.files as readonly string[] | undefined) ?? [];
   const counted = {
-    changed_files: length,
+    changed_files: filesOf(given).length,
     additions: totalOf(given.file_changes, 0),
     deletions: totalOf(given.file_changes, 1),
   };
@@ -180,64 +180,34 @@ function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactN
   }
 }
 
+const emptyValues = { number: 0, text: '', boolean: false, list: [] } as const;
+const names = Object.keys(factTypes).filter(isFactName);
+const emptyFacts = Object.fromEntries(
+  names.map(name => [name, isOptionalFact(name) ? null : emptyValues[factTypes[name]]]),
+);
+
 /** Derives what it can from the given facts, and leaves the others empty. */
 function complete(given: Given): Facts {
-  const number = (name: FactName) => (typeof given[name] === 'number' ? given[name] : 0);
-  const time = (name: FactName) => (typeof given[name] === 'number' ? given[name] : null);
-  const files = given.files as readonly string[] | undefined;
-  const changes = given.file_changes ?? [];
-  const [additions, deletions] = [given.additions ?? totalOf(changes, 0), given.deletions ?? totalOf(changes, 1)].map(
-    Number,
-  ) as [number, number];
-  const author = typeof given.author === 'string' ? given.author : '';
-  const possible = (state: PullRequestState) =>
-    Object.entries(given).every(
-      ([name, value]) => !isFactName(name) || statesWith(name, value as Value | null).includes(state),
-    );
-  const state = closedLists.state.find(possible) ?? 'open';
-  const defaults: Facts = {
-    number: 0,
-    additions,
-    deletions,
-    size: additions + deletions,
-    changed_files: files?.length ?? 0,
-    commits: 0,
-    comments: 0,
-    reviews: 0,
-    approvals: 0,
-    changes_requested: 0,
-    times_changes_requested: number('changes_requested'),
+  const isPossible = (state: PullRequestState) => names.every(name => statesWith(name, given[name]).includes(state));
+  const state = closedLists.state.find(isPossible) ?? 'open';
+  const assumed: Given = {
+    additions: totalOf(given.file_changes, 0),
+    deletions: totalOf(given.file_changes, 1),
+    changed_files: filesOf(given).length,
+    times_changes_requested: given.changes_requested ?? 0,
     writer_approvals: 0,
     bot_reviews: 0,
-    linked_issues: 0,
-    created_at: 0,
-    updated_at: number('created_at'),
-    merged_at: null,
-    closed_at: time('merged_at'),
-    hours_to_first_review: null,
-    hours_to_merge: hoursBetween(time('created_at'), time('merged_at')),
-    hours_to_close: hoursBetween(time('created_at'), time('closed_at') ?? time('merged_at')),
-    title: '',
-    body: '',
+    updated_at: given.created_at ?? 0,
+    closed_at: given.merged_at ?? null,
+    merged_by: given.self_merged === true ? (given.author ?? '') : null,
     state,
-    author,
-    author_association: '',
-    base: '',
-    head: '',
-    repository: '',
-    milestone: null,
-    merged_by: given.self_merged === true ? author : null,
     draft: state === 'draft',
     merged: state === 'merged',
-    from_fork: false,
-    author_is_bot: false,
-    self_merged: given.merged_by !== undefined && given.merged_by === given.author,
-    labels: [],
-    assignees: [],
-    files: [],
-    file_changes: changes,
+    file_changes: [],
+    ...given,
   };
-  return { ...defaults, ...(given as Partial<Facts>) };
+  const derived = Object.fromEntries(Array.from(derive(assumed), ([name, value]) => [name, value]));
+  return { ...emptyFacts, ...derived, ...assumed } as Facts;
 }
 
 /** Reads the facts of a test; undefined if there was a problem, which is reported. */
