@@ -7,7 +7,7 @@ import type { FunctionDefinition, Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
 import type { ArithmeticOperator, ComparisonOperator } from './syntax.ts';
 import { compareText } from './text.ts';
-import type { TypedExpression } from './tree.ts';
+import { partsOf, type TypedExpression } from './tree.ts';
 
 /** A part of an expression and its value for one pull request. */
 export interface ExplainedPart {
@@ -117,19 +117,8 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
     return { ...explained, note: noteOfNumber(explained.value, operands, divides) };
   };
 
-  function walkLogical(tree: TypedExpression & { kind: 'logical' }): ExplainedPart {
-    const operands = [walk(tree.left), walk(tree.right)];
-    const isTrue = operands.map(({ value }) => value === true);
-    const value = tree.operator === '&&' ? isTrue.every(Boolean) : isTrue.some(Boolean);
-    const { left } = tree;
-    const isChain = left.kind === 'logical' && left.operator === tree.operator;
-    const first = isChain ? (operands[0]?.parts ?? []) : operands.slice(0, 1);
-    return part(tree, value, [...first, ...operands.slice(1)]);
-  }
-
-  function walkCall(tree: TypedExpression & { kind: 'call' }): ExplainedPart {
+  function walkCall(tree: TypedExpression & { kind: 'call' }, parts: ExplainedPart[]): ExplainedPart {
     const { definition, prepared } = tree;
-    const parts = tree.values.map(walk);
     const readsFiles = definition.facts?.includes('files') ?? false;
     const values = parts.map(({ value }) => value);
     if (values.some(value => value === null)) {
@@ -149,64 +138,53 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
   }
 
   function walk(tree: TypedExpression): ExplainedPart {
+    if (tree.kind === 'defined') {
+      const { expression, tree: body } = tree.definition;
+      const explained = explainExpression(expression, body, facts);
+      return { ...part(tree, explained.value, [explained]), kind: 'definition' };
+    }
+    const parts = partsOf(tree).map(walk);
+    const [left = null, right = null] = parts.map(({ value }) => value);
+    const isAbsent = left === null || right === null;
     switch (tree.kind) {
       case 'constant':
         return { ...part(tree, tree.value, []), kind: 'constant' };
-      case 'fact':
-        return {
-          ...part(tree, facts[tree.name] as Value | null, [], noteOfFact(tree.name, facts)),
-          kind: 'fact',
-          source: tree.name,
-        };
-      case 'defined': {
-        const { expression, tree: body } = tree.definition;
-        const explained = explainExpression(expression, body, facts);
-        return { ...part(tree, explained.value, [explained]), kind: 'definition' };
+      case 'fact': {
+        const value = facts[tree.name] as Value | null;
+        return { ...part(tree, value, [], noteOfFact(tree.name, facts)), kind: 'fact', source: tree.name };
       }
-      case 'not': {
-        const operand = walk(tree.operand);
-        return part(tree, operand.value !== true, [operand]);
-      }
-      case 'negation': {
-        const operand = walk(tree.operand);
-        return numericPart(tree, operand.value === null ? null : -Number(operand.value), [operand]);
-      }
+      case 'not':
+        return part(tree, left !== true, parts);
+      case 'negation':
+        return numericPart(tree, left === null ? null : -Number(left), parts);
       case 'arithmetic': {
-        const [left, right] = [walk(tree.left), walk(tree.right)];
-        const isAbsent = left.value === null || right.value === null;
-        const value = isAbsent ? null : arithmetic[tree.operator](Number(left.value), Number(right.value));
-        return numericPart(tree, value, [left, right], tree.operator === '/' || tree.operator === '%');
+        const value = isAbsent ? null : arithmetic[tree.operator](Number(left), Number(right));
+        return numericPart(tree, value, parts, tree.operator === '/' || tree.operator === '%');
       }
-      case 'comparison': {
-        const [left, right] = [walk(tree.left), walk(tree.right)];
-        const isAbsent = left.value === null || right.value === null;
-        const value = !isAbsent && comparisons[tree.operator](order(left.value ?? '', right.value ?? ''));
-        return part(tree, value, [left, right]);
+      case 'comparison':
+        return part(tree, !isAbsent && comparisons[tree.operator](order(left, right)), parts);
+      case 'logical': {
+        const isTrue = tree.operator === '&&' ? left === true && right === true : left === true || right === true;
+        const [first, ...others] = parts;
+        const isChain = tree.left.kind === 'logical' && tree.left.operator === tree.operator;
+        return part(tree, isTrue, isChain ? [...(first?.parts ?? []), ...others] : parts);
       }
-      case 'logical':
-        return walkLogical(tree);
       case 'choice': {
-        const condition = walk(tree.condition);
-        const [consequent, alternate] = [walk(tree.consequent), walk(tree.alternate)];
+        const [condition, consequent, alternate] = parts as [ExplainedPart, ExplainedPart, ExplainedPart];
         const [taken, other] = condition.value === true ? [consequent, alternate] : [alternate, consequent];
         other.chosen = false;
-        return part(tree, taken.value, [condition, consequent, alternate]);
+        return part(tree, taken.value, parts);
       }
-      case 'oneOf': {
-        const left = walk(tree.left);
+      case 'oneOf':
         return part(
           tree,
-          tree.options.some(option => option === left.value),
-          [left],
+          tree.options.some(option => option === left),
+          parts,
         );
-      }
-      case 'itemOf': {
-        const [left, list] = [walk(tree.left), walk(tree.list)];
-        const isItem = Array.isArray(list.value) && list.value.some(item => item === left.value);
-        return part(tree, isItem, [left, list]);
-      }
+      case 'itemOf':
+        return part(tree, Array.isArray(right) && right.some(item => item === left), parts);
       case 'call':
-        return walkCall(tree);
+        return walkCall(tree, parts);
     }
   }
 
