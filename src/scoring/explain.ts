@@ -66,25 +66,25 @@ function originOf(part: ExplainedPart, isWanted: (part: ExplainedPart) => boolea
   return next === undefined ? part : originOf(next, isWanted);
 }
 
-const isAbsent = ({ value }: ExplainedPart) => value === null;
-const isInfinite = ({ value }: ExplainedPart) => typeof value === 'number' && !Number.isFinite(value);
-
-const because = ({ note }: ExplainedPart) => (note === '' ? '' : `: ${note}`);
-
 type Judgement = Pick<ExplainedEntry, 'outcome' | 'effect' | 'reason'>;
 
 function judge(amount: ExplainedPart, action: RuleAction): Judgement {
   const ignored = (outcome: EntryOutcome, reason: string): Judgement => ({ outcome, effect: 0, reason });
   const { value } = amount;
+  const reasonOf = (adjective: string, isSo: (part: ExplainedPart) => boolean) => {
+    const origin = originOf(amount, isSo);
+    const cause = origin === amount ? '' : `, as \`${origin.source}\` is ${adjective}`;
+    return `its value is ${adjective}${cause}${origin.note === '' ? '' : `: ${origin.note}`}`;
+  };
   if (typeof value !== 'number') {
-    const origin = originOf(amount, isAbsent);
-    const cause = origin === amount ? because(origin) : `, as \`${origin.source}\` is absent${because(origin)}`;
-    return ignored('absent', `its value is absent${cause}`);
+    return ignored(
+      'absent',
+      reasonOf('absent', part => part.value === null),
+    );
   }
   if (!Number.isFinite(value)) {
-    const origin = originOf(amount, isInfinite);
-    const cause = origin === amount ? because(origin) : `, as \`${origin.source}\` is infinite${because(origin)}`;
-    return ignored('not_finite', `its value is infinite${cause}`);
+    const isInfinite = ({ value }: ExplainedPart) => typeof value === 'number' && !Number.isFinite(value);
+    return ignored('not_finite', reasonOf('infinite', isInfinite));
   }
   const effect = roundHalfAway(value);
   const rounded = effect === value ? '' : `, rounded from ${value}`;
