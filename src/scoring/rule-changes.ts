@@ -42,9 +42,6 @@ function compareDefinitions(before: readonly Definition[], after: readonly Defin
   };
 }
 
-const countChanges = ({ added, removed, changed }: { added: unknown[]; removed: unknown[]; changed: unknown[] }) =>
-  added.length + removed.length + changed.length;
-
 /** Tells whether a definition that a rule uses on both sides differs. A rule that is not valid uses none. */
 function createDefinitionComparison(before: Ruleset, after: Ruleset) {
   const [former, latter] = [before, after].map(({ definitions }) => checkDefinitions(definitions).checked);
@@ -87,5 +84,6 @@ export function compareRules(before: Ruleset, after: Ruleset): RuleChanges {
 }
 
 /** Whether anything differs. */
-export const hasChanges = (changes: RuleChanges): boolean =>
-  countChanges(changes) + countChanges(changes.definitions) > 0 || changes.reordered;
+export const hasChanges = ({ reordered, definitions, ...rules }: RuleChanges): boolean =>
+  reordered ||
+  [rules, definitions].some(({ added, removed, changed }) => added.length + removed.length + changed.length > 0);
