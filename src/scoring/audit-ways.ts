@@ -1,6 +1,6 @@
 /** The cheap ways in which a pull request can be changed for more points: see `createAudit`. */
 import { type Facts, hoursBetween, type SourceName } from './facts.ts';
-import { partsOf, type TypedExpression } from './tree.ts';
+import { allParts, partsOf, type TypedExpression } from './tree.ts';
 
 /** In the order in which reports list them if they gain equally. */
 export const ways = [
@@ -151,15 +151,13 @@ interface Hints {
 function findHints(trees: readonly TypedExpression[]): Hints {
   const hints: Hints = { labels: new Set(), titles: new Set() };
   const isFact = (tree: TypedExpression, name: SourceName) => tree.kind === 'fact' && tree.name === name;
-  const waiting = [...trees];
-  for (let tree = waiting.pop(); tree !== undefined; tree = waiting.pop()) {
+  for (const tree of allParts(trees)) {
     const parts = partsOf(tree);
     const texts = parts.flatMap(part =>
       part.kind === 'constant' && typeof part.value === 'string' ? [part.value] : [],
     );
     if (parts.some(part => isFact(part, 'labels'))) for (const text of texts) hints.labels.add(text);
     if (parts.some(part => isFact(part, 'title'))) for (const text of texts) hints.titles.add(text);
-    waiting.push(...parts);
   }
   return hints;
 }

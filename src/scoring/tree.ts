@@ -84,7 +84,7 @@ export function partsOf(tree: TypedExpression): readonly TypedExpression[] {
 }
 
 /** All parts of the expressions, those of definitions included. */
-function* allParts(trees: Iterable<TypedExpression>): Iterable<TypedExpression> {
+export function* allParts(trees: Iterable<TypedExpression>): Iterable<TypedExpression> {
   const waiting = [...trees];
   for (let tree = waiting.pop(); tree !== undefined; tree = waiting.pop()) {
     yield tree;
