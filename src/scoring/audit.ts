@@ -29,15 +29,6 @@ export interface AuditedWay {
   example: AuditExample | undefined;
 }
 
-export interface Audit {
-  /** The facts that the rules read, and those that the ways change. */
-  facts: ReadonlySet<SourceName>;
-  /** Adds a pull request, once. */
-  add(id: string, facts: Facts): void;
-  /** The ways that gain on most pull requests first. */
-  result(): { pullRequests: number; ways: AuditedWay[] };
-}
-
 /** Texts of any length: read only if the rules do. */
 const largeFacts: ReadonlySet<SourceName> = new Set<SourceName>(['body', 'files', 'file_changes']);
 
@@ -50,7 +41,7 @@ interface Tally {
   example: AuditExample | undefined;
 }
 
-export function createAudit(ruleset: Ruleset): Audit {
+export function createAudit(ruleset: Ruleset) {
   const entries = [...checkRules(ruleset).values()].flatMap(rule => rule.entries.map(({ checked }) => checked));
   const trees = entries.flatMap(({ condition, value }) => [condition, value]);
   const read = factsOfEntries(entries);
@@ -61,15 +52,10 @@ export function createAudit(ruleset: Ruleset): Audit {
   const evaluate = compileEffects(entries);
   const effects = new Float64Array(entries.length);
   const changes = changesOf(trees);
-  const tallies = ways.map(
-    (way): Tally => ({
-      way,
-      changes: changes[way],
-      gains: new Map(),
-      paid: new Float64Array(names.length),
-      example: undefined,
-    }),
-  );
+  const tallies = ways.map((way): Tally => {
+    const paid = new Float64Array(names.length);
+    return { way, changes: changes[way], gains: new Map(), paid, example: undefined };
+  });
   let pullRequests = 0;
 
   /** Adds the points of each rule to `points`. @returns the score */
@@ -108,13 +94,16 @@ export function createAudit(ruleset: Ruleset): Audit {
   }
 
   return {
+    /** Those that the rules read, and those that the ways change. */
     facts,
-    add(id, original) {
+    /** Adds a pull request, once. */
+    add(id: string, original: Facts): void {
       pullRequests += 1;
       before.fill(0);
       const from = score(original, before);
       for (const tally of tallies) tryWay(tally, id, original, from);
     },
+    /** The ways that gain on most pull requests first. */
     result() {
       const audited = tallies.map((tally): AuditedWay => {
         const { way, gains, paid, example } = tally;

@@ -4,7 +4,7 @@
  */
 import { clampScore, compileEffects } from './compile.ts';
 import { type Bucket, bucketsOf, createDistribution, type Distribution } from './distribution.ts';
-import type { Facts, SourceName } from './facts.ts';
+import type { Facts } from './facts.ts';
 import { factsOfEntries, type RuleLogic, type Ruleset } from './ruleset.ts';
 import { type CheckedRule, checkRules, tally } from './tallies.ts';
 
@@ -80,14 +80,6 @@ export interface PlanResult {
   movers: { raised: Mover[]; lowered: Mover[] };
 }
 
-export interface Plan {
-  /** The facts that either ruleset reads. */
-  facts: ReadonlySet<SourceName>;
-  /** Adds a pull request, once. @param member its author's id */
-  add(id: string, member: string, facts: Facts): void;
-  result(): PlanResult;
-}
-
 /** How many movers are kept in each direction. */
 const moverLimit = 25;
 
@@ -118,7 +110,7 @@ export function rank(totals: readonly number[]): number[] {
 }
 
 /** Compares the rules in force with others. */
-export function createPlan(before: Ruleset, after: Ruleset): Plan {
+export function createPlan(before: Ruleset, after: Ruleset) {
   const former = checkRules(before);
   const latter = checkRules(after);
   const names = [...new Set([...latter.keys(), ...former.keys()])];
@@ -149,6 +141,7 @@ export function createPlan(before: Ruleset, after: Ruleset): Plan {
     return added;
   }
 
+  /** Adds a pull request, once. @param memberId its author's */
   function add(id: string, memberId: string, facts: Facts): void {
     count += 1;
     evaluate(facts, effects);
@@ -218,9 +211,10 @@ export function createPlan(before: Ruleset, after: Ruleset): Plan {
   }
 
   return {
+    /** Those that either ruleset reads. */
     facts: factsOfEntries(entries),
     add,
-    result: () => ({
+    result: (): PlanResult => ({
       pullRequests: count,
       raised,
       lowered,
