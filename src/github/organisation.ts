@@ -161,7 +161,8 @@ export const identityOf = ({ id, databaseId, login }: Static<typeof Identity>): 
   login,
 });
 
-const nameOf = ({ name, login }: { name?: string | null; login: string }) => name?.trim() || login;
+/** The login if the account has no name. */
+export const nameOf = ({ name, login }: { name?: string | null; login: string }) => name?.trim() || login;
 
 function repositoryOf(repository: Static<typeof Repository>): GithubRepository {
   const [latest] = present(repository.pullRequests.nodes);

@@ -3,7 +3,7 @@ import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { fileKinds, type PullRequestRecord, type PullRequestState } from '../scoring/facts.ts';
 import { storable } from '../scoring/text.ts';
 import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
-import { type GithubIdentity, Identity, identityOf } from './organisation.ts';
+import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
 import { pageOf, readPageInfo } from './pages.ts';
 
 const { Count, Entries, Flag, Id, Link, Nullable, OneOf, Text, Time, Total } = Reply;
@@ -178,7 +178,7 @@ function readAuthor(author: Static<typeof Author> | null | undefined) {
     author: author.login,
     authorIsBot: author.__typename === 'Bot',
     authorGithubId: author.databaseId ? Number(author.databaseId) : null,
-    authorName: author.name?.trim() || author.login,
+    authorName: nameOf(author),
     authorPhotoUrl: author.avatarUrl,
   };
 }

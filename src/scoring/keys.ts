@@ -49,13 +49,6 @@ const forms: Partial<Record<string, string>> = {
   when: 'an expression such as `size > 0`',
 };
 
-function problemOfForm(key: string, found: 'list' | 'map'): string {
-  const form = forms[key];
-  return form === undefined
-    ? `it must be a text, not ${kindNames[found]}; put it in quotes`
-    : `it must be ${form}, not ${kindNames[found]}`;
-}
-
 /** A scalar's text, trimmed; undefined, and reported, if it is missing, cut or not a scalar. */
 export function readText(
   entries: Entries,
@@ -69,8 +62,11 @@ export function readText(
     report(line, `${place} has no \`${key}\`; write one`, { part: key });
     return undefined;
   }
-  const problem = node.kind === 'text' ? problemOfCut(key, node) : problemOfForm(key, node.kind);
-  if (node.kind === 'text' && problem === undefined) return node.text.trim();
-  report(node.line, `${place}, ${key}: ${problem}`, { part: key });
-  return undefined;
+  const fail = (problem: string) => void report(node.line, `${place}, ${key}: ${problem}`, { part: key });
+  if (node.kind !== 'text') {
+    const remedy = forms[key] === undefined ? '; put it in quotes' : '';
+    return fail(`it must be ${forms[key] ?? 'a text'}, not ${kindNames[node.kind]}${remedy}`);
+  }
+  const problem = problemOfCut(key, node);
+  return problem === undefined ? node.text.trim() : fail(problem);
 }

@@ -125,20 +125,13 @@ export function createPlan(before: Ruleset, after: Ruleset) {
   const members = new Map<string, { pullRequests: number; changed: number; before: number; after: number }>();
   const scores = { before: createDistribution(), after: createDistribution() };
   const movers: PlanResult['movers'] = { raised: [], lowered: [] };
-  let [count, raised, lowered, otherBreakdown] = [0, 0, 0, 0];
+  const moved = { raised: 0, lowered: 0 };
+  let [count, otherBreakdown] = [0, 0];
 
   function countRule(side: 'before' | 'after', rule: number): void {
     if (ruleLast[side][rule] === count) return;
     ruleLast[side][rule] = count;
     ruleCounts[side][rule] = (ruleCounts[side][rule] ?? 0) + 1;
-  }
-
-  function memberOf(id: string) {
-    const known = members.get(id);
-    if (known !== undefined) return known;
-    const added = { pullRequests: 0, changed: 0, before: 0, after: 0 };
-    members.set(id, added);
-    return added;
   }
 
   /** Adds a pull request, once. @param memberId its author's */
@@ -166,7 +159,8 @@ export function createPlan(before: Ruleset, after: Ruleset) {
     to = clampScore(to);
     scores.before.add(from);
     scores.after.add(to);
-    const member = memberOf(memberId);
+    const member = members.get(memberId) ?? { pullRequests: 0, changed: 0, before: 0, after: 0 };
+    members.set(memberId, member);
     member.pullRequests += 1;
     member.before += from;
     member.after += to;
@@ -175,13 +169,9 @@ export function createPlan(before: Ruleset, after: Ruleset) {
       return;
     }
     member.changed += 1;
-    if (to > from) {
-      raised += 1;
-      addMover(movers.raised, { id, member: memberId, from, to });
-    } else {
-      lowered += 1;
-      addMover(movers.lowered, { id, member: memberId, from, to });
-    }
+    const direction = to > from ? 'raised' : 'lowered';
+    moved[direction] += 1;
+    addMover(movers[direction], { id, member: memberId, from, to });
   }
 
   function sideOf(side: 'before' | 'after', rule: number, checked: CheckedRule | undefined): RuleSide | null {
@@ -216,8 +206,7 @@ export function createPlan(before: Ruleset, after: Ruleset) {
     add,
     result: (): PlanResult => ({
       pullRequests: count,
-      raised,
-      lowered,
+      ...moved,
       otherBreakdown,
       before: summarise(scores.before),
       after: summarise(scores.after),

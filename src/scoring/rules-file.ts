@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { maxRulesetCost } from './cost.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from './definitions.ts';
 import { type Entries, kindNames, type Report, readList, readMap, readText } from './keys.ts';
-import { nearestName } from './nearest-name.ts';
+import { suggestion } from './nearest-name.ts';
 import { adviseOn, problemOfCut } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
 import {
@@ -41,9 +41,8 @@ function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | u
   const value = readText(effect, 'value', `${place}, effect`, effectNode.line, report);
   if (action === undefined || expression === undefined || value === undefined) return undefined;
   if (isRuleAction(action)) return { expression, effect: { action, value } };
-  const nearest = nearestName(action, ['ADD', 'SUBTRACT']);
-  const hint = nearest === undefined ? 'write ADD or SUBTRACT' : `did you mean \`${nearest}\`?`;
-  report(effectNode.line, `${place}, action: \`${action.slice(0, 60)}\` is not an action; ${hint}`, { part: 'action' });
+  const hint = suggestion(action, ['ADD', 'SUBTRACT']) || '; write ADD or SUBTRACT';
+  report(effectNode.line, `${place}, action: \`${action.slice(0, 60)}\` is not an action${hint}`, { part: 'action' });
   return undefined;
 }
 
