@@ -2,7 +2,7 @@
 import { closedLists, hasClosedList } from './facts.ts';
 import { hintOfMismatch } from './hints.ts';
 import { nearestName } from './nearest-name.ts';
-import { type ComparisonOperator, ExpressionError, type Span } from './syntax.ts';
+import { type ComparisonOperator, ExpressionError } from './syntax.ts';
 import { excerpt } from './text.ts';
 import { type TypedExpression, typeOf } from './tree.ts';
 
@@ -24,13 +24,8 @@ function textsOf(tree: TypedExpression): string[] {
  *
  * @param tree a fact that has only a few values, or anything else
  */
-export function checkTexts(
-  tree: TypedExpression,
-  texts: readonly (number | string)[],
-  span: Span,
-  origin: Origin,
-): void {
-  if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts, span, origin);
+export function checkTexts(tree: TypedExpression, texts: readonly (number | string)[], origin: Origin): void {
+  if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts, origin);
   if (origin === 'stored' || tree.kind !== 'fact' || !hasClosedList(tree.name)) return;
   const list: readonly string[] = closedLists[tree.name];
   const wrong = texts.map(String).find(text => !list.includes(text));
@@ -38,14 +33,13 @@ export function checkTexts(
   const nearest = nearestName(wrong, list);
   const known = list.map(text => `\`"${text}"\``).join(', ');
   const hint = nearest === undefined ? `its values are ${known}` : `did you mean \`"${nearest}"\`?`;
-  throw new ExpressionError(`${excerpt(JSON.stringify(wrong))} is not a value of \`${tree.name}\`; ${hint}`, span);
+  throw new ExpressionError(`${excerpt(JSON.stringify(wrong))} is not a value of \`${tree.name}\`; ${hint}`);
 }
 
 /** @throws ExpressionError if two values can't be compared */
 export function checkComparison(
   operator: ComparisonOperator,
   [left, right]: readonly [TypedExpression, TypedExpression],
-  span: Span,
   source: string,
   origin: Origin,
 ): void {
@@ -53,15 +47,15 @@ export function checkComparison(
   if (left.type !== right.type) {
     const hint = hintOfMismatch(operator, left, right, source);
     const message = `${isA(left)} and ${isA(right)}, but \`${operator}\` compares values of the same type${hint}`;
-    throw new ExpressionError(message, span);
+    throw new ExpressionError(message);
   }
   if (left.type === 'list') {
-    throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; use \`in\` or \`contains\``, left);
+    throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; use \`in\` or \`contains\``);
   }
   if (operator === '==' || operator === '!=') {
-    checkTexts(left, textsOf(right), span, origin);
-    checkTexts(right, textsOf(left), span, origin);
+    checkTexts(left, textsOf(right), origin);
+    checkTexts(right, textsOf(left), origin);
   } else if (left.type === 'boolean') {
-    throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; it needs numbers or texts`, left);
+    throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; it needs numbers or texts`);
   }
 }

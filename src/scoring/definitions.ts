@@ -60,7 +60,7 @@ export function checkDefinitions(
     const syntax = parseSyntax(expression);
     for (const used of namesIn(syntax)) {
       const start = users.indexOf(used);
-      if (start !== -1) throw new ExpressionError(describeCycle([name, ...users.slice(start)]), { start: 0, end: 0 });
+      if (start !== -1) throw new ExpressionError(describeCycle([name, ...users.slice(start)]));
       visit(used, users);
     }
     return { name, expression, ...checkExpression(expression, syntax, checked, origin) };
@@ -76,7 +76,7 @@ export function checkDefinitions(
       if (error instanceof DefinitionError) checked.set(name, error);
       else {
         problems.set(name, error.message);
-        checked.set(name, new DefinitionError(`definition \`${name}\`: ${error.message}`, error));
+        checked.set(name, new DefinitionError(`definition \`${name}\`: ${error.message}`));
       }
     }
   }

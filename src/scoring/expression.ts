@@ -50,19 +50,18 @@ export function checkExpression(
 
   const show = ({ start, end }: Span) => excerpt(source, start, end);
   const isA = (part: TypedExpression) => typeOf(part, source);
-  const errorAt = (message: string, span: Span) => new ExpressionError(message, span);
 
   function expectType(part: TypedExpression, type: FactType, role: string): TypedExpression {
     if (part.type === type) return part;
     const hint = type === 'number' ? hintOfNumber(part) : type === 'text' ? hintOfFact(part, source) : '';
-    throw errorAt(`${isA(part)}, but ${role} ${typeNames[type]}${hint}`, part);
+    throw new ExpressionError(`${isA(part)}, but ${role} ${typeNames[type]}${hint}`);
   }
 
   /** Before facts: a stored definition keeps its meaning if a later release has a fact of the same name. */
   function readName({ name, start, end }: NodeOf<'Identifier'>, depth: number): TypedExpression {
     const span = { start, end };
     const definition = definitions.get(name);
-    if (definition instanceof DefinitionError) throw new DefinitionError(definition.message, span);
+    if (definition instanceof DefinitionError) throw definition;
     if (definition !== undefined) {
       characters += definition.characters;
       nodes += definition.nodes;
@@ -74,13 +73,14 @@ export function checkExpression(
       return { kind: 'constant', type: 'boolean', value: name === 'true', ...span };
     if (isFactName(name)) return { kind: 'fact', type: factTypes[name], name, ...span };
     const [named] = functions.get(name) ?? [];
-    if (named !== undefined) throw errorAt(`\`${name}\` is a function; call it, as in \`${named.signature}\``, span);
+    if (named !== undefined)
+      throw new ExpressionError(`\`${name}\` is a function; call it, as in \`${named.signature}\``);
     if (name === 'null' || name === 'undefined') {
-      throw errorAt(`\`${name}\` is not a value of the rule language; an absent value compares false`, span);
+      throw new ExpressionError(`\`${name}\` is not a value of the rule language; an absent value compares false`);
     }
     const known = definitions.size === 0 ? 'fact' : 'fact or definition';
     const hint = suggestion(name, [...definitions.keys(), ...Object.keys(factTypes)]);
-    throw new UnknownNameError(`${show(span)} is not a known ${known}${hint}`, span);
+    throw new UnknownNameError(`${show(span)} is not a known ${known}${hint}`);
   }
 
   /** Reads what should perhaps be a text: an unknown name may then be one that lacks its quotes. */
@@ -90,7 +90,7 @@ export function checkExpression(
     } catch (error) {
       if (!isText || !(error instanceof UnknownNameError)) throw error;
       const { start, end } = spanOf(node);
-      throw errorAt(messageWithText(error.message, source.slice(start, end)), error);
+      throw new ExpressionError(messageWithText(error.message, source.slice(start, end)));
     }
   }
 
@@ -104,11 +104,11 @@ export function checkExpression(
     const list = sides.find(side => side.type === 'ArrayExpression');
     const other = sides.find(side => side !== list);
     if (list !== undefined && other !== undefined) {
-      throw errorAt(onlyAfterIn + hintOfArray(operator, list, read(other, depth), source), list);
+      throw new ExpressionError(onlyAfterIn + hintOfArray(operator, list, read(other, depth), source));
     }
     const left = read(node.left, depth);
     const right = readAs(node.right, depth, left.type === 'text');
-    checkComparison(operator, [left, right], span, source, origin);
+    checkComparison(operator, [left, right], source, origin);
     return { kind: 'comparison', type: 'boolean', operator, left, right, ...span };
   }
 
@@ -145,23 +145,23 @@ export function checkExpression(
       return { kind: 'itemOf', type: 'boolean', left, list, ...span };
     }
     if (left.type !== 'number' && left.type !== 'text') {
-      throw errorAt(`${isA(left)}, but \`in\` looks for a number or a text`, left);
+      throw new ExpressionError(`${isA(left)}, but \`in\` looks for a number or a text`);
     }
     const options: (number | string)[] = [];
-    if (choices.elements.length === 0) throw errorAt('a value is missing between `[` and `]`', choices);
+    if (choices.elements.length === 0) throw new ExpressionError('a value is missing between `[` and `]`');
     for (const element of choices.elements) {
       const part = readAs(element, depth + 1, left.type === 'text');
       if (part.type !== left.type) {
         const hint = left.type === 'text' ? hintOfFact(part, source) : '';
-        throw errorAt(`${isA(part)}, but ${show(left)} can only equal ${typeNames[left.type]}${hint}`, part);
+        throw new ExpressionError(`${isA(part)}, but ${show(left)} can only equal ${typeNames[left.type]}${hint}`);
       }
       const negated = part.kind === 'negation' ? part.operand : part;
       if (negated.kind !== 'constant' || typeof negated.value === 'boolean') {
-        throw errorAt(`${show(part)} is computed, but the list after \`in\` can only hold plain values`, part);
+        throw new ExpressionError(`${show(part)} is computed, but the list after \`in\` can only hold plain values`);
       }
       options.push(part.kind === 'negation' ? -negated.value : negated.value);
     }
-    checkTexts(left, options, choices, origin);
+    checkTexts(left, options, origin);
     return { kind: 'oneOf', type: 'boolean', left, options, ...span };
   }
 
@@ -171,7 +171,9 @@ export function checkExpression(
     const consequent = read(node.consequent, depth);
     const alternate = read(node.alternate, depth);
     if (consequent.type !== alternate.type) {
-      throw errorAt(`${isA(consequent)} and ${isA(alternate)}, but both sides of \`:\` must have the same type`, span);
+      throw new ExpressionError(
+        `${isA(consequent)} and ${isA(alternate)}, but both sides of \`:\` must have the same type`,
+      );
     }
     return { kind: 'choice', type: consequent.type, condition, consequent, alternate, ...span };
   }
@@ -185,7 +187,7 @@ export function checkExpression(
       const kind = definitions.has(name) ? 'definition' : isFactName(name) ? 'fact' : undefined;
       const hint =
         kind === undefined ? suggestion(name, functions.keys()) : `; it is a ${kind}, written without brackets`;
-      throw errorAt(`${show(callee)} is not a known function${hint}`, callee);
+      throw new ExpressionError(`${show(callee)} is not a known function${hint}`);
     }
     const typeAt = ({ parameters }: FunctionDefinition, position: number) =>
       parameters[Math.min(position, parameters.length - 1)] ?? 'number';
@@ -197,7 +199,7 @@ export function checkExpression(
     const { parameters, repeats = false, signature } = definition;
     if (given.length < parameters.length || (!repeats && given.length > parameters.length)) {
       const count = `${parameters.length}${repeats ? ' values or more' : parameters.length === 1 ? ' value' : ' values'}`;
-      throw errorAt(`${show(span)} is given ${given.length}, but \`${signature}\` takes ${count}`, span);
+      throw new ExpressionError(`${show(span)} is given ${given.length}, but \`${signature}\` takes ${count}`);
     }
     const accepted = overloads.map(({ parameters: [type] }) => type);
     const values: TypedExpression[] = [];
@@ -206,11 +208,11 @@ export function checkExpression(
       const type = typeAt(definition, position);
       if (type !== 'literal') {
         if (position === 0 && overloads.length > 1 && !accepted.includes(part.type)) {
-          throw errorAt(`${isA(part)}, but \`${name}\` takes a text or a list`, part);
+          throw new ExpressionError(`${isA(part)}, but \`${name}\` takes a text or a list`);
         }
         values.push(expectType(part, type, `here \`${signature}\` takes`));
       } else if (part.kind === 'constant' && typeof part.value === 'string') literals.push(part.value);
-      else throw errorAt(`${show(part)} is not a quoted text, which \`${signature}\` needs here`, part);
+      else throw new ExpressionError(`${show(part)} is not a quoted text, which \`${signature}\` needs here`);
     }
     const sources = (definition.facts ?? []).map(
       (name): TypedExpression => ({ kind: 'fact', type: sourceType(name), name, start: callee.start, end: callee.end }),
@@ -223,7 +225,9 @@ export function checkExpression(
   function addPatternCost(cost: number, span: Span): void {
     patternCosts += cost;
     if (patternCosts <= patternLimits.cost) return;
-    throw errorAt(`${show(span)} exceeds the limit of all patterns together; split them into several entries`, span);
+    throw new ExpressionError(
+      `${show(span)} exceeds the limit of all patterns together; split them into several entries`,
+    );
   }
 
   function prepare(definition: FunctionDefinition, literals: string[], span: Span): Prepared {
@@ -234,7 +238,7 @@ export function checkExpression(
       return prepared;
     } catch (error) {
       if (!(error instanceof PatternError)) throw error;
-      throw errorAt(`${show(span)} ${error.message}`, span);
+      throw new ExpressionError(`${show(span)} ${error.message}`);
     }
   }
 
@@ -243,7 +247,7 @@ export function checkExpression(
     const depth = above + 1;
     maxDepth = Math.max(maxDepth, depth);
     nodes += 1;
-    if (depth > expressionLimits.depth) throw errorAt(tooDeep, spanOf(node));
+    if (depth > expressionLimits.depth) throw new ExpressionError(tooDeep);
     switch (node.type) {
       case 'Identifier':
         return readName(node, depth);
@@ -260,7 +264,7 @@ export function checkExpression(
       case 'CallExpression':
         return readCall(node, depth);
       case 'ArrayExpression':
-        throw errorAt(onlyAfterIn, node);
+        throw new ExpressionError(onlyAfterIn);
     }
   }
 
@@ -269,7 +273,7 @@ export function checkExpression(
   if (characters > expressionLimits.characters) problem = tooLong;
   else if (nodes > expressionLimits.nodes) problem = tooLarge;
   else if (maxDepth > expressionLimits.depth) problem = tooDeep;
-  if (problem !== undefined) throw errorAt(`with its definitions written out, ${problem}`, tree);
+  if (problem !== undefined) throw new ExpressionError(`with its definitions written out, ${problem}`);
   return { tree, characters, nodes, depth: maxDepth, patternCost: patternCosts };
 }
 
@@ -290,11 +294,9 @@ export function parseExpression(
 ): TypedExpression {
   const { tree: checked } = checkExpression(source, parseSyntax(source), definitions, origin);
   if (checked.type === expected) return checked;
-  const { start, end } = checked;
   const need =
     expected === 'boolean'
       ? `a condition must be true or false; compare it, as in \`size > 0\``
       : `a value must be a number; choose one, as in \`merged ? 10 : 0\``;
-  const message = `${excerpt(source, start, end)} is ${typeNames[checked.type]}, but ${need}`;
-  throw new ExpressionError(message, { start, end });
+  throw new ExpressionError(`${typeOf(checked, source)}, but ${need}`);
 }

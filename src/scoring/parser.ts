@@ -80,16 +80,12 @@ function describeCharacter(character: string): string {
 /** jsep calls its own methods `gobble…` and `throwError`; those that are not overridden here stay jsep's. */
 class Parser extends Jsep {
   /** The brackets and `?` that are still open, and the symbols that may follow an expression in them. */
-  private readonly opened: { start: number; followers: readonly string[] }[] = [];
+  private readonly opened: { symbol: string; followers: readonly string[] }[] = [];
   private nodes = 0;
   private lastOperand: Span = { start: 0, end: 0 };
 
-  private fail(message: string, start: number, end: number): never {
-    throw new ExpressionError(message, { start, end });
-  }
-
-  private symbolAt(index: number): string {
-    return matchAt(symbolPattern, this.expr, index) ?? '';
+  private nextSymbol(): string {
+    return matchAt(symbolPattern, this.expr, this.index) ?? '';
   }
 
   private take(pattern: RegExp): string | undefined {
@@ -99,20 +95,20 @@ class Parser extends Jsep {
   }
 
   /** Counts while jsep reads, which also limits its recursion. */
-  private countNode(start: number): void {
-    if (++this.nodes <= expressionLimits.nodes) return;
-    this.fail(tooLarge, start, start + this.symbolAt(start).length);
+  private countNode(): void {
+    if (++this.nodes > expressionLimits.nodes) throw new ExpressionError(tooLarge);
   }
 
-  private open(start: number, followers: readonly string[]): void {
-    this.opened.push({ start, followers });
-    if (this.opened.length > expressionLimits.depth) this.fail(tooDeep, start, start + 1);
+  /** The symbol before the present place begins what ends with one of the followers. */
+  private open(followers: readonly string[]): void {
+    this.opened.push({ symbol: this.expr[this.index - 1] ?? '', followers });
+    if (this.opened.length > expressionLimits.depth) throw new ExpressionError(tooDeep);
   }
 
   /** Reads values separated by commas, after the opening bracket. */
   private gobbleValues(...followers: string[]): SyntaxNode[] {
     const values: SyntaxNode[] = [];
-    this.open(this.index - 1, followers);
+    this.open(followers);
     do values.push(this.gobbleExpression());
     while (this.expr[this.index++] === ',');
     this.opened.pop();
@@ -122,15 +118,15 @@ class Parser extends Jsep {
   /** jsep calls this between symbols. */
   override gobbleSpaces(): void {
     super.gobbleSpaces();
-    const { index } = this;
-    const unsupported = matchAt(unsupportedPattern, this.expr, index);
+    const unsupported = matchAt(unsupportedPattern, this.expr, this.index);
     if (unsupported === undefined) return;
-    const isDecimal = unsupported === '.' && /\d/.test(this.expr[index + 1] ?? '');
+    const isDecimal = unsupported === '.' && /\d/.test(this.expr[this.index + 1] ?? '');
     const hint = isDecimal ? 'write a digit before the decimal point' : hints.get(unsupported);
-    const message = /^[!-~]/.test(unsupported)
-      ? `\`${unsupported}\` is not part of the rule language${hint === undefined ? '' : `; ${hint}`}`
-      : `${describeCharacter(unsupported)} is not part of the rule language outside quotes`;
-    this.fail(message, index, index + unsupported.length);
+    throw new ExpressionError(
+      /^[!-~]/.test(unsupported)
+        ? `\`${unsupported}\` is not part of the rule language${hint === undefined ? '' : `; ${hint}`}`
+        : `${describeCharacter(unsupported)} is not part of the rule language outside quotes`,
+    );
   }
 
   /** jsep would read several. */
@@ -142,8 +138,8 @@ class Parser extends Jsep {
     // jsep calls this right after it has read a `?`.
     const isConsequent = this.expr[this.index - 1] === '?';
     if (isConsequent) {
-      this.countNode(this.index - 1);
-      this.open(this.index - 1, [':']);
+      this.countNode();
+      this.open([':']);
     }
     const node = super.gobbleExpression();
     if (node === false) this.throwError();
@@ -156,7 +152,7 @@ class Parser extends Jsep {
   override gobbleToken(): SyntaxNode | false {
     this.gobbleSpaces();
     const start = this.index;
-    if (this.expr[start] !== '(') this.countNode(start);
+    if (this.expr[start] !== '(') this.countNode();
     const node = super.gobbleToken();
     if (node === false) return false;
     this.lastOperand = { start, end: this.index };
@@ -165,9 +161,8 @@ class Parser extends Jsep {
 
   override gobbleBinaryOp(): string | false {
     this.gobbleSpaces();
-    const start = this.index;
     const operator = super.gobbleBinaryOp();
-    if (operator !== false) this.countNode(start);
+    if (operator !== false) this.countNode();
     return operator;
   }
 
@@ -201,7 +196,6 @@ class Parser extends Jsep {
   }
 
   gobbleNumericLiteral(): Operand {
-    const start = this.index;
     const raw = this.take(numberPattern) ?? '';
     const value = Number(raw);
     const isRoundedToZero = value === 0 && /^[^eE]*[1-9]/.test(raw);
@@ -209,49 +203,45 @@ class Parser extends Jsep {
     let problem: string | undefined;
     if (!numberForm.test(raw)) problem = `not a valid number: ${why}`;
     else if (isRoundedToZero || !Number.isFinite(value)) problem = 'too large or too small';
-    if (problem !== undefined) this.fail(`${excerpt(raw)} is ${problem}`, start, this.index);
+    if (problem !== undefined) throw new ExpressionError(`${excerpt(raw)} is ${problem}`);
     return { type: 'Literal', value };
   }
 
   /** jsep would drop the backslash of unknown escapes. */
   gobbleStringLiteral(): Operand {
-    const { expr, index: start } = this;
     const raw = this.take(textPattern);
-    if (raw === undefined) this.fail(`${excerpt(expr, start, expr.length)} has no closing quote`, start, expr.length);
-    const value = raw.slice(1, -1).replace(escapePattern, (found, escaped: string | undefined, offset: number) => {
-      const at = start + 1 + offset;
+    if (raw === undefined) throw new ExpressionError(`${excerpt(this.expr, this.index)} has no closing quote`);
+    const value = raw.slice(1, -1).replace(escapePattern, (found, escaped: string | undefined) => {
       if (escaped === undefined) {
         const code = found.charCodeAt(0).toString(16).padStart(4, '0');
-        const message = `a quoted text can't contain ${describeCharacter(found)} itself; write \\n, \\r, \\t or \\u${code}`;
-        this.fail(message, start, at + 1);
+        throw new ExpressionError(
+          `a quoted text can't contain ${describeCharacter(found)} itself; write \\n, \\r, \\t or \\u${code}`,
+        );
       }
       if (escaped.length === 5) return String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
+      const text = escapes[escaped];
+      if (text !== undefined) return text;
       const shown = excerpt(escaped).slice(1, -1);
-      const message = `\`\\${shown}\` is not a valid escape; write \`\\\\${shown}\` for a backslash`;
-      return escapes[escaped] ?? this.fail(message, at, at + found.length);
+      throw new ExpressionError(`\`\\${shown}\` is not a valid escape; write \`\\\\${shown}\` for a backslash`);
     });
     return { type: 'Literal', value };
   }
 
   /** jsep calls this if it finds no value. */
   throwError(): never {
-    const { expr, index } = this;
-    const read = expr.slice(0, index).trimEnd();
+    const read = this.expr.slice(0, this.index).trimEnd();
     const before = /(?:in|&&|\|\||[=!<>]=|\S)$/.exec(read)?.[0] ?? '';
-    const after = this.symbolAt(index);
-    if (before + after === '') this.fail('it is empty; write a value', 0, index);
+    const after = this.nextSymbol();
+    if (before + after === '') throw new ExpressionError('it is empty; write a value');
+    if (after === '') throw new ExpressionError(`a value is missing after ${excerpt(before)}`);
     const hint = after === '+' ? '; write a number without `+`' : '';
-    if (after === '') {
-      this.fail(`a value is missing after ${excerpt(before)}`, read.length - before.length, read.length);
-    }
     const place = before === '' ? 'before' : `between ${excerpt(before)} and`;
-    this.fail(`a value is missing ${place} ${excerpt(after)}${hint}`, index, index + after.length);
+    throw new ExpressionError(`a value is missing ${place} ${excerpt(after)}${hint}`);
   }
 
   /** Says why the next symbol can't follow the expression before it. */
   private refuseFollower(): never {
-    const { expr, index } = this;
-    const symbol = this.symbolAt(index);
+    const symbol = this.nextSymbol();
     if (symbol === 'in') {
       // jsep takes it for an operator only if something follows it.
       this.index += symbol.length;
@@ -261,10 +251,9 @@ class Parser extends Jsep {
     const opening = this.opened.at(-1);
     const isQuestion = opening?.followers[0] === ':';
     if (symbol === '' && opening !== undefined) {
-      const { start } = opening;
-      this.fail(`\`${expr[start]}\` has no ${isQuestion ? '`:`' : 'closing bracket'}`, start, start + 1);
+      throw new ExpressionError(`\`${opening.symbol}\` has no ${isQuestion ? '`:`' : 'closing bracket'}`);
     }
-    const before = excerpt(expr, this.lastOperand.start, this.lastOperand.end);
+    const before = excerpt(this.expr, this.lastOperand.start, this.lastOperand.end);
     const shown = excerpt(symbol);
     const isWord = [before, shown].some(text => /^`(?:and|or|not)`$/i.test(text));
     const hint = isWord ? '; and, or, not are written `&&`, `||`, `!`' : '';
@@ -277,8 +266,8 @@ class Parser extends Jsep {
       [',', '`,` is only allowed in a call or a list; write one expression for each entry'],
       [':', '`:` has no `?`'],
     ]);
-    const message = messages.get(symbol) ?? `an operator or a comma is missing between ${before} and ${shown}${hint}`;
-    this.fail(message, index, index + symbol.length);
+    const other = `an operator or a comma is missing between ${before} and ${shown}${hint}`;
+    throw new ExpressionError(messages.get(symbol) ?? other);
   }
 }
 
@@ -286,7 +275,7 @@ class Parser extends Jsep {
 export function parseSyntax(source: string): SyntaxNode {
   const limit = expressionLimits.characters;
   if (source.length > 2 * limit || characterCount(source) > limit) {
-    throw new ExpressionError(tooLong, { start: 0, end: 0 });
+    throw new ExpressionError(tooLong);
   }
   return new Parser(source).parse();
 }

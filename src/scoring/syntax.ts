@@ -6,17 +6,9 @@ export interface Span {
   end: number;
 }
 
-/** Why an expression is refused, and which part is wrong. */
+/** Why an expression is refused; the message quotes the part that is wrong. */
 export class ExpressionError extends Error {
-  readonly start: number;
-  readonly end: number;
-
-  constructor(message: string, { start, end }: Span) {
-    super(message);
-    this.name = 'ExpressionError';
-    this.start = start;
-    this.end = end;
-  }
+  override readonly name = 'ExpressionError';
 }
 
 /** An expression is refused because of a definition that it uses; the message names the definition. */
