@@ -194,30 +194,27 @@ export function checkExpression(
     const mayBeText = (position: number) =>
       overloads.some(overload => ['text', 'literal'].includes(typeAt(overload, position)));
     const given = node.arguments.map((argument, position) => readAs(argument, depth, mayBeText(position)));
-    const definition =
-      overloads.find(({ parameters: [type] }) => type === given[0]?.type) ?? (overloads[0] as FunctionDefinition);
+    const matching = overloads.find(({ parameters: [type] }) => type === given[0]?.type);
+    const definition = matching ?? (overloads[0] as FunctionDefinition);
     const { parameters, repeats = false, signature } = definition;
     if (given.length < parameters.length || (!repeats && given.length > parameters.length)) {
       const count = `${parameters.length}${repeats ? ' values or more' : parameters.length === 1 ? ' value' : ' values'}`;
       throw new ExpressionError(`${show(span)} is given ${given.length}, but \`${signature}\` takes ${count}`);
     }
-    const accepted = overloads.map(({ parameters: [type] }) => type);
-    const values: TypedExpression[] = [];
+    const values = (definition.facts ?? []).map(
+      (name): TypedExpression => ({ kind: 'fact', type: sourceType(name), name, start: callee.start, end: callee.end }),
+    );
     const literals: string[] = [];
     for (const [position, part] of given.entries()) {
       const type = typeAt(definition, position);
       if (type !== 'literal') {
-        if (position === 0 && overloads.length > 1 && !accepted.includes(part.type)) {
+        if (position === 0 && overloads.length > 1 && matching === undefined) {
           throw new ExpressionError(`${isA(part)}, but \`${name}\` takes a text or a list`);
         }
         values.push(expectType(part, type, `here \`${signature}\` takes`));
       } else if (part.kind === 'constant' && typeof part.value === 'string') literals.push(part.value);
       else throw new ExpressionError(`${show(part)} is not a quoted text, which \`${signature}\` needs here`);
     }
-    const sources = (definition.facts ?? []).map(
-      (name): TypedExpression => ({ kind: 'fact', type: sourceType(name), name, start: callee.start, end: callee.end }),
-    );
-    values.unshift(...sources);
     const { value: prepared, cost: patternCost } = prepare(definition, literals, span);
     return { kind: 'call', type: definition.result, definition, values, prepared, patternCost, ...span };
   }
