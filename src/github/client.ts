@@ -182,10 +182,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
         isKnown ? { id: nodeId } : { login },
         { organisation, subject, signal },
       );
-      requireWhole(
-        failures.filter(failure => failure.path[1] !== 'membersWithRole'),
-        subject,
-      );
+      requireWhole(failures, subject);
       const answer = answerAt(data, isKnown ? 'node' : 'organization', subject);
       return answer === null ? undefined : read(subject, () => readOrganisation(answer));
     },

@@ -12,7 +12,6 @@ export interface GithubRepository {
   /** The owner's login. */
   owner: string;
   name: string;
-  archived: boolean;
   pullRequests: number;
   /** When any of its pull requests last changed, in Unix seconds; null if it has none. */
   pullRequestsUpdatedAt: number | null;
@@ -42,8 +41,6 @@ export interface GithubOrganisation extends GithubIdentity {
   name: string;
   photoUrl: string;
   repositories: number;
-  /** Null if the credentials may not read the member list. */
-  members: number | null;
 }
 
 const identity = 'id databaseId login';
@@ -56,7 +53,6 @@ fragment RepositoryFacts on Repository {
   id
   databaseId
   name
-  isArchived
   owner { login }
   pullRequests(first: 1, orderBy: { field: UPDATED_AT, direction: DESC }) { totalCount nodes { updatedAt } }
 }`;
@@ -64,7 +60,6 @@ const Repository = Type.Object({
   id: Text,
   databaseId: Id,
   name: Text,
-  isArchived: Flag,
   owner: Type.Object({ login: Text }),
   pullRequests: Type.Object({
     totalCount: Count,
@@ -132,13 +127,11 @@ fragment OrganisationFacts on Organization {
   name
   avatarUrl
   repositories { totalCount }
-  membersWithRole { totalCount }
 }`;
 const organisationCheck = checkOfOrganisation({
   name: Nullable(Text),
   avatarUrl: Link,
   repositories: Total,
-  membersWithRole: Nullable(Total),
 });
 
 export const organisationQuery = `
@@ -171,7 +164,6 @@ function repositoryOf(repository: Static<typeof Repository>): GithubRepository {
     nodeId: repository.id,
     owner: repository.owner.login,
     name: repository.name,
-    archived: repository.isArchived,
     pullRequests: repository.pullRequests.totalCount,
     pullRequestsUpdatedAt: optionalUnixSeconds(latest?.updatedAt),
   };
@@ -233,6 +225,5 @@ export function readOrganisation(answer: unknown): GithubOrganisation {
     name: nameOf(organisation),
     photoUrl: organisation.avatarUrl,
     repositories: organisation.repositories.totalCount,
-    members: organisation.membersWithRole?.totalCount ?? null,
   };
 }

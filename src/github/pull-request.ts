@@ -23,7 +23,6 @@ export interface FetchedPullRequest extends PullRequestRecord {
   url: string;
   repositoryGithubId: number;
   repositoryNodeId: string;
-  repositoryName: string;
   repositoryOwner: GithubIdentity;
   /** Null if the account is gone (a "ghost") or has no numeric id. */
   authorGithubId: number | null;
@@ -208,7 +207,6 @@ export function readPullRequest(value: unknown): FetchedPullRequest {
     url: node.url,
     repositoryGithubId: Number(repository.databaseId),
     repositoryNodeId: repository.id,
-    repositoryName: repository.name,
     repositoryOwner: identityOf(repository.owner),
     repository: `${repository.owner.login}/${repository.name}`,
     number: node.number,

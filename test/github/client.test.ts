@@ -280,7 +280,6 @@ describe('paging', () => {
       nodeId: web.nodeId,
       owner: 'acme',
       name: 'web',
-      archived: false,
       pullRequests: 1,
       pullRequestsUpdatedAt: 1_700_000_000,
       cursor: expect.any(String),
@@ -387,7 +386,6 @@ describe('paging', () => {
       name: 'acme',
       photoUrl: acme.avatarUrl,
       repositories: 1,
-      members: 1,
     });
   });
 });

@@ -74,19 +74,6 @@ describe('a token', () => {
       expect(github.requests).toEqual([]);
     },
   );
-
-  test('that may not count the members still reads the organisation', async () => {
-    const { github, client } = await start();
-    github.fault({
-      kind: 'alter',
-      change: reply => {
-        const { organization } = reply.data as { organization: object };
-        const forbidden = { type: 'FORBIDDEN', message: 'no', path: ['organization', 'membersWithRole'] };
-        return { data: { organization: { ...organization, membersWithRole: null } }, errors: [forbidden] };
-      },
-    });
-    expect(await client.findOrganisation({ login: 'acme' })).toMatchObject({ login: 'acme', members: null });
-  });
 });
 
 describe('a redirect', () => {

@@ -46,7 +46,6 @@ describe('a pull request', () => {
       url: `https://github.com/acme/web/pull/${pullRequest.number}`,
       repositoryGithubId: web.id,
       repositoryNodeId: web.nodeId,
-      repositoryName: 'web',
       repositoryOwner: { githubId: acme.id, nodeId: acme.nodeId, login: 'acme' },
       repository: 'acme/web',
       number: pullRequest.number,

@@ -217,7 +217,6 @@ describe('a page of repositories', () => {
       databaseId: number,
       name: `web-${number}`,
       owner: { login: 'acme' },
-      isArchived: false,
       pullRequests: { totalCount: 1, nodes: [{ updatedAt: '2026-01-31T12:00:00Z' }] },
     },
   });
@@ -240,7 +239,6 @@ describe('a page of repositories', () => {
         nodeId: 'R_1',
         owner: 'acme',
         name: 'web-1',
-        archived: false,
         pullRequests: 1,
         pullRequestsUpdatedAt: 1_769_860_800,
         cursor: 'cursor 1',

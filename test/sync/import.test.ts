@@ -402,7 +402,7 @@ describe('an estimate', () => {
     ['long none: it waits for that', 0, 3_000 + 750],
   ])('has the waits for points, where there are %s', (_, remaining, seconds) => {
     const resetAt = Date.now() / 1000 + (seconds > 3_000 ? 3_000 : 600);
-    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', archived: false };
+    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web' };
     const { total } = estimateOf(
       {
         repositories: [{ ...repository, pullRequests: 12_500, pullRequestsUpdatedAt: 1 }],
@@ -417,7 +417,7 @@ describe('an estimate', () => {
   });
 
   test("of more than an hour's points includes a wait for each hour", () => {
-    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', archived: false };
+    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web' };
     const { total } = estimateOf(
       {
         repositories: [{ ...repository, pullRequests: 200_000, pullRequestsUpdatedAt: 1 }],
