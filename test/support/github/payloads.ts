@@ -141,7 +141,7 @@ export function repositoryPayload(repository: Repository): RepositoryPayload {
     has_pages: false,
     forks_count: 0,
     mirror_url: null,
-    archived: repository.archived,
+    archived: false,
     disabled: false,
     open_issues_count: open,
     license: null,

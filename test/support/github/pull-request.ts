@@ -220,12 +220,6 @@ export class PullRequest {
     return this.#emit('assigned', {});
   }
 
-  unassign(account: Account): PullRequestWebhook {
-    this.#touch();
-    this.assignees = this.assignees.filter(assignee => assignee !== account);
-    return this.#emit('unassigned', {});
-  }
-
   setMilestone(title: string | null): PullRequestWebhook {
     this.#touch();
     this.milestone = title;

@@ -15,7 +15,6 @@ export class Repository {
   readonly nodeId: string;
   name: string;
   readonly createdAt: number;
-  archived = false;
   removed = false;
   readonly pullRequests: PullRequest[] = [];
   /** GitHub ids of members who may not push. */

@@ -147,7 +147,7 @@ export function pullRequestsOnPage(repository: Repository, wanted: PullRequestAr
 }
 
 function repositoryView(repository: Repository) {
-  const { nodeId, id, name, organisation, fullName, archived } = repository;
+  const { nodeId, id, name, organisation, fullName } = repository;
   return {
     __typename: 'Repository',
     id: nodeId,
@@ -155,7 +155,6 @@ function repositoryView(repository: Repository) {
     name,
     nameWithOwner: fullName,
     owner: () => organisationView(organisation),
-    isArchived: archived,
     isPrivate: false,
     url: `${organisation.world.webUrl}/${fullName}`,
     pullRequests: (wanted: PullRequestArguments, viewer: Viewer) => {
