@@ -13,7 +13,7 @@ import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/loops.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
-import { administer } from '../support/database-server.ts';
+import { query } from '../support/database-server.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
@@ -236,8 +236,8 @@ describe('the database', () => {
   });
 
   test('must let the user change the schema and write', async () => {
-    await administer(database.url, 'create role doctor_guest');
-    onTestFinished(() => administer(database.url, 'drop role doctor_guest'));
+    await query(database.url, 'create role doctor_guest');
+    onTestFinished(async () => void (await query(database.url, 'drop role doctor_guest')));
     const as = (options: string) => {
       const url = new URL(database.url);
       url.searchParams.set('options', options);

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
-import { createEarlierDatabase, query, readJournal } from '../support/migrations.ts';
+import { query } from '../support/database-server.ts';
+import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
 import { createEmptyDatabase } from '../support/service.ts';
 import { requireBuild, run, runHere, startForTest } from './support.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemUser } from '../../src/commands/context.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
-import { query } from '../support/migrations.ts';
+import { query } from '../support/database-server.ts';
 import { createDatabase } from '../support/service.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { query } from '../support/database-server.ts';
 import { startGithub } from '../support/github/server.ts';
 import { createHome, removeHome } from '../support/home.ts';
-import { query } from '../support/migrations.ts';
 import { createDatabase } from '../support/service.ts';
 import { type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
 

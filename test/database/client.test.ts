@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
 import { isDatabaseUnavailable, TransactionOvertaken } from '../../src/database/failures.ts';
 import type { Selection } from '../../src/database/statement.ts';
-import { administer } from '../support/database-server.ts';
+import { query } from '../support/database-server.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { createDatabase } from '../support/service.ts';
 
@@ -16,7 +16,7 @@ let drop: () => Promise<void>;
 
 beforeAll(async () => {
   ({ url, drop } = await createDatabase());
-  await administer(url, 'create table marks (name text primary key)');
+  await query(url, 'create table marks (name text primary key)');
 });
 afterAll(() => drop());
 
@@ -254,9 +254,9 @@ describe('a read', () => {
   });
 
   test('follows an index in its order, also over new rows that PostgreSQL has not analysed', async () => {
-    await administer(url, 'create table listed (list int, place int, entry text) with (autovacuum_enabled = false)');
-    await administer(url, 'create index on listed (list, place)');
-    await administer(url, 'insert into listed select 1, place, place from generate_series(1, 5000) as place');
+    await query(url, 'create table listed (list int, place int, entry text) with (autovacuum_enabled = false)');
+    await query(url, 'create index on listed (list, place)');
+    await query(url, 'insert into listed select 1, place, place from generate_series(1, 5000) as place');
     await withDatabase(async database => {
       const page = 'select entry from listed where list = $1::int and place < 4000 order by place desc limit 15';
       const plan = await database.read(selectionOf('plan', `explain ${page}`, 'list'), { list: '1' });

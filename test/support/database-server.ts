@@ -90,18 +90,16 @@ export interface AddedDatabase {
  */
 export async function addDatabase(serverUrl: string, options = ''): Promise<AddedDatabase> {
   const name = `pullscore_${randomUUID().replaceAll('-', '')}`;
-  await administer(serverUrl, `create database ${name} ${options}`);
+  await query(serverUrl, `create database ${name} ${options}`);
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
-  return { name, url: url.href, drop: () => administer(serverUrl, `drop database ${name} with (force)`) };
+  return { name, url: url.href, drop: async () => void (await query(serverUrl, `drop database ${name} with (force)`)) };
 }
 
-export async function administer(url: string, statement: string): Promise<void> {
+/** Runs a statement in a session of its own. */
+export async function query<Row extends object>(url: string, text: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
+  const { rows } = await client.query<Row>(text).finally(() => client.end());
+  return rows;
 }

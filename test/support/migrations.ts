@@ -2,7 +2,6 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import { migrateDatabase } from '../../src/database/migrate.ts';
 import { createEmptyDatabase } from './service.ts';
@@ -53,12 +52,4 @@ export async function createEarlierDatabase(last: number): Promise<string> {
   const url = await createEmptyDatabase();
   await migrateDatabase(url, { folder: await createMigrationsFolder({ last }) });
   return url;
-}
-
-/** Runs a statement in a session of its own. */
-export async function query<Row extends object>(url: string, text: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query<Row>(text).finally(() => client.end());
-  return rows;
 }
