@@ -1,24 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Stands between a client, over TCP, and a server, and fails as networks and dying servers do. */
-export interface TcpProxy {
-  /** The same URL, through the proxy. */
-  through(url: string): string;
-  /** Number of connections made so far. */
-  readonly connections: number;
-  /** Open connections go silent, as when a firewall forgets them; new ones work. */
-  stall(): void;
-  /** Breaks open connections. */
-  cut(): void;
-  /** The next message that contains `text` reaches the server, but the connection breaks before the answer. */
-  loseReplyTo(text: string): void;
-  /** New connections are refused until {@link TcpProxy.accept}. */
-  refuse(): void;
-  /** New connections are accepted, but what they send waits until {@link TcpProxy.accept}. */
-  hold(): void;
-  accept(): void;
-  close(): Promise<void>;
-}
+export type TcpProxy = Awaited<ReturnType<typeof startProxy>>;
 
 interface Pair {
   client: Socket;
@@ -26,7 +8,8 @@ interface Pair {
   stalled: boolean;
 }
 
-export async function startProxy(targetUrl: string): Promise<TcpProxy> {
+/** Stands between a client, over TCP, and a server, and fails as networks and dying servers do. */
+export async function startProxy(targetUrl: string) {
   const { hostname, port, searchParams } = new URL(targetUrl);
   const folder = searchParams.get('host');
   const target = folder === null ? { host: hostname, port: Number(port) } : { path: `${folder}/.s.PGSQL.5432` };
@@ -72,28 +55,35 @@ export async function startProxy(targetUrl: string): Promise<TcpProxy> {
   const address = proxy.address() as AddressInfo;
 
   return {
-    through(url) {
+    /** The same URL, through the proxy. */
+    through(url: string): string {
       const changed = new URL(url);
       changed.hostname = '127.0.0.1';
       changed.port = String(address.port);
       changed.searchParams.delete('host');
       return changed.href;
     },
+    /** Number of connections made so far. */
     get connections() {
       return connections;
     },
+    /** Open connections go silent, as when a firewall forgets them; new ones work. */
     stall() {
       for (const pair of pairs) pair.stalled = true;
     },
+    /** Breaks open connections. */
     cut() {
       for (const pair of pairs) destroy(pair);
     },
-    loseReplyTo(text) {
+    /** The next message that contains `text` reaches the server, but the connection breaks before the answer. */
+    loseReplyTo(text: string) {
       lost = text;
     },
+    /** New connections are refused until {@link TcpProxy.accept}. */
     refuse() {
       opening = 'refused';
     },
+    /** New connections are accepted, but what they send waits until {@link TcpProxy.accept}. */
     hold() {
       opening = 'held';
     },

@@ -4,13 +4,7 @@ import type { Organisation } from './organisation.ts';
 /** Who asks: the App itself, with a token that it signed; or a reader, of one organisation or of all. */
 type Authority = { kind: 'app' } | { kind: 'reader'; organisation: Organisation | undefined };
 
-export interface Authorities {
-  /** Undefined if GitHub would answer 401. */
-  of(authorization: string | undefined): Authority | undefined;
-  tokenFor(organisation: Organisation): string;
-  revokeInstallation(organisation: Organisation): void;
-  revokeAll(): void;
-}
+export type Authorities = ReturnType<typeof createAuthorities>;
 
 const decode = (segment: string | undefined) => JSON.parse(Buffer.from(segment ?? '', 'base64url').toString());
 
@@ -29,21 +23,22 @@ function isAppToken(token: string, app: { id: string; publicKey: string }): bool
   }
 }
 
-export function createAuthorities(personal: string, app: { id: string; publicKey: string } | undefined): Authorities {
+export function createAuthorities(personal: string, app: { id: string; publicKey: string } | undefined) {
   const readers = new Map<string, Organisation | undefined>([[personal, undefined]]);
   return {
-    of(authorization) {
+    /** Undefined if GitHub would answer 401. */
+    of(authorization: string | undefined): Authority | undefined {
       const token = /^(?:token|bearer) (\S+)$/i.exec(authorization ?? '')?.[1];
       if (token === undefined) return undefined;
       if (readers.has(token)) return { kind: 'reader', organisation: readers.get(token) };
       return app && isAppToken(token, app) ? { kind: 'app' } : undefined;
     },
-    tokenFor(organisation) {
+    tokenFor(organisation: Organisation): string {
       const token = `ghs_${randomBytes(18).toString('hex')}`;
       readers.set(token, organisation);
       return token;
     },
-    revokeInstallation(organisation) {
+    revokeInstallation(organisation: Organisation) {
       for (const [token, reader] of readers) if (reader === organisation) readers.delete(token);
     },
     revokeAll: () => readers.clear(),

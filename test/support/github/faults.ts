@@ -82,24 +82,17 @@ export const pagesWith =
     pullRequestsOnPage(repository, request.variables).some(each => each.id === id);
 
 export interface FaultOptions {
-  /** Number of requests that it hits, once by default; `Infinity` lasts until {@link Faults.clear}. */
+  /** Number of requests that it hits, once by default; `Infinity` lasts until all are cleared. */
   times?: number;
   /** Which requests it hits: by default all GraphQL ones. */
   when?: Condition;
 }
 
-export interface Faults {
-  /** @returns a function that removes the fault */
-  add(fault: Fault, options?: FaultOptions): () => void;
-  clear(): void;
-  /** The first fault that fits, which counts as one use. */
-  take(request: GithubStandInRequest): Fault | undefined;
-}
-
-export function createFaults(): Faults {
+export function createFaults() {
   let waiting: { fault: Fault; left: number; when: Condition }[] = [];
   return {
-    add(fault, { times = 1, when = ({ path }: GithubStandInRequest) => path.endsWith('/graphql') } = {}) {
+    /** @returns a function that removes the fault */
+    add(fault: Fault, { times = 1, when = ({ path }) => path.endsWith('/graphql') }: FaultOptions = {}) {
       const added = { fault, left: times, when };
       waiting.push(added);
       return () => {
@@ -109,7 +102,8 @@ export function createFaults(): Faults {
     clear() {
       waiting = [];
     },
-    take(request) {
+    /** The first fault that fits, which counts as one use. */
+    take(request: GithubStandInRequest): Fault | undefined {
       const found = waiting.find(({ when }) => when(request));
       if (!found) return undefined;
       if (--found.left <= 0) waiting = waiting.filter(each => each !== found);

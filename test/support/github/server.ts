@@ -2,23 +2,15 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAuthorities } from './authorities.ts';
-import { pingEvent, type WebhookEvent } from './events.ts';
-import {
-  answerWithFault,
-  createFaults,
-  type Fault,
-  type FaultOptions,
-  type GithubStandInRequest,
-  sendWithFault,
-} from './faults.ts';
+import { pingEvent } from './events.ts';
+import { answerWithFault, createFaults, type Fault, type GithubStandInRequest, sendWithFault } from './faults.ts';
 import { answerQuery, type GraphqlAnswer, type PointLimit, refill } from './graphql.ts';
 import { type LoadedRecord, type LoadOptions, loadRecords } from './load.ts';
 import { Organisation } from './organisation.ts';
-import type { PullRequest } from './pull-request.ts';
 import { answerRest, type Grants } from './rest.ts';
 import { githubSchema } from './schema.ts';
-import { createHooks, type Delivery, type DeliveryOptions, deliver, type HookSettings } from './webhooks.ts';
-import { type Account, accountOf, type Clock, createClock, createWorld } from './world.ts';
+import { createHooks, deliver, type HookSettings } from './webhooks.ts';
+import { accountOf, createClock, createWorld } from './world.ts';
 
 export interface StartOptions {
   /** 0 for any free port. */
@@ -31,50 +23,7 @@ export interface StartOptions {
   enterprise?: boolean;
 }
 
-/**
- * A stand-in for GitHub on loopback: it keeps accounts, organisations, repositories and pull requests, answers GraphQL
- * by GitHub's published schema, sends webhooks, and fails in any way it is told to.
- */
-export interface GithubStandIn {
-  /** For `GITHUB_API_URL`. */
-  readonly apiUrl: string;
-  readonly token: string;
-  readonly clock: Clock;
-  /** Real milliseconds until GraphQL shows a new or changed pull request; webhooks announce it at once. */
-  lagMilliseconds: number;
-  /** Points left until `resetAt`; a request that costs more gets the rate limit error. Null: no limit. */
-  readonly limit: PointLimit | null;
-  /** What the token and the App may see: by default all that is needed. Tests may change it. */
-  readonly grants: Grants;
-  /** The organisation of this login, created on first mention. */
-  organisation(login: string, options?: { name?: string }): Organisation;
-  /** The account of this login, created on first mention; not a member of anything. */
-  account(login: string, options?: Parameters<typeof accountOf>[2]): Account;
-  /** Adds many pull requests as history. */
-  load(records: readonly LoadedRecord[], options?: LoadOptions): PullRequest[];
-  /** Installs the App in an organisation, or removes it. */
-  installApp(organisation: Organisation): void;
-  uninstallApp(organisation: Organisation): void;
-  /** Revokes the personal token, and every token issued to the App. */
-  revokeCredentials(): void;
-  /** Makes later requests fail, each by the first fault that fits. @returns a function that removes the fault */
-  fault(fault: Fault, options?: FaultOptions): () => void;
-  clearFaults(): void;
-  /** All requests, oldest first. */
-  readonly requests: GithubStandInRequest[];
-  /** Number of GraphQL requests, of one operation or in all. */
-  count(operation?: string): number;
-  /** Delivers each later event there, and a ping at once. Without an organisation: the events of all. */
-  webhookTo(url: string, secret: string, organisation?: Organisation, settings?: HookSettings): void;
-  stopWebhooks(): void;
-  /** Settles when all webhooks sent so far are answered. */
-  delivered(): Promise<void>;
-  readonly deliveries: readonly Delivery[];
-  /** Sends a single webhook, also again. */
-  deliver(url: string, secret: string, event: WebhookEvent, options?: DeliveryOptions): Promise<Delivery>;
-  /** Ends everything at once, also open connections. */
-  close(): Promise<void>;
-}
+export type GithubStandIn = Awaited<ReturnType<typeof startGithub>>;
 
 const maxRequestBytes = 1024 * 1024;
 
@@ -89,7 +38,11 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-export async function startGithub(options: StartOptions = {}): Promise<GithubStandIn> {
+/**
+ * A stand-in for GitHub on loopback: it keeps accounts, organisations, repositories and pull requests, answers GraphQL
+ * by GitHub's published schema, sends webhooks, and fails in any way it is told to.
+ */
+export async function startGithub(options: StartOptions = {}) {
   githubSchema();
   const clock = createClock();
   const hooks = createHooks();
@@ -191,43 +144,59 @@ export async function startGithub(options: StartOptions = {}): Promise<GithubSta
   });
 
   return {
+    /** For `GITHUB_API_URL`. */
     apiUrl,
     token,
     clock,
+    /** Real milliseconds until GraphQL shows a new or changed pull request; webhooks announce it at once. */
     get lagMilliseconds() {
       return world.lagMilliseconds;
     },
     set lagMilliseconds(milliseconds) {
       world.lagMilliseconds = milliseconds;
     },
+    /** Points left until `resetAt`; a request that costs more gets the rate limit error. Null: no limit. */
     limit,
+    /** What the token and the App may see: by default all that is needed. Tests may change it. */
     grants,
-    organisation: (login, { name = login } = {}) =>
+    /** The organisation of this login, created on first mention. */
+    organisation: (login: string, { name = login }: { name?: string } = {}) =>
       world.organisations.get(login.toLowerCase()) ?? new Organisation(world, login, name),
-    account: (login, accountOptions) => accountOf(world, login, accountOptions),
-    load: (records, loadOptions) => loadRecords(world, records, loadOptions),
-    installApp(organisation) {
+    /** The account of this login, created on first mention; not a member of anything. */
+    account: (login: string, accountOptions?: Parameters<typeof accountOf>[2]) =>
+      accountOf(world, login, accountOptions),
+    /** Adds many pull requests as history. */
+    load: (records: readonly LoadedRecord[], loadOptions?: LoadOptions) => loadRecords(world, records, loadOptions),
+    installApp(organisation: Organisation) {
       // Random, because Octokit shares pending tokens between all clients of a process by this number.
       organisation.installationId = randomInt(1, 2 ** 31);
     },
-    uninstallApp(organisation) {
+    uninstallApp(organisation: Organisation) {
       organisation.installationId = undefined;
       authorities.revokeInstallation(organisation);
     },
+    /** Revokes the personal token, and every token issued to the App. */
     revokeCredentials: () => authorities.revokeAll(),
-    fault: (fault, faultOptions) => faults.add(fault, faultOptions),
-    clearFaults: () => faults.clear(),
+    /** Makes later requests fail, each by the first fault that fits. @returns a function that removes the fault */
+    fault: faults.add,
+    clearFaults: faults.clear,
+    /** All requests, oldest first. */
     requests,
-    count: operation =>
+    /** Number of GraphQL requests, of one operation or in all. */
+    count: (operation?: string) =>
       requests.filter(each => each.path.endsWith('/graphql') && (!operation || each.operation === operation)).length,
-    webhookTo(url, secret, organisation, settings) {
+    /** Delivers each later event there, and a ping at once. Without an organisation: the events of all. */
+    webhookTo(url: string, secret: string, organisation?: Organisation, settings?: HookSettings) {
       const owner = organisation ?? [...world.organisations.values()][0];
       hooks.add({ url, secret, organisation, ...settings }, hookId => owner && pingEvent(owner, hookId, url));
     },
-    stopWebhooks: () => hooks.clear(),
-    delivered: () => hooks.settled(),
+    stopWebhooks: hooks.clear,
+    /** Settles when all webhooks sent so far are answered. */
+    delivered: hooks.settled,
     deliveries: hooks.deliveries,
+    /** Sends a single webhook, also again. */
     deliver,
+    /** Ends everything at once, also open connections. */
     async close() {
       hooks.clear();
       const closed = new Promise(resolve => server.close(resolve));

@@ -82,23 +82,13 @@ interface KnownHook extends Hook {
   deliveries: { delivery: Delivery; deliveredAt: Date; seconds: number }[];
 }
 
-/** Sends each event to the hooks as it happens, and records the deliveries. Like GitHub, it never repeats one. */
-export interface Hooks {
-  /** @param ping creates the event that is sent only to the new hook */
-  add(hook: Hook, ping: (hookId: number) => WebhookEvent | undefined): void;
-  clear(): void;
-  readonly all: readonly KnownHook[];
-  send(event: WebhookEvent, organisation: Organisation): void;
-  /** Settles when all events sent so far are answered or given up. */
-  settled(): Promise<void>;
-  /** The last thousand, oldest first. */
-  readonly deliveries: readonly Delivery[];
-}
+export type Hooks = ReturnType<typeof createHooks>;
 
 const maxDeliveries = 1_000;
 const maxConcurrent = 10;
 
-export function createHooks(): Hooks {
+/** Sends each event to the hooks as it happens, and records the deliveries. Like GitHub, it never repeats one. */
+export function createHooks() {
   let hooks: KnownHook[] = [];
   let nextId = firstHookId;
   const deliveries: Delivery[] = [];
@@ -123,7 +113,8 @@ export function createHooks(): Hooks {
   }
 
   return {
-    add(hook, ping) {
+    /** @param ping creates the event that is sent only to the new hook */
+    add(hook: Hook, ping: (hookId: number) => WebhookEvent | undefined) {
       const known = { ...hook, id: nextId++, deliveries: [] };
       hooks.push(known);
       const event = ping(known.id);
@@ -135,10 +126,10 @@ export function createHooks(): Hooks {
       hooks = [];
       queue.length = 0;
     },
-    get all() {
+    get all(): readonly KnownHook[] {
       return hooks;
     },
-    send(event, organisation) {
+    send(event: WebhookEvent, organisation: Organisation) {
       for (const hook of hooks) {
         if (hook.organisation !== undefined && hook.organisation !== organisation) continue;
         if (hook.ofApp && organisation.installationId === undefined) continue;
@@ -147,10 +138,12 @@ export function createHooks(): Hooks {
         start();
       }
     },
+    /** Settles when all events sent so far are answered or given up. */
     async settled() {
       while (running.size > 0) await Promise.all(running);
     },
-    deliveries,
+    /** The last thousand, oldest first. */
+    deliveries: deliveries as readonly Delivery[],
   };
 }
 
