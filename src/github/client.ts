@@ -253,10 +253,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       { id: organisation.nodeId, ...variables },
       context,
     );
-    requireWhole(
-      failures.filter(failure => !isOfEdge(failure)),
-      subject,
-    );
+    const generalFailures = failures.filter(failure => !isOfEdge(failure));
+    requireWhole(generalFailures, subject);
     const answer = answerAt(data, 'node', subject);
     if (answer === null) {
       throw new ServiceError('not_found', `GitHub shows no organisation ${organisation.login} to ${names}.`, {

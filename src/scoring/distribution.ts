@@ -23,27 +23,14 @@ function magnitudeOf(cell: number): number {
   return (((cell - exactLimit) % cellsPerDoubling) + cellsPerDoubling) * 2 ** (doubling + 1);
 }
 
-export interface Distribution {
-  /** @param score 32-bit */
-  add(score: number): void;
-  readonly count: number;
-  readonly sum: number;
-  /** Null if there are no scores, like the three below. */
-  readonly minimum: number | null;
-  readonly maximum: number | null;
-  /** @param share 0 to 1: 0.25 is the score above the lowest quarter */
-  quantile(share: number): number | null;
-  /** The mean of the two in the middle if the count is even. */
-  median(): number | null;
-  /** Calls `visit` with each value that occurs (the one nearest to zero in its cell), lowest first. */
-  visit(visit: (value: number, count: number) => void): void;
-}
+export type Distribution = ReturnType<typeof createDistribution>;
 
-export function createDistribution(): Distribution {
+export function createDistribution() {
   const negative = new Uint32Array(cellCount);
   const positive = new Uint32Array(cellCount);
   let [count, sum, minimum, maximum] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
 
+  /** Calls `each` with each value that occurs (the one nearest to zero in its cell), lowest first. */
   function visit(each: (value: number, count: number) => void): void {
     for (let cell = cellCount - 1; cell >= 0; cell -= 1) {
       const cellSize = negative[cell] ?? 0;
@@ -66,7 +53,8 @@ export function createDistribution(): Distribution {
   }
 
   return {
-    add(score) {
+    /** @param score 32-bit */
+    add(score: number): void {
       count += 1;
       sum += score;
       if (score < minimum) minimum = score;
@@ -81,13 +69,16 @@ export function createDistribution(): Distribution {
     get sum() {
       return sum;
     },
+    /** Null if there are no scores, like the three below. */
     get minimum() {
       return count === 0 ? null : minimum;
     },
     get maximum() {
       return count === 0 ? null : maximum;
     },
-    quantile: share => (count === 0 ? null : at(Math.min(count - 1, Math.floor(share * count)))),
+    /** @param share 0 to 1: 0.25 is the score above the lowest quarter */
+    quantile: (share: number) => (count === 0 ? null : at(Math.min(count - 1, Math.floor(share * count)))),
+    /** The mean of the two in the middle if the count is even. */
     median: () => (count === 0 ? null : (at(Math.floor((count - 1) / 2)) + at(Math.floor(count / 2))) / 2),
     visit,
   };
