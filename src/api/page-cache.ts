@@ -11,6 +11,9 @@ const maxCacheBytes = 64 * 1024 * 1024;
 /** A few pages of long texts must not displace all others. */
 const maxPageBytes = 1024 * 1024;
 
+/** Pages that were asked for once, by their tags. */
+const maxAskedOnce = 10_000;
+
 /** For the schema of a route that sends pages. */
 export const notModified = {
   304: Type.Null({ description: 'The page is still the one with the `ETag` that `If-None-Match` names' }),
@@ -27,6 +30,9 @@ export type SendPage = (
  * Pages by entity tag. The content version is read together with the token, in a statement of the request's own, so a
  * page is never older than the request, whichever replica built it. It may be newer than its version: then the version is no
  * longer the present one, and nobody asks for it again.
+ *
+ * A page is kept the second time that it is built: most are asked for once, and keeping them would take a seventh of
+ * the processor time of a page.
  */
 export function createPageCache(): SendPage {
   const pages = new LRUCache<string, Buffer>({
@@ -35,6 +41,7 @@ export function createPageCache(): SendPage {
     // With the entry itself, which counts if pages are small.
     sizeCalculation: page => page.length + 500,
   });
+  const askedOnce = new LRUCache<string, true>({ max: maxAskedOnce });
 
   return async (request, reply, build) => {
     const { contentVersion } = request.caller;
@@ -46,7 +53,8 @@ export function createPageCache(): SendPage {
     let page = isKnown ? undefined : pages.get(tag);
     if (!isKnown && page === undefined) {
       page = await build();
-      pages.set(tag, page);
+      if (askedOnce.has(tag)) pages.set(tag, page);
+      else askedOnce.set(tag, true);
     }
     reply.headers({ etag: tag, 'cache-control': 'private, no-cache' });
     if (isKnown) reply.code(304);
