@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type SchemaOptions, Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
-import { callerOf, recordAuditEvent } from '../database/audit.ts';
+import { callerOf, recordAuditEvent } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import {

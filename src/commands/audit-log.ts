@@ -1,4 +1,4 @@
-import { listAuditEvents } from '../database/audit.ts';
+import { listAuditEvents } from '../database/audit-log.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, parseDay, seconds, showTime, withDeps } from './context.ts';
 import { table } from './terminal.ts';

@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import type { Actor } from '../database/audit.ts';
+import type { Actor } from '../database/audit-log.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { startOfDay } from '../scoring/text.ts';

@@ -1,4 +1,4 @@
-import { recordAuditEvent } from '../database/audit.ts';
+import { recordAuditEvent } from '../database/audit-log.ts';
 import { listMembers } from '../database/members.ts';
 import { eraseMember } from '../database/removal.ts';
 import { noCredentials } from '../github/credentials.ts';

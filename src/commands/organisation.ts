@@ -1,4 +1,4 @@
-import { recordAuditEvent } from '../database/audit.ts';
+import { recordAuditEvent } from '../database/audit-log.ts';
 import {
   addOrganisation,
   findGithubOrganisation,

@@ -1,4 +1,4 @@
-import { recordAuditEvent } from '../database/audit.ts';
+import { recordAuditEvent } from '../database/audit-log.ts';
 import { applyRuleset, findRulesetSource, getRuleset } from '../database/rules.ts';
 import { defineKey, formatRulesFile } from '../scoring/rules-file.ts';
 import type { PullscoreCommand } from './command.ts';

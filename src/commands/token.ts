@@ -6,7 +6,7 @@ import {
   revokeAccessToken,
   rotateAccessToken,
 } from '../database/access-tokens.ts';
-import { type AuditAction, recordAuditEvent } from '../database/audit.ts';
+import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
 import { startOfDay } from '../scoring/text.ts';

@@ -1,4 +1,4 @@
-import { recordAuditEvent } from '../database/audit.ts';
+import { recordAuditEvent } from '../database/audit-log.ts';
 import { listOrganisations } from '../database/organisations.ts';
 import { addUser, findUsers, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';

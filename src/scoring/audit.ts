@@ -6,8 +6,8 @@
 import { type Change, changesOf, type Way, ways } from './audit-ways.ts';
 import { clampScore, compileEffects } from './compile.ts';
 import { type Facts, factTypes, type SourceName } from './facts.ts';
+import { checkRules } from './planned-entries.ts';
 import { factsOfEntries, type Ruleset } from './ruleset.ts';
-import { checkRules } from './tallies.ts';
 
 export interface AuditExample {
   id: string;

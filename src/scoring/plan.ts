@@ -5,8 +5,8 @@
 import { clampScore, compileEffects } from './compile.ts';
 import { type Bucket, bucketsOf, createDistribution, type Distribution } from './distribution.ts';
 import type { Facts } from './facts.ts';
+import { type CheckedRule, checkRules, tally } from './planned-entries.ts';
 import { factsOfEntries, type RuleLogic, type Ruleset } from './ruleset.ts';
-import { type CheckedRule, checkRules, tally } from './tallies.ts';
 
 /** How many pull requests something counted for, and the sum of its points. */
 export interface Share {

@@ -1,6 +1,6 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { listAuditEvents } from '../../src/database/audit.ts';
+import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { moveLease } from '../../src/database/lease.ts';
 import { claimPruning, foldScoreChanges } from '../../src/database/pruning.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';

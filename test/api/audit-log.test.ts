@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { listAuditEvents } from '../../src/database/audit.ts';
+import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { type Scene, startScene } from '../support/scene.ts';
