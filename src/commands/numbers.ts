@@ -3,6 +3,11 @@ import type { Bucket } from '../scoring/distribution.ts';
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat('en', { maximumFractionDigits: 2, signDisplay: 'negative' });
+const fixed = new Intl.NumberFormat('en', {
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 2,
+  signDisplay: 'negative',
+});
 
 const withMinus = (text: string) => text.replace('-', '−');
 
@@ -11,6 +16,9 @@ export const number = (value: number): string => withMinus(whole.format(value));
 
 /** `1,204.25`; `–` for null */
 export const decimal = (value: number | null): string => (value === null ? '–' : withMinus(fine.format(value)));
+
+/** `1,204.50`, for a column of such numbers */
+export const twoDecimals = (value: number): string => withMinus(fixed.format(value));
 
 /** `+12`, `−5`, `±0` */
 export function signed(value: number, write: (value: number) => string = number): string {

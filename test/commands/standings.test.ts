@@ -172,10 +172,10 @@ describe('of members', () => {
 
 RANK  MEMBER        LOGIN         PULL REQUESTS  TOTAL    MEAN
    1  Ada Lovelace  ada                       3  1,234  411.33
-   2  Émile Zola    zola                      1      5       5
-   2  eva           eva                       1      5       5
-   2  zoe           zoe                       2      5     2.5
-   5  Grace Hopper  grace (left)              1     −3      −3
+   2  Émile Zola    zola                      1      5    5.00
+   2  eva           eva                       1      5    5.00
+   2  zoe           zoe                       2      5    2.50
+   5  Grace Hopper  grace (left)              1     −3   −3.00
       total                                   8  1,246  155.75
 `);
   });
@@ -306,9 +306,9 @@ describe('of repositories', () => {
     ]);
     expect((await standings(login, '--of', 'repositories')).stdout).toContain(`
 RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
-   1  acme/API                1     30     30
-   1  acme/web                2     30     15
-   3  acme/bin                1      7      7
+   1  acme/API                1     30  30.00
+   1  acme/web                2     30  15.00
+   3  acme/bin                1      7   7.00
       total                   4     67  16.75
 `);
     expect((await standings(login, '--of', 'repositories', '--csv')).stdout).toMatch(
