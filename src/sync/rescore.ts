@@ -71,29 +71,26 @@ async function rescoreRanges(
   let characters = 0;
   let isFirst = true;
   const isFull = () => !isFirst && (performance.now() > deadline || characters > maxBreakdownCharacters);
-  const done: ScoredRange[] = [];
-  for (const range of ranges) {
-    const current: ScoredRange = { range, scored: 0, changed: [], restFromId: isFull() ? range.fromId : undefined };
-    done.push(current);
-    if (current.restFromId !== undefined) continue;
-    const read = readRange(database.executor, organisationId, range, reader, { startsSmall: isFirst });
-    steps: for await (const pullRequests of read) {
-      for (const { id, fetchTicket, facts, ...former } of pullRequests) {
-        if (isFull()) {
-          current.restFromId = id;
-          break steps;
-        }
+  const scoreRange = async (range: RescoreRange): Promise<ScoredRange> => {
+    const result: ScoredRange = { range, scored: 0, changed: [], restFromId: undefined };
+    if (isFull()) return { ...result, restFromId: range.fromId };
+    for await (const step of readRange(database.executor, organisationId, range, reader, { startsSmall: isFirst })) {
+      for (const { id, fetchTicket, facts, ...former } of step) {
+        if (isFull()) return { ...result, restFromId: id };
         const { score, breakdown } = await ruleset.scoreWithPauses(facts, pauseIfLong);
         isFirst = false;
-        current.scored += 1;
+        result.scored += 1;
         // The score is the sum of its entries.
         if (breakdown !== former.breakdown) {
-          current.changed.push({ id, fetchTicket, from: former.score, score, breakdown });
+          result.changed.push({ id, fetchTicket, from: former.score, score, breakdown });
           characters += breakdown.length;
         }
       }
     }
-  }
+    return result;
+  };
+  const done: ScoredRange[] = [];
+  for (const range of ranges) done.push(await scoreRange(range));
   const save = async (executor: Executor) => {
     // With the lock, new rules replace the ranges before or after this, not between its statements.
     await lockOrganisation(executor, organisationId, 'shared');
