@@ -13,10 +13,7 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
     .answer<{ organisation?: string; since?: string }>(({ organisation, since }) => {
       const start = since === undefined ? undefined : parseDay(since);
       return withDeps(context, async ({ database }) => {
-        const events = await listAuditEvents(database.executor, {
-          ...(organisation !== undefined && { organisation }),
-          ...(start !== undefined && { since: start }),
-        });
+        const events = await listAuditEvents(database.executor, { organisation, since: start });
         return {
           json: events.map(event => ({
             happened_at: seconds(event.happenedAt),

@@ -61,7 +61,7 @@ export type AuditEvent = typeof auditEvents.$inferSelect;
 /** Earliest first. `since` is in Unix seconds. */
 export function listAuditEvents(
   executor: Executor,
-  { organisation, since }: { organisation?: string; since?: number },
+  { organisation, since }: { organisation?: string | undefined; since?: number | undefined },
 ): Promise<AuditEvent[]> {
   return executor
     .select()

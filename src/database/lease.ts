@@ -20,8 +20,6 @@ export interface Lease {
 const untilOf = (column: Lease['column']) => sql<string>`${organisations[column]}`;
 
 /**
- * Takes a lease.
- *
  * @param isFree must still hold
  * @param changes made with it
  * @returns undefined if another replica was faster

@@ -20,7 +20,7 @@ const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 /** Pull requests that are read, scored and saved together. */
 const batchSize = 1_000;
 
-/** Of a first step that shall be small: under costly rules a worker's time is over after a few. */
+/** Pull requests in a small first step: under costly rules, a worker's time is over after a few. */
 const smallStepSize = 50;
 
 /** Batches that a worker leases at once. */

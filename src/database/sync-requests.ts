@@ -8,7 +8,7 @@ import { secondsFromNow } from './statement.ts';
 
 /**
  * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
- * backlog does not hold up the others. The caller alone fetches for it then.
+ * backlog does not hold up the others. Only the caller then fetches for it.
  */
 export async function claimSyncTurn(executor: Executor): Promise<Lease | undefined> {
   const { id, syncLeasedUntil, syncServedAt } = organisations;

@@ -100,8 +100,9 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const results = await readPullRequests(answer, path, { organisation, subject, signal }, () => subject);
       results.forEach((result, index) => {
         if (result.status === 'found') page.items.push(result.pullRequest);
-        if (result.status === 'failed')
+        if (result.status === 'failed') {
           page.failed.push({ nodeId: nodeIdOf(answer.nodes[index]), error: result.error });
+        }
       });
       return page;
     },

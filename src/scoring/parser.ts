@@ -99,7 +99,7 @@ class Parser extends Jsep {
     if (++this.nodes > expressionLimits.nodes) throw new ExpressionError(tooLarge);
   }
 
-  /** The symbol before the present place begins what ends with one of the followers. */
+  /** The symbol just read opens a part that ends with one of the followers. */
   private open(followers: readonly string[]): void {
     this.opened.push({ symbol: this.expr[this.index - 1] ?? '', followers });
     if (this.opened.length > expressionLimits.depth) throw new ExpressionError(tooDeep);

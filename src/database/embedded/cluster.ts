@@ -39,7 +39,6 @@ export interface Cluster {
 }
 
 export interface ClusterOptions {
-  /** A folder. */
   home: string;
   /** False: a home without a database stays without one, and is refused. */
   create: boolean;
