@@ -184,8 +184,6 @@ export interface Deferral {
   seconds: number | null;
   /** Failures in a row, as far as they count. */
   attempts: number;
-  /** GitHub failed on this one alone. */
-  isIsolated: boolean;
 }
 
 /**
@@ -202,17 +200,27 @@ export async function deferSyncRequests(
   const requests = deferrals.map(({ request }) => request);
   await executor.execute(sql`
     with deferred as materialized (
-      select github_id, now() + make_interval(secs => seconds) as due_at, attempts, isolated
+      select github_id, now() + make_interval(secs => seconds) as due_at, attempts
       from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
         ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
-        ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[],
-        ${sql.param(deferrals.map(({ isIsolated }) => isIsolated))}::boolean[])
-        as given (github_id, seconds, attempts, isolated)
+        ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[]) as given (github_id, seconds, attempts)
     )
-    update sync_requests set due_at = deferred.due_at,
-      last_error = ${reason === null ? null : storable(reason)}, attempts = deferred.attempts, is_isolated = deferred.isolated
+    update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts,
+      last_error = ${reason === null ? null : storable(reason)}
     from deferred join ${held(organisationId, requests)} as held using (github_id)
     where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
+}
+
+/** From now on the pull request is fetched alone, also if its sync has been requested again. */
+export async function isolateSyncRequest(
+  executor: Executor,
+  organisationId: string,
+  { githubId }: SyncRequest,
+): Promise<void> {
+  await executor
+    .update(syncRequests)
+    .set({ isIsolated: true })
+    .where(and(eq(syncRequests.organisationId, organisationId), eq(syncRequests.githubId, githubId)));
 }
 
 /**

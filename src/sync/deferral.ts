@@ -22,13 +22,12 @@ const reasonOf = (error: unknown): string => {
  * Puts off requests that failed, or parks them.
  *
  * @param isOwn the requests themselves cause the failure: if it goes on, they are parked
- * @param isIsolated from now on they are fetched one by one
  */
 export async function deferRequests(
   { deps, organisation }: { readonly deps: Deps; readonly organisation: Organisation },
   requests: readonly SyncRequest[],
   error: unknown,
-  { isOwn, isIsolated = false }: { isOwn: boolean; isIsolated?: boolean },
+  { isOwn }: { isOwn: boolean },
 ): Promise<void> {
   if (requests.length === 0) return;
   const { database, log } = deps;
@@ -52,7 +51,6 @@ export async function deferRequests(
       request,
       seconds: isParked ? null : waitOf(failures) * jitter,
       attempts: isCounted ? failures : request.attempts,
-      isIsolated: isIsolated || request.isIsolated,
     };
   });
   await deferSyncRequests(database.executor, organisation.id, deferrals, isReserve ? null : reason);

@@ -9,6 +9,7 @@ import {
   endSyncRequests,
   findDueSyncRequests,
   findSettledPullRequests,
+  isolateSyncRequest,
   type SyncRequest,
   type Wait,
 } from '../database/sync-requests.ts';
@@ -156,7 +157,8 @@ async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> 
     deps.log.error({ err: error, organisation: organisation.login, nodeId: culprit.nodeId }, 'a pull request fails');
   }
   const isOwn = hasServed || (await canSyncOthers(turn, culprit));
-  await deferRequests(turn, [culprit], error, { isOwn, isIsolated: hasServed });
+  if (hasServed) await isolateSyncRequest(deps.database.executor, organisation.id, culprit);
+  await deferRequests(turn, [culprit], error, { isOwn });
 }
 
 /** Waits for GitHub, or gives up, on requests whose answers are below the floor. */

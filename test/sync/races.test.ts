@@ -136,7 +136,7 @@ describe('a retry by the operator during a fetch', () => {
     const { executor } = world.service.database;
     const requests = await findDueSyncRequests(executor, home.organisation.id, 10);
     await retry(home);
-    const deferrals = requests.map(request => ({ request, seconds: 600, attempts: 4, isIsolated: true }));
+    const deferrals = requests.map(request => ({ request, seconds: 600, attempts: 4 }));
     await deferSyncRequests(executor, home.organisation.id, deferrals, 'It failed again.');
     await awaitGithub(
       executor,

@@ -409,6 +409,27 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
+  test('is fetched alone from then on also if a webhook asks for it again during the search', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 50);
+    const poisoned = opened[17];
+    if (poisoned === undefined) throw new Error('nothing opened');
+    poison(poisoned);
+    const latch = createLatch();
+    world.github.fault({ kind: 'late', until: latch.released }, { when: request => !naming(poisoned)(request) });
+    await request(home, ...opened);
+    const working = work();
+    await waitUntil(async () => world.github.count() === 3);
+    await request(home, poisoned);
+    latch.release();
+    await working;
+    world.github.requests.length = 0;
+    await untilIdle();
+    const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+    expect(sizes).toEqual([32, 1]);
+    expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, attempts: 1, isIsolated: true }]);
+  });
+
   test('is found next to another one, with a few more requests', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
@@ -751,7 +772,7 @@ describe('a turn', () => {
     const { executor } = world.service.database;
     const [due] = await findDueSyncRequests(executor, home.organisation.id, 1);
     if (due === undefined) throw new Error('none is due');
-    const deferral = { request: due, seconds: 5, attempts: 1, isIsolated: false };
+    const deferral = { request: due, seconds: 5, attempts: 1 };
     await deferSyncRequests(executor, home.organisation.id, [deferral], 'nul \0, lone \ud800');
     expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
   });
