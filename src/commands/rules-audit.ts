@@ -9,7 +9,7 @@ import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, UsageError, withOrganisation } from './context.ts';
-import { number, percent, signed } from './numbers.ts';
+import { decimal, number, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
 import { grid, right } from './terminal.ts';
@@ -84,7 +84,7 @@ function auditText({
     const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest, rules, example }) => [
       descriptions[way],
       percent(share * audited, audited),
-      signed(median),
+      signed(median, decimal),
       signed(largest),
       rules
         .slice(0, 3)

@@ -5,6 +5,7 @@
 
 import { type Change, changesOf, type Way, ways } from './audit-ways.ts';
 import { clampScore, compileEffects } from './compile.ts';
+import { createDistribution, type Distribution } from './distribution.ts';
 import { type Facts, factTypes, type SourceName } from './facts.ts';
 import { checkRules } from './planned-entries.ts';
 import { factsOfEntries, type Ruleset } from './ruleset.ts';
@@ -35,8 +36,7 @@ const largeFacts: ReadonlySet<SourceName> = new Set<SourceName>(['body', 'files'
 interface Tally {
   way: Way;
   changes: readonly Change[];
-  /** How many pull requests gain so many points. */
-  gains: Map<number, number>;
+  gains: Distribution;
   paid: Float64Array;
   example: AuditExample | undefined;
 }
@@ -54,7 +54,7 @@ export function createAudit(ruleset: Ruleset) {
   const changes = changesOf(trees);
   const tallies = ways.map((way): Tally => {
     const paid = new Float64Array(names.length);
-    return { way, changes: changes[way], gains: new Map(), paid, example: undefined };
+    return { way, changes: changes[way], gains: createDistribution(), paid, example: undefined };
   });
   let pullRequests = 0;
 
@@ -83,7 +83,7 @@ export function createAudit(ruleset: Ruleset) {
     }
     if (best === undefined) return;
     const gain = best.after - from;
-    tally.gains.set(gain, (tally.gains.get(gain) ?? 0) + 1);
+    tally.gains.add(gain);
     for (const [rule, points] of best.points.entries()) {
       tally.paid[rule] = (tally.paid[rule] ?? 0) + Math.max(0, points - (before[rule] ?? 0));
     }
@@ -107,13 +107,12 @@ export function createAudit(ruleset: Ruleset) {
     result() {
       const audited = tallies.map((tally): AuditedWay => {
         const { way, gains, paid, example } = tally;
-        const gaining = [...gains.values()].reduce((sum, count) => sum + count, 0);
         const total = paid.reduce((sum, points) => sum + points, 0);
         return {
           way,
-          share: pullRequests === 0 ? 0 : gaining / pullRequests,
-          medianGain: medianOf(gains, gaining),
-          maxGain: Math.max(0, ...gains.keys()),
+          share: pullRequests === 0 ? 0 : gains.count / pullRequests,
+          medianGain: gains.median() ?? 0,
+          maxGain: gains.quantile(1) ?? 0,
           rules: names
             .map((name, rule) => ({ name, share: total === 0 ? 0 : (paid[rule] ?? 0) / total }))
             .filter(({ share }) => share > 0)
@@ -124,14 +123,4 @@ export function createAudit(ruleset: Ruleset) {
       return { pullRequests, ways: audited.sort((a, b) => b.share - a.share) };
     },
   };
-}
-
-/** The lower one of two in the middle. */
-function medianOf(counts: ReadonlyMap<number, number>, total: number): number {
-  let passed = 0;
-  for (const [value, count] of [...counts].sort(([a], [b]) => a - b)) {
-    passed += count;
-    if (passed * 2 >= total) return value;
-  }
-  return 0;
 }

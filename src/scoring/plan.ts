@@ -1,6 +1,6 @@
 /**
  * What other rules would change for the stored pull requests. Both rulesets score each of them; memory grows with the
- * number of rules and members only.
+ * number of rules, members and different scores only.
  */
 import { clampScore, compileEffects } from './compile.ts';
 import { type Bucket, bucketsOf, createDistribution, type Distribution } from './distribution.ts';
@@ -57,7 +57,6 @@ export interface Summary {
   sum: number;
   /** Null if there are no pull requests. */
   mean: number | null;
-  /** Exact up to 4,095 on either side of zero; beyond that, off by at most 1 in 2,048. */
   median: number | null;
   minimum: number | null;
   maximum: number | null;
@@ -97,8 +96,14 @@ function addMover(movers: Mover[], mover: Mover): void {
 }
 
 function summarise(scores: Distribution): Summary {
-  const { count, sum, minimum, maximum } = scores;
-  return { sum, mean: count === 0 ? null : sum / count, median: scores.median(), minimum, maximum };
+  const { count, sum, quantile, median } = scores;
+  return {
+    sum,
+    mean: count === 0 ? null : sum / count,
+    median: median(),
+    minimum: quantile(0),
+    maximum: quantile(1),
+  };
 }
 
 /** Ranks by total, highest first; equal totals share the highest of their ranks. */
