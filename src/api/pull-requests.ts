@@ -220,15 +220,15 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       if (id === undefined) throw await absent(id);
       const ticket = await drawTicket(database.executor);
       const deleted = await database.transaction(async executor => {
-        const found = await deletePullRequest(executor, organisationId, id, ticket);
-        if (found === 'deleted') {
+        const isDeleted = await deletePullRequest(executor, organisationId, id, ticket);
+        if (isDeleted) {
           const actor = callerOf(request.caller, request.id);
           await recordAuditEvent(executor, organisationId, actor, 'pull_request.delete', formatId('pr', id));
           await renewContentVersion(executor, organisationId);
         }
-        return found;
+        return isDeleted;
       });
-      if (deleted === 'absent') throw await absent(id);
+      if (!deleted) throw await absent(id);
       return { id: formatId('pr', id), object: 'pull_request' as const, deleted: true };
     },
   );

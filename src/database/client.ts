@@ -24,13 +24,13 @@ export interface Database {
   /** One step of a long list. It waits for the steps of other lists, so that a short read waits for one at most. */
   readStep<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]>;
   /**
-   * One statement that writes, durable when it resolves. It is repeated like the work of {@link Database.transaction},
-   * and must then have the same effect.
+   * One statement that writes, durable when it resolves. After a failure or a lost reply it is repeated, and must then
+   * have the same effect.
    */
   write<Row extends object>(statement: Statement, values: Values): Promise<Row[]>;
   /**
    * Runs `work` in a transaction. It is repeated, in a new one, after a serialisation failure, a deadlock, a conflict
-   * with a new row, or a lost connection, even during the commit: `work` must have the same effect when it is repeated.
+   * with a new row, or a lost connection. If the reply to the commit was lost, the server knows whether it happened.
    *
    * @param options.durable false: the commit does not wait for the disk, so a crash of the database may undo it
    */
@@ -63,6 +63,13 @@ const readerSettings = [
   .map(setting => `-c ${setting}`)
   .join(' ');
 
+/** A transaction that is about to commit. */
+interface Ended<Result> {
+  /** PostgreSQL's id of it. */
+  readonly id: string;
+  readonly result: Result;
+}
+
 export function connectDatabase(url: string, log: Logger): Database {
   const options = {
     connectionString: url,
@@ -81,12 +88,20 @@ export function connectDatabase(url: string, log: Logger): Database {
   pool.on('connect', client => client.on('error', () => undefined));
   const reader = createReader({ ...options, pipeline: true, options: readerSettings }, log);
 
-  const attempt = async <Result>(begin: string, work: (executor: Executor) => Promise<Result>): Promise<Result> => {
+  const attempt = async <Result>(
+    begin: string,
+    work: (executor: Executor) => Promise<Result>,
+    onCommit: (ended: Ended<Result>) => void,
+  ): Promise<Result> => {
     const client = await pool.connect();
     let isBroken = true;
     try {
-      await client.query(begin);
+      // Several statements in one message have several results.
+      const results = (await client.query(
+        `${begin}; select pg_current_xact_id() as id`,
+      )) as unknown as pg.QueryResult[];
       const result = await work(drizzle({ client }));
+      onCommit({ id: results.at(-1)?.rows[0].id, result });
       await client.query('commit');
       isBroken = false;
       return result;
@@ -99,6 +114,15 @@ export function connectDatabase(url: string, log: Logger): Database {
     } finally {
       client.release(isBroken);
     }
+  };
+
+  /** Waits for a commit that is still under way: its client is gone, but not its work. */
+  const hasCommitted = async (id: string): Promise<boolean> => {
+    for (const begun = performance.now(); performance.now() - begun < queryTimeoutMs; await delay(50)) {
+      const { rows } = await pool.query<{ status: string }>('select pg_xact_status($1::xid8) as status', [id]);
+      if (rows[0]?.status !== 'in progress') return rows[0]?.status === 'committed';
+    }
+    throw new Error(`the commit of transaction ${id} does not end`);
   };
 
   const withRetries = async <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -125,9 +149,16 @@ export function connectDatabase(url: string, log: Logger): Database {
       const { rows } = await withRetries(() => pool.query<Row>({ name, text, values }));
       return rows;
     },
-    transaction(work, { durable = true } = {}) {
+    transaction<Result>(work: (executor: Executor) => Promise<Result>, { durable = true } = {}) {
       const begin = durable ? 'begin' : 'begin; set local synchronous_commit to off';
-      return withRetries(() => attempt(begin, work));
+      let ended: Ended<Result> | undefined;
+      return withRetries(async () => {
+        if (ended !== undefined && (await hasCommitted(ended.id))) return ended.result;
+        ended = undefined;
+        return attempt(begin, work, last => {
+          ended = last;
+        });
+      });
     },
     async close() {
       await Promise.all([reader.close(), pool.end()]);

@@ -150,32 +150,26 @@ export async function describePullRequests(
  * Deletes the pull request and leaves a tombstone: no fetch that began before, or that finds nothing newer, brings it
  * back. Runs in a transaction.
  *
- * @param ticket drawn for this deletion: a repeated transaction recognises its own tombstone by it
- * @returns `deleted_before` if this transaction is repeated after a commit
+ * @param ticket drawn for this deletion
+ * @returns false if there is no such pull request
  */
 export async function deletePullRequest(
   executor: Executor,
   organisationId: string,
   id: string,
   ticket: number,
-): Promise<'absent' | 'deleted' | 'deleted_before'> {
+): Promise<boolean> {
   // A save under way holds this lock shared and ends first: its result is deleted. The next save sees the tombstone.
   await lockOrganisation(executor, organisationId, 'exclusive');
   const [deleted] = await executor
     .delete(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.id, id)))
     .returning({ githubId: pullRequests.githubId, sourceUpdatedAt: pullRequests.sourceUpdatedAt });
-  if (deleted === undefined) {
-    const [own] = await executor
-      .select({ ticket: deletedPullRequests.ticket })
-      .from(deletedPullRequests)
-      .where(and(eq(deletedPullRequests.organisationId, organisationId), eq(deletedPullRequests.ticket, ticket)));
-    return own === undefined ? 'absent' : 'deleted_before';
-  }
+  if (deleted === undefined) return false;
   await executor
     .delete(scoreChanges)
     .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, id)));
   // It can't exist yet: the save that stored the pull request removed it.
   await executor.insert(deletedPullRequests).values({ organisationId, ...deleted, ticket });
-  return 'deleted';
+  return true;
 }

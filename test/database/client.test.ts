@@ -173,14 +173,28 @@ describe('a transaction', () => {
     });
   });
 
-  test('is repeated if the reply to its commit was lost', async () => {
+  test('is not repeated if only the reply to its commit was lost', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
       await database.transaction(async executor => {
         tried += 1;
         if (tried === 1) proxy.loseReplyTo('commit');
-        await executor.execute(sql`insert into marks values (${name}) on conflict do nothing`);
+        await executor.execute(sql`insert into marks values (${name})`);
+      });
+      expect(tried).toBe(1);
+      expect(await count(database, name)).toBe(1);
+    });
+  });
+
+  test('is repeated if its connection breaks before the commit arrives', async () => {
+    await withDatabase(async (database, proxy) => {
+      const name = newName();
+      let tried = 0;
+      await database.transaction(async executor => {
+        tried += 1;
+        await executor.execute(sql`insert into marks values (${name})`);
+        if (tried === 1) proxy.cut();
       });
       expect(tried).toBe(2);
       expect(await count(database, name)).toBe(1);
