@@ -21,8 +21,10 @@ export async function sweepPullRequests(executor: Executor, organisationId: stri
     .select({ seconds: sql<number>`extract(epoch from now() - ${sweptAt})::float8` })
     .from(organisations)
     .where(and(eq(id, organisationId), lt(sweptAt, sql`now() - interval '1 minute'`)));
-  if (last === undefined) return;
-  await requestRefetches(executor, organisationId, Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600));
+  const limit = last === undefined ? 0 : Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600);
+  // The time since the last one goes on until it is enough for one.
+  if (limit === 0) return;
+  await requestRefetches(executor, organisationId, limit);
   // Last: if the process dies before this, the next sweep does the same again.
   await executor.update(organisations).set({ sweptAt: sql`now()` }).where(eq(id, organisationId));
 }

@@ -1,6 +1,6 @@
 import { and, desc, eq, inArray, lte, notExists, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
-import type { Executor } from './client.ts';
+import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { organisations, pullRequests, syncRequests } from './schema.ts';
@@ -50,7 +50,8 @@ export interface SyncRequest {
 
 /**
  * Up to `limit` requests for one call to GitHub, for the holder of the organisation's turn. If there is room, requests
- * that wait for GitHub to catch up ride along. An isolated one comes alone, when no other is due.
+ * that wait for GitHub to catch up ride along. An isolated one comes alone, when no other is due or it has waited for
+ * half a minute.
  */
 export async function findDueSyncRequests(
   executor: Executor,
@@ -61,12 +62,13 @@ export async function findDueSyncRequests(
     Omit<SyncRequest, 'behind'> & { behind: number | null; behindSeconds: number | null }
   >(sql`
     with due as (
-      select *, 1 as place from sync_requests where organisation_id = ${organisationId} and due_at <= now()
-      order by is_isolated, is_background, due_at limit ${limit}
+      select *, case when not is_isolated then 2 when due_at < now() - interval '30 seconds' then 1 else 3 end as place
+      from sync_requests where organisation_id = ${organisationId} and due_at <= now()
+      order by place, is_background, due_at limit ${limit}
     ), riding as (
-      select *, 2 as place from sync_requests
-      where organisation_id = ${organisationId} and behind_since is not null and not is_isolated
-        and due_at > now()
+      select *, 4 as place from sync_requests
+      where organisation_id = ${organisationId} and behind_since is not null and last_error is null
+        and not is_isolated and due_at > now()
       order by due_at limit ${limit}
     )
     select github_id::float8 as "githubId", node_id as "nodeId", ticket::float8, attempts,
@@ -76,7 +78,7 @@ export async function findDueSyncRequests(
       extract(epoch from now() - behind_since)::float8 as "behindSeconds",
       is_isolated as "isIsolated", is_background as "isBackground"
     from (select * from due union all select * from riding) as found
-    order by place, is_isolated, is_background, due_at limit ${limit}`);
+    order by place, is_background, due_at limit ${limit}`);
   const requests = rows.map(
     ({ behind: sourceUpdatedAt, behindSeconds: seconds, ...request }): SyncRequest => ({
       ...request,
@@ -93,7 +95,7 @@ export async function findDueSyncRequests(
  * @param fetchTicket drawn before the fetch
  */
 export async function settleSyncRequests(
-  executor: Executor,
+  database: Pick<Database, 'transaction'>,
   organisationId: string,
   fetchTicket: number,
   fetched: readonly { githubId: number; sourceUpdatedAt: number }[],
@@ -107,17 +109,21 @@ export async function settleSyncRequests(
       and (min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at))
     -- In the order of the keys, as webhooks write them, to avoid deadlocks.
     order by github_id for update of sync_requests)`;
-  await endHeld(executor, organisationId, covered, 'applied');
+  await endHeld(database, organisationId, covered, 'applied');
 }
 
-/** @param held locks the requests that end */
+/**
+ * Webhooks lock a delivery before its request, and this does the reverse: after a deadlock the transaction is repeated.
+ *
+ * @param held locks the requests that end
+ */
 async function endHeld(
-  executor: Executor,
+  database: Pick<Database, 'transaction'>,
   organisationId: string,
   held: SQL,
   state: 'applied' | 'gone',
 ): Promise<void> {
-  await executor.execute(sql`
+  const end = sql`
     with held as ${held}, ended as (
       delete from sync_requests using held
       where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
@@ -125,7 +131,8 @@ async function endHeld(
     )
     update webhook_deliveries set state = ${state}, applied_at = now()
     from ended
-    where organisation_id = ${organisationId} and pull_request_github_id = ended.github_id and state = 'pending'`);
+    where organisation_id = ${organisationId} and pull_request_github_id = ended.github_id and state = 'pending'`;
+  await database.transaction(executor => executor.execute(end));
 }
 
 /** Locks those of the given requests that have not been made again, in the order of their keys. */
@@ -141,12 +148,12 @@ const held = (organisationId: string, requests: readonly SyncRequest[]) =>
  * @param state of their deliveries from now on
  */
 export async function endSyncRequests(
-  executor: Executor,
+  database: Pick<Database, 'transaction'>,
   organisationId: string,
   requests: readonly SyncRequest[],
   state: 'applied' | 'gone',
 ): Promise<void> {
-  if (requests.length > 0) await endHeld(executor, organisationId, held(organisationId, requests), state);
+  if (requests.length > 0) await endHeld(database, organisationId, held(organisationId, requests), state);
 }
 
 export interface Wait {
@@ -224,7 +231,8 @@ export async function isolateSyncRequest(
 }
 
 /**
- * Requests syncs of pull requests that an import or a comparison has failed on. A request that exists stays as it is.
+ * Requests syncs of pull requests that an import or a comparison has failed on. A request that exists gets a new ticket
+ * only: a fetch that is under way does not settle it.
  *
  * @param reason shown to the operator
  * @param seconds until the first try
@@ -244,7 +252,7 @@ export async function requestFailedSyncs(
     from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[]) as failed (github_id, node_id)
     order by github_id
-    on conflict (organisation_id, github_id) do nothing`);
+    on conflict (organisation_id, github_id) do update set ticket = excluded.ticket`);
 }
 
 /** Node ids of stored pull requests of present repositories, without a sync request, latest first. */

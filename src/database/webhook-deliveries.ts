@@ -48,8 +48,9 @@ const takeDeliveries = createStatement(
     select distinct on (organisation_id, guid)
       organisation_id, guid, event, action, 'pending', github_id, ticket
     from addressed, drawn where webhooks_enabled order by organisation_id, guid, place desc
-    on conflict (organisation_id, guid) do update set ticket = excluded.ticket
-      where webhook_deliveries.state = 'pending'
+    -- One whose pull request GitHub did not show is taken again, too: the operator may have given access since.
+    on conflict (organisation_id, guid) do update set ticket = excluded.ticket, state = 'pending', applied_at = null
+      where webhook_deliveries.state <> 'applied'
     returning organisation_id, guid
   ), taken as materialized (
     select addressed.*, ticket from addressed join delivery using (organisation_id, guid), drawn

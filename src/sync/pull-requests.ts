@@ -58,7 +58,7 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
     },
   });
   const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
-  await settleSyncRequests(deps.database.executor, organisation.id, ticket, reply.pullRequests);
+  await settleSyncRequests(deps.database, organisation.id, ticket, reply.pullRequests);
   return { reply, outcomes };
 }
 

@@ -87,6 +87,8 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
     const hasServed = hasFound(results);
     await acceptAnswers(turn, requests, results);
     const suspects: SyncRequest[] = [];
+    // GitHub names them: no search is needed.
+    const named: { request: SyncRequest; error: ServiceError }[] = [];
     let tooMuch: ServiceError | undefined;
     for (const request of requests) {
       const result = results.get(request.nodeId);
@@ -95,11 +97,11 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
       if (error instanceof GithubError && error.tooMuch) {
         suspects.push(request);
         tooMuch = error;
-      } else {
-        // GitHub names it: no search is needed.
-        await deferRequests(turn, [request], error, { isOwn: hasServed || (await canSyncOthers(turn, request)) });
-      }
+      } else named.push({ request, error });
     }
+    const failed = named.map(({ request }) => request);
+    const isOwn = hasServed || (await canSyncOthers(turn, failed));
+    for (const { request, error } of named) await deferRequests(turn, [request], error, { isOwn });
     return { hasServed, isRefused: false, suspects, error: tooMuch };
   } catch (error) {
     const isSuspicious = error instanceof ServiceError ? isDisturbance(error) : !isDatabaseUnavailable(error);
@@ -156,7 +158,7 @@ async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> 
   if (!(error instanceof ServiceError)) {
     deps.log.error({ err: error, organisation: organisation.login, nodeId: culprit.nodeId }, 'a pull request fails');
   }
-  const isOwn = hasServed || (await canSyncOthers(turn, culprit));
+  const isOwn = hasServed || (await canSyncOthers(turn, [culprit]));
   if (hasServed) await isolateSyncRequest(deps.database.executor, organisation.id, culprit);
   await deferRequests(turn, [culprit], error, { isOwn });
 }
@@ -181,8 +183,8 @@ async function acceptAnswers(
     else (sourceUpdatedAt === null ? gone : stale).push(request);
   }
   await awaitGithub(database.executor, organisation.id, waits);
-  await endSyncRequests(database.executor, organisation.id, stale, 'applied');
-  await endSyncRequests(database.executor, organisation.id, gone, 'gone');
+  await endSyncRequests(database, organisation.id, stale, 'applied');
+  await endSyncRequests(database, organisation.id, gone, 'gone');
   counters.stale += stale.length;
   for (const { nodeId, age, minSourceUpdatedAt } of gone) {
     // No webhook asked for it: the sweep found that a stored one was deleted or is out of reach.
@@ -199,12 +201,12 @@ const hasFound = (results: ReadonlyMap<string, FetchResult>) =>
   [...results.values()].some(({ status }) => status === 'found');
 
 /**
- * Whether GitHub serves other pull requests of the organisation now: then the failure is this one's own. Checked once
- * it has failed often enough for that to matter. If there is no other, the check is whether GitHub shows the
+ * Whether GitHub serves other pull requests of the organisation now: then the failures are those requests' own. Checked
+ * once one has failed often enough for that to matter. If there is no other, the check is whether GitHub shows the
  * organisation. While GitHub is down this is false.
  */
-async function canSyncOthers({ deps, organisation }: Turn, { attempts }: SyncRequest): Promise<boolean> {
-  if (attempts < maxSharedFailures) return false;
+async function canSyncOthers({ deps, organisation }: Turn, failed: readonly SyncRequest[]): Promise<boolean> {
+  if (failed.every(({ attempts }) => attempts < maxSharedFailures)) return false;
   const { database, github, log } = deps;
   const others = await findSettledPullRequests(database.executor, organisation.id, maxOthers);
   try {

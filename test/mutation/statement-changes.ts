@@ -48,7 +48,8 @@ export const changes: readonly Change[] = [
       'where false and behind_since is not null',
     ],
     ['update webhook_deliveries set state = ${state}', "update webhook_deliveries set state = 'applied'"],
-    ['order by place, is_isolated', 'order by is_isolated'],
+    ['order by place, is_background, due_at limit ${limit}`', 'order by is_background, due_at limit ${limit}`'],
+    [' and last_error is null\n', '\n'],
   ]),
   ...of(
     'Floor',
@@ -85,7 +86,8 @@ export const changes: readonly Change[] = [
     ['test/webhooks/deliveries.test.ts', ...sync('races')],
     [
       ['order by github_id limit 1', 'order by github_id nulls first limit 1'],
-      ["\n      where webhook_deliveries.state = 'pending'\n", '\n'],
+      ["\n      where webhook_deliveries.state <> 'applied'\n", '\n'],
+      ["webhook_deliveries.state <> 'applied'", "webhook_deliveries.state = 'pending'"],
       ['greatest(sync_requests.ticket, excluded.ticket)', 'excluded.ticket'],
       ['from addressed, drawn where webhooks_enabled order by', 'from addressed, drawn order by'],
       ['(github_id is null and lower(', '(lower('],
@@ -124,14 +126,15 @@ export const changes: readonly Change[] = [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
     ['const isFree = lte(syncLeasedUntil, sql`now()`);', 'const isFree = sql`true`;'],
     [
-      'order by is_isolated, is_background, due_at limit ${limit}\n    ), riding',
+      'order by place, is_background, due_at limit ${limit}\n    ), riding',
       'order by is_background, due_at limit ${limit}\n    ), riding',
     ],
     [
-      'order by is_isolated, is_background, due_at limit ${limit}\n    ), riding',
-      'order by is_isolated, due_at limit ${limit}\n    ), riding',
+      'order by place, is_background, due_at limit ${limit}\n    ), riding',
+      'order by place, due_at limit ${limit}\n    ), riding',
     ],
-    ['order by is_isolated, is_background, due_at limit ${limit}\n    ), riding', 'limit ${limit}\n    ), riding'],
+    ['order by place, is_background, due_at limit ${limit}\n    ), riding', 'limit ${limit}\n    ), riding'],
+    ["when due_at < now() - interval '30 seconds' then 1 else", 'else'],
     [
       'requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)',
       'request-worker',

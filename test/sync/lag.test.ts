@@ -246,6 +246,21 @@ describe('while GitHub lags', () => {
     expect(await waiting()).toHaveLength(2);
   });
 
+  test('those that have failed wait for their own time', async () => {
+    const source = web.openPullRequest();
+    source.lag();
+    world.github.clock.advance(1);
+    await deliver(source.edit({ title: 'One' }));
+    await untilIdle();
+    world.github.fault({ kind: 'broken', nodeIds: [source.nodeId] }, { times: Number.POSITIVE_INFINITY });
+    const lib = home.acme.repository('lib');
+    for (let turn = 0; turn < 5; turn += 1) {
+      await deliver(lib.openPullRequest().opened);
+      await untilIdle();
+    }
+    expect(await waiting()).toMatchObject([{ githubId: source.id, attempts: 1 }]);
+  });
+
   test('a new delivery asks at once, and a higher floor restarts the waits', async () => {
     const source = web.openPullRequest();
     source.lag();

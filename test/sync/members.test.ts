@@ -2,6 +2,8 @@ import { eq } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { members, untrackedPullRequests } from '../../src/database/schema.ts';
+import { settleSyncRequests } from '../../src/database/sync-requests.ts';
+import { drawTicket } from '../../src/database/tickets.ts';
 import { rememberUntracked, requestUntrackedOfMembers } from '../../src/database/untracked-pull-requests.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/members.ts';
@@ -296,17 +298,21 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
   });
 
-  test('keep their sync requests if they have any', async () => {
+  test('keep their sync requests if they have any, which a fetch under way does not settle', async () => {
     const home = await newHome(world);
     const { author, web, opened } = await startStranger(home);
     const [one] = opened;
     if (one === undefined) throw new Error('none');
     await deliver(one.edit({ title: 'changed' }));
     const [before] = await waitingSyncs(world.service, home);
+    const { database } = world.service;
+    const underWay = await drawTicket(database.executor);
     await sync(world.service, home, web.openPullRequest({ author, authorAssociation: 'OWNER' }));
+    const sourceUpdatedAt = Date.now() / 1000;
+    await settleSyncRequests(database, home.organisation.id, underWay, [{ githubId: one.id, sourceUpdatedAt }]);
     const waiting = await waitingSyncs(world.service, home);
     expect(waiting).toHaveLength(3);
-    expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual(before);
+    expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual({ ...before, ticket: expect.any(Number) });
     await workOff();
   });
 

@@ -143,9 +143,29 @@ describe('a retry by the operator during a fetch', () => {
       home.organisation.id,
       requests.map(request => ({ request, sourceUpdatedAt: null, seconds: 600 })),
     );
-    await endSyncRequests(executor, home.organisation.id, requests, 'gone');
+    await endSyncRequests(world.service.database, home.organisation.id, requests, 'gone');
     await isNew(home);
   });
+});
+
+test('requests are settled also if a redelivery locks their deliveries first, which is a deadlock', async () => {
+  const home = await newHome(world);
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  const delivery = deliveryOf(home, pullRequest.id);
+  await takePullRequestDeliveries(world.service.database, [
+    { ...delivery, pullRequest: { ...delivery.pullRequest, nodeId: pullRequest.nodeId } },
+  ]);
+  const redelivery = await openSession(world);
+  await redelivery.query('begin');
+  // The settling transaction notices first, and is the one that ends.
+  await redelivery.query("set local deadlock_timeout = '20s'");
+  await redelivery.query('update webhook_deliveries set ticket = ticket where guid = $1', [delivery.guid]);
+  const syncing = sync(world.service, home, pullRequest);
+  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  await redelivery.query('update sync_requests set is_background = false where github_id = $1', [pullRequest.id]);
+  await redelivery.query('commit');
+  expect(await syncing).toEqual(['saved']);
+  expect(await requestsOf(home)).toEqual([]);
 });
 
 test('of more requests than fit, the oldest are fetched first', async () => {

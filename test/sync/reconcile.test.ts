@@ -5,8 +5,9 @@ import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { claimReconciliation } from '../../src/database/reconciliation.ts';
+import { sweepPullRequests } from '../../src/database/refetches.ts';
 import { requestRescoring } from '../../src/database/rescoring.ts';
-import { organisations, repositories } from '../../src/database/schema.ts';
+import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
@@ -443,6 +444,22 @@ describe('the sweep at the end of a comparison', () => {
     }
     await compare(world, home);
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: pullRequest.id }]);
+  });
+
+  test('waits until its pace allows one', async () => {
+    const home = await newHome(world);
+    const { executor } = world.service.database;
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await executor.update(pullRequests).set({ fetchedAt: sql`now() - interval '2 days'` });
+    await dueForSweep(home, 0.25);
+    for (const [perHour, count] of [
+      [3, 0],
+      [5, 1],
+    ] as const) {
+      await sweepPullRequests(executor, home.organisation.id, perHour);
+      expect(await waitingSyncs(world.service, home)).toHaveLength(count);
+    }
   });
 
   test('requests no more than its pace allows since the last one; organisations of one token share the pace', async () => {

@@ -430,6 +430,26 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, attempts: 1, isIsolated: true }]);
   });
 
+  test('does not wait for ever in an organisation that is always busy', async () => {
+    const home = await newHome(world);
+    const opened = open(home, 2);
+    const [poisoned] = opened;
+    if (poisoned === undefined) throw new Error('nothing opened');
+    const heal = poison(poisoned);
+    await request(home, ...opened);
+    await untilIdle();
+    heal();
+    const { executor } = world.service.database;
+    const isStored = [];
+    for (const secondsAgo of [20, 40]) {
+      await executor.update(syncRequests).set({ dueAt: sql`now() - make_interval(secs => ${secondsAgo})` });
+      await request(home, ...open(home, 1));
+      await work();
+      isStored.push((await stored(world.service, home, poisoned)) !== undefined);
+    }
+    expect(isStored).toEqual([false, true]);
+  });
+
   test('is found next to another one, with a few more requests', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
@@ -626,6 +646,22 @@ describe('a pull request that keeps failing', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(19);
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
   });
+});
+
+test('pull requests that all fail cost one request more, however many there are', async () => {
+  const home = await newHome(world);
+  const stored = open(home, 3);
+  await request(home, ...stored);
+  await untilIdle();
+  const failing = open(home, 20);
+  const nodeIds = [...stored, ...failing].map(({ nodeId }) => nodeId);
+  world.github.fault({ kind: 'broken', nodeIds, type: 'FORBIDDEN' }, { times: Number.POSITIVE_INFINITY });
+  await request(home, ...failing);
+  await fail(5);
+  world.github.requests.length = 0;
+  await fail(1);
+  const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+  expect(sizes).toEqual([20, 3]);
 });
 
 describe('a pull request is never parked', () => {

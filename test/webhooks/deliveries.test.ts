@@ -123,6 +123,24 @@ describe('a delivery about a pull request', () => {
     expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
   });
 
+  test('whose pull request GitHub did not show is taken again once it does', async () => {
+    const { service, web } = scene;
+    const { executor } = service.database;
+    const guid = randomUUID();
+    web.lag();
+    const source = web.openPullRequest({ title: 'Out of reach' });
+    expect(await post(service, source.open(), { guid })).toMatchObject(taken);
+    await executor.update(syncRequests).set({ requestedAt: sql`now() - interval '2 hours'` });
+    await scene.workOff();
+    expect(await states()).toEqual(['gone']);
+    web.catchUp();
+    expect(await post(service, source.open(), { guid })).toMatchObject(taken);
+    expect(await states()).toEqual(['pending']);
+    await scene.workOff();
+    expect(await titles()).toContain('Out of reach');
+    expect(await states()).toEqual(['applied']);
+  });
+
   test('that arrives after a newer one does not restore the old state', async () => {
     const { service, web, github } = scene;
     const source = web.openPullRequest({ title: 'Old title' });
