@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { Option } from 'commander';
 import { createFactsReader } from '../../database/facts.ts';
 import { listMembers } from '../../database/members.ts';
 import { getOrganisation, type Organisation } from '../../database/organisations.ts';
@@ -18,6 +19,7 @@ import { addAll } from '../progress.ts';
 import { loadRules } from '../rules-file.ts';
 import { shellWord } from '../terminal.ts';
 import { type PlanDocument, planDocument } from './document.ts';
+import { planMarkdown } from './markdown.ts';
 import { planReport } from './report.ts';
 import { planText } from './text.ts';
 
@@ -70,6 +72,7 @@ async function checkReportPath(path: string, file: string): Promise<void> {
 interface PlanOptions {
   organisation: string;
   detailedExitcode?: boolean;
+  format: 'text' | 'markdown';
   report?: string;
 }
 
@@ -79,6 +82,11 @@ export function planCommand(group: PullscoreCommand, context: Context): void {
     .description('show what a rules file would change; saves nothing')
     .argument('<file>', 'a rules file; - for standard input')
     .requiredOption('--organisation <login>', "the organisation's login")
+    .addOption(
+      new Option('--format <format>', 'markdown is for a comment on a pull request')
+        .choices(['text', 'markdown'])
+        .default('text'),
+    )
     .option('--report <file.html>', 'also write the plan as a web page')
     .option('--detailed-exitcode', 'exit with 2 if the file would change rules or scores, with 0 if not')
     .addHelpText(
@@ -88,7 +96,7 @@ Scores every stored pull request by the rules in force and by the file, and comp
 GitHub.`,
     )
     .examples('rules plan rules.example.yaml --organisation acme --report plan.html')
-    .answer<PlanOptions>(async ({ organisation: login, report, detailedExitcode }, file) => {
+    .answer<PlanOptions>(async ({ organisation: login, report, format, detailedExitcode }, file) => {
       const { name, ruleset } = await loadRules(context, file);
       if (report !== undefined) await checkReportPath(report, file);
       const plan = await withOrganisation(context, login, (deps, organisation) =>
@@ -100,7 +108,7 @@ GitHub.`,
         });
       }
       const apply = `${context.program} rules apply ${shellWord(file)} --organisation ${plan.organisation}`;
-      const text = planText(plan, context.columns, apply);
+      const text = format === 'markdown' ? planMarkdown(plan, apply) : planText(plan, context.columns, apply);
       return {
         json: plan,
         text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,

@@ -12,49 +12,47 @@ import {
 } from './wording.ts';
 
 /** How many are shown. */
-const shown = { members: 12, movers: 5 } as const;
+export const shown = { members: 12, movers: 5 } as const;
 
 /** Narrower terminals have no room for some columns. */
 const wideColumns = 80;
 
 const marks = { added: '+', removed: '-', changed: '~', unchanged: ' ' } as const;
 
-interface Layout {
+export interface Layout {
   width: number;
   /** Whether there is no "before" to show. */
   first: boolean;
+  /** Lines with rows under headings. Makes the cells safe to print. */
+  table: (columns: readonly (string | Column)[], rows: readonly (readonly string[])[]) => string[];
 }
 
 /** Cells that a first plan leaves out. */
 const unlessFirst = <Cell>({ first }: Layout, ...cells: Cell[]): Cell[] => (first ? [] : cells);
 
-const table = (columns: readonly (string | Column)[], rows: readonly (readonly string[])[], { width }: Layout) =>
-  grid(columns, rows, { width, indent: '  ' });
-
-function summary(plan: PlanDocument, { width: columns, first }: Layout): string[] {
-  const width = Math.min(columns, maxProseWidth);
+/** Labels, and what is said of them. */
+export function summary(plan: PlanDocument, { first }: Layout): [label: string, text: string][] {
   const { total, changed, raised, lowered } = plan.pull_requests;
   const [changing, up, down] = first ? ['get a score', 'above 0', 'below 0'] : ['change their score', 'up', 'down'];
   const share = `${number(changed)} of ${number(total)} ${changing} (${percent(changed, total)})`;
   return [
-    ...labelled('  Rules          ', describeRuleChanges(plan), width),
-    ...labelled(
-      '  Pull requests  ',
+    ['Rules', describeRuleChanges(plan)],
+    [
+      'Pull requests',
       total === 0 ? 'none are stored yet' : `${share}: ${number(raised)} ${up}, ${number(lowered)} ${down}`,
-      width,
-    ),
-    ...describeScores(plan).flatMap(note => labelled(' '.repeat(17), note, width)),
+    ],
+    ...describeScores(plan).map((note): [string, string] => ['', note]),
   ];
 }
 
-function scores({ scores: { before, after } }: PlanDocument, layout: Layout): string[] {
+export function scores({ scores: { before, after } }: PlanDocument, layout: Layout): string[] {
   const row = (name: string, from: number | null, to: number | null) => [
     name,
     ...unlessFirst(layout, decimal(from)),
     decimal(to),
     ...unlessFirst(layout, from === null || to === null ? '' : signed(to - from, decimal)),
   ];
-  return table(
+  return layout.table(
     [
       'SCORES',
       ...unlessFirst(layout, right('BEFORE')),
@@ -68,7 +66,6 @@ function scores({ scores: { before, after } }: PlanDocument, layout: Layout): st
       row('lowest', before.minimum, after.minimum),
       row('highest', before.maximum, after.maximum),
     ],
-    layout,
   );
 }
 
@@ -83,17 +80,16 @@ function histogram({ histogram: buckets }: PlanDocument, layout: Layout): string
     Math.floor((Math.min(layout.width, maxProseWidth) - labelWidth - 2 * countWidth - 10) / 2),
   );
   const headings = { before: 'BEFORE', after: layout.first ? 'PULL REQUESTS' : 'AFTER' };
-  return table(
+  return layout.table(
     [right('SCORE'), ...sides.flatMap(side => [right(headings[side]), ''])],
     buckets.map(bucket => [
       bucketLabel(bucket),
       ...sides.flatMap(side => [number(bucket[side]), bar(bucket[side], maxCount, barWidth).padEnd(barWidth)]),
     ]),
-    layout,
   );
 }
 
-function rules(plan: PlanDocument, layout: Layout): string[] {
+export function rules(plan: PlanDocument, layout: Layout): string[] {
   const { total } = plan.pull_requests;
   const cells = (count: string, share: string, points: string) =>
     layout.width >= wideColumns ? [count, share, points] : [count, points];
@@ -118,15 +114,15 @@ function rules(plan: PlanDocument, layout: Layout): string[] {
     return showsEntries ? [head, ...rule.entries.map(entryRow)] : [head];
   });
   const headings = sides(cells('BEFORE', '', 'POINTS'), cells(layout.first ? 'COUNTS' : 'AFTER', '', 'POINTS'));
-  return table([{ heading: 'RULE', shrinks: true }, ...headings.map(right)], rows, layout);
+  return layout.table([{ heading: 'RULE', shrinks: true }, ...headings.map(right)], rows);
 }
 
 const rankChange = ({ rank_before: before, rank_after: after }: PlannedMember): string =>
   before === after ? '' : before > after ? `▲ ${number(before - after)}` : `▼ ${number(after - before)}`;
 
-function members(plan: PlanDocument, layout: Layout): string[] {
+export function members(plan: PlanDocument, layout: Layout): string[] {
   const isWide = layout.width >= wideColumns;
-  const lines = table(
+  const lines = layout.table(
     [
       right('RANK'),
       ...unlessFirst(layout, ''),
@@ -147,7 +143,6 @@ function members(plan: PlanDocument, layout: Layout): string[] {
         number(member.after),
         ...unlessFirst(layout, signed(member.after - member.before)),
       ]),
-    layout,
   );
   const rest = plan.members.length - shown.members;
   const notes = [
@@ -179,9 +174,19 @@ function movers(title: string, moves: readonly PlannedMove[], count: number, lay
  * @param apply the command that puts the file in force
  */
 export function planText(plan: PlanDocument, width: number, apply: string): string {
-  const layout = { width, first: isFirst(plan) };
+  const layout: Layout = {
+    width,
+    first: isFirst(plan),
+    table: (columns, rows) => grid(columns, rows, { width, indent: '  ' }),
+  };
   const { total, raised, lowered } = plan.pull_requests;
-  const lines = [`${plan.organisation}: ${plain(plan.file)}, ${comparedWith(plan)}`, '', ...summary(plan, layout), ''];
+  const proseWidth = Math.min(width, maxProseWidth);
+  const lines = [
+    `${plan.organisation}: ${plain(plan.file)}, ${comparedWith(plan)}`,
+    '',
+    ...summary(plan, layout).flatMap(([label, text]) => labelled(`  ${label.padEnd(15)}`, text, proseWidth)),
+    '',
+  ];
   if (total > 0) lines.push(...scores(plan, layout), '', ...histogram(plan, layout), '');
   if (plan.rules.length > 0) lines.push(...rules(plan, layout), '');
   if (plan.members.length > 0) lines.push(...members(plan, layout), '');

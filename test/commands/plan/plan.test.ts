@@ -268,6 +268,19 @@ test('a file with problems is refused', async () => {
   expect(complaintOf(broken)).toContain('Rule "One"');
 });
 
+test('--format markdown prints the plan in Markdown', async () => {
+  const { login } = await newOrganisation(2);
+  const { code, stdout } = await plan(
+    login,
+    rulesFile('markdown.yaml', ['Size', 'size > 0', '5']),
+    '--format',
+    'markdown',
+  );
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^### .*\n\n- \*\*Rules:\*\* 1 added\n/)]);
+  expect(stdout).toMatch(/^\| \+ Size \| 2 \| 100% \| \+10 \|$/m);
+  expect((await plan(login, 'rules.yaml', '--format', 'html')).code).toBe(2);
+});
+
 describe('--report', () => {
   test('writes a page and says where', async () => {
     const { login } = await newOrganisation(3);

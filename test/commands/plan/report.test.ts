@@ -4,6 +4,7 @@ import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { distributionChart } from '../../../src/commands/plan/charts.ts';
 import { type PlanDocument, planDocument } from '../../../src/commands/plan/document.ts';
+import { planMarkdown } from '../../../src/commands/plan/markdown.ts';
 import { planReport } from '../../../src/commands/plan/report.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
 import { newId } from '../../../src/ids.ts';
@@ -171,6 +172,73 @@ describe('the text', () => {
 
   test('says that there are no pull requests', () => {
     expect(planText(planOf(0), 80, 'apply')).toContain('none are stored yet');
+  });
+});
+
+describe('the Markdown', () => {
+  test('has the same figures as the text, in tables', () => {
+    const lines = planMarkdown(planOf(40), 'pullscore rules apply rules.yaml --organisation acme').split('\n');
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        '### Ada: Ada, compared with version 3, which is in force',
+        '- **Rules:** 1 added, 1 changed, 1 removed',
+        '- **Pull requests:** 40 of 40 change their score (100%): 4 up, 36 down',
+        '| SCORES | BEFORE | AFTER |  |',
+        '| --- | --: | --: | --: |',
+        '| RANK |  | MEMBER | PULL REQUESTS | BEFORE | AFTER |  |',
+        '| DOWN |  | PULL REQUEST | TITLE | MEMBER |',
+        '| --: | --- | --- | --- | --- |',
+        '… and 31 more.',
+        'Nothing was saved. To put it in force: ` pullscore rules apply rules.yaml --organisation acme `',
+      ]),
+    );
+    expect(lines.filter(line => line.includes('A fix'))[0]).toMatch(
+      /^\| \+\d+ \| \d+ → \d+ \| Ada#<!-- -->\d+ \| A fix \| Ada \|$/,
+    );
+  });
+
+  test.each([0, 1])('of %i pull requests has no empty tables', count => {
+    const text = planMarkdown(planOf(count), 'apply');
+    expect(text).not.toMatch(/NaN|undefined|Infinity|null|\n{3}/);
+    expect(text.includes('| SCORES |')).toBe(count > 0);
+  });
+
+  const hostilePieces = [
+    '@team',
+    '#7',
+    '|',
+    '`',
+    '``',
+    '\\',
+    '*',
+    '_',
+    '[x](y)',
+    '<img>',
+    '&amp;',
+    'http://a',
+    '\n',
+    '\u001b[',
+  ];
+  const hostile = fc.array(fc.constantFrom(...hostilePieces), { maxLength: 12 }).map(pieces => `x${pieces.join('')}`);
+
+  test('of any texts keeps its tables, and makes no links, mentions or markup of them', () => {
+    fc.assert(
+      fc.property(hostile, hostile, (title, rule) => {
+        const text = planMarkdown(planOf(3, 2, { title, url: 'https://a.example', name: title, rule }), rule);
+        // What is escaped, or in the code at the end, is text.
+        const bare = text.replace(/^Nothing was saved.*/m, '').replace(/\\[\\`*_[\]<>|~&]/g, '');
+        for (const table of bare.split('\n\n').filter(block => block.startsWith('|'))) {
+          const lines = table
+            .trim()
+            .split('\n')
+            .filter(line => !line.startsWith('…'));
+          expect(new Set(lines.map(line => line.split('|').length)).size).toBe(1);
+        }
+        const outside = bare.replaceAll('<!-- -->', '\0').replaceAll('**', '').replace(/^###/, '');
+        expect(outside).not.toMatch(/[@#][^\0]|:\/\/[^\0]|[`*_[\]<>~&]/);
+        expect(outside).not.toContain('\u001b');
+      }),
+    );
   });
 });
 
