@@ -95,13 +95,15 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
     .examples('token list')
     .answer(() =>
       withDeps(context, async ({ database }) => {
-        const tokens = await listAccessTokens(database.executor);
-        const state = (token: (typeof tokens)[number]) =>
-          token.revokedAt !== null
-            ? 'revoked'
-            : token.expiresAt !== null && token.expiresAt.getTime() <= Date.now()
-              ? 'expired'
-              : 'valid';
+        const listed = await listAccessTokens(database.executor);
+        const isPast = (moment: Date | null) => moment !== null && moment.getTime() <= Date.now();
+        const tokens = listed.map(({ expiresAt, revokedAt, ...token }) => ({
+          ...token,
+          state: isPast(revokedAt) ? 'revoked' : isPast(expiresAt) ? 'expired' : 'valid',
+          revokedAt: isPast(revokedAt) ? revokedAt : null,
+          // The grace of a rotated one may end before.
+          expiresAt: isPast(revokedAt) ? expiresAt : earlier(expiresAt, revokedAt),
+        }));
         return {
           json: tokens.map(token => ({
             id: formatId('tok', token.id),
@@ -109,7 +111,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
             user: token.email,
             organisation: token.organisation,
             scopes: token.scopes,
-            state: state(token),
+            state: token.state,
             created_at: seconds(token.createdAt),
             expires_at: seconds(token.expiresAt),
             revoked_at: seconds(token.revokedAt),
@@ -122,7 +124,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
               token.email,
               token.name,
               token.scopes.join(','),
-              state(token),
+              token.state,
               token.expiresAt === null ? 'never' : showTime(token.expiresAt),
               showTime(token.lastUsedAt),
             ]),
@@ -172,6 +174,9 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       });
     });
 }
+
+const earlier = (one: Date | null, other: Date | null): Date | null =>
+  one === null || other === null ? (one ?? other) : one < other ? one : other;
 
 const created = ({ id, scopes, expiresAt }: AccessToken, token: string) => ({
   json: { id: formatId('tok', id), token, scopes, expires_at: seconds(expiresAt) },

@@ -18,6 +18,14 @@ export interface Caller {
   readonly useIsUnwritten: boolean;
 }
 
+const isNotRevoked = or(isNull(accessTokens.revokedAt), gt(accessTokens.revokedAt, sql`now()`));
+
+/** Neither revoked nor expired. A rotated token has the end of its grace as the time at which it is revoked. */
+export const isValidToken = and(
+  isNotRevoked,
+  or(isNull(accessTokens.expiresAt), gt(accessTokens.expiresAt, sql`now()`)),
+);
+
 export async function addAccessToken(
   executor: Executor,
   values: Pick<AccessToken, 'organisationId' | 'userId' | 'name' | 'tokenHash' | 'scopes' | 'expiresAt'>,
@@ -52,13 +60,13 @@ export function listAccessTokens(executor: Executor) {
 /** @returns undefined if no token has the id. A second revocation keeps the first time. */
 export async function revokeAccessToken(executor: Executor, id: string): Promise<AccessToken | undefined> {
   const token = await findAccessToken(executor, id);
-  if (token === undefined || token.revokedAt !== null) return token;
+  if (token === undefined) return undefined;
   const [revoked] = await executor
     .update(accessTokens)
-    .set({ revokedAt: sql`now()` })
-    .where(and(isToken(token), isNull(accessTokens.revokedAt)))
+    .set({ revokedAt: sql`least(${accessTokens.revokedAt}, now())` })
+    .where(isToken(token))
     .returning();
-  return revoked ?? findAccessToken(executor, id);
+  return revoked;
 }
 
 /** In any organisation: an operator names it by its id alone. */
@@ -88,23 +96,20 @@ export async function rotateAccessToken(
 ): Promise<AccessToken | undefined> {
   const found = await findAccessToken(executor, id);
   if (found === undefined) return undefined;
-  const [former] = await executor.select().from(accessTokens).where(isToken(found)).for('update');
-  const now = Date.now();
-  if (former === undefined || former.revokedAt !== null || (former.expiresAt?.getTime() ?? now + 1) <= now) {
-    return undefined;
-  }
-  const { organisationId, userId, name, scopes, createdAt, expiresAt } = former;
-  await executor
+  const [former] = await executor
     .update(accessTokens)
-    .set({ expiresAt: sql`least(${accessTokens.expiresAt}, ${secondsFromNow(graceSeconds)})` })
-    .where(isToken(former));
+    .set({ revokedAt: sql`least(${accessTokens.revokedAt}, ${secondsFromNow(graceSeconds)})` })
+    .where(and(isToken(found), isValidToken))
+    .returning();
+  if (former === undefined) return undefined;
+  const { organisationId, userId, name, scopes, createdAt, expiresAt } = former;
   return addAccessToken(executor, {
     organisationId,
     userId,
     name,
     tokenHash,
     scopes,
-    expiresAt: expiresAt && new Date(now + expiresAt.getTime() - createdAt.getTime()),
+    expiresAt: expiresAt && new Date(Date.now() + expiresAt.getTime() - createdAt.getTime()),
   });
 }
 
@@ -122,13 +127,7 @@ const validTokens = createSelection(
     })
     .from(accessTokens)
     .leftJoin(contentVersions, eq(contentVersions.organisationId, accessTokens.organisationId))
-    .where(
-      and(
-        sql`${accessTokens.tokenHash} = any(${placeholder('hashes')})`,
-        isNull(accessTokens.revokedAt),
-        or(isNull(accessTokens.expiresAt), gt(accessTokens.expiresAt, sql`now()`)),
-      ),
-    ),
+    .where(and(sql`${accessTokens.tokenHash} = any(${placeholder('hashes')})`, isValidToken)),
 );
 
 /** Callers with valid tokens, by the token's hash. */
@@ -147,5 +146,5 @@ export async function writeTokenUse(executor: Executor, { organisationId, tokenI
     .update(accessTokens)
     .set({ lastUsedAt: sql`now()` })
     // Of many requests that saw the old time, only the first one writes.
-    .where(and(isToken({ organisationId, id }), isNull(accessTokens.revokedAt), useIsUnwritten));
+    .where(and(isToken({ organisationId, id }), isNotRevoked, useIsUnwritten));
 }

@@ -1,4 +1,5 @@
 import { and, eq, exists, isNull, sql } from 'drizzle-orm';
+import { isValidToken } from './access-tokens.ts';
 import type { Executor } from './client.ts';
 import { connectToServer, countPendingMigrations, placeOf, requireUsable, type ServerFacts } from './migrate.ts';
 import { isInPresentRepository, isInRepository } from './pull-requests.ts';
@@ -85,7 +86,7 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
     (select count(*)::int from users where organisation_id = ${organisationId}) as users,
     (
       select count(*)::int from access_tokens
-      where organisation_id = ${organisationId} and revoked_at is null and (expires_at is null or expires_at > now())
+      where organisation_id = ${organisationId} and ${isValidToken}
     ) as tokens,
     (
       select extract(epoch from now() - max(received_at))::float8 from webhook_deliveries
@@ -128,7 +129,7 @@ export async function findSetup(executor: Executor, organisationId: string) {
     (select email from users where organisation_id = ${organisationId} order by id limit 1) as email,
     exists (
       select 1 from access_tokens
-      where organisation_id = ${organisationId} and revoked_at is null and (expires_at is null or expires_at > now())
+      where organisation_id = ${organisationId} and ${isValidToken}
     ) as "hasToken",
     exists (select 1 from members where organisation_id = ${organisationId} and left_at is null) as "hasMembers",
     exists (select 1 from pull_requests where organisation_id = ${organisationId}) as "hasPullRequests"`);
