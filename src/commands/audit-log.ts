@@ -7,13 +7,13 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
   program
     .command('audit-log')
     .description('show who changed what: syncs, deletions, tokens, users, rules and settings')
-    .option('--organisation <login>', 'only of this organisation, which may have been removed')
+    .option('--organisation <login>', 'only of this organisation, also under earlier logins; it may have been removed')
     .option('--since <day>', 'only from this day on, such as 2026-01-31')
     .examples('audit-log --organisation acme --since 2026-01-31')
     .answer<{ organisation?: string; since?: string }>(({ organisation, since }) => {
       const start = since === undefined ? undefined : parseDay(since);
       return withDeps(context, async ({ database }) => {
-        const events = await listAuditEvents(database.executor, { organisation, since: start });
+        const events = await listAuditEvents(database.executor, { login: organisation, since: start });
         return {
           json: events.map(event => ({
             happened_at: seconds(event.happenedAt),

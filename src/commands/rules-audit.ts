@@ -30,6 +30,9 @@ const descriptions: Record<Way, string> = {
   files: 'one file split into ten',
 };
 
+/** Of a share that is exactly the limit. */
+const rounding = 1e-9;
+
 type AuditDocument = Awaited<ReturnType<typeof auditRules>>;
 
 async function auditRules(
@@ -99,13 +102,13 @@ function auditText({
   return lines.join('\n').trimEnd();
 }
 
-/** @returns between 0 and 1 */
-function parseShare(text: string): number {
+/** @returns percent */
+function parsePercentage(text: string): number {
   const [, digits] = /^(\d{1,3}(?:\.\d+)?)%$/.exec(text) ?? [];
   if (digits === undefined || Number(digits) > 100) {
     throw new UsageError(`"${text}" is not a valid share.`, 'Give a percentage such as 5%.');
   }
-  return Number(digits) / 100;
+  return Number(digits);
 }
 
 export function auditCommand(group: PullscoreCommand, context: Context): void {
@@ -123,12 +126,12 @@ much, and which rule pays. More than ${number(maxAudited)} pull requests are sam
     )
     .examples('rules audit rules.example.yaml --organisation acme --max-share 5%')
     .answer<{ organisation: string; maxShare?: string }>(async ({ organisation: login, maxShare }, file) => {
-      const limit = maxShare === undefined ? 1 : parseShare(maxShare);
+      const limit = maxShare === undefined ? 100 : parsePercentage(maxShare);
       const { ruleset } = await loadRules(context, file);
       const document = await withOrganisation(context, login, (deps, organisation) =>
         auditRules(context, deps, organisation, ruleset),
       );
-      const over = document.ways.filter(({ share }) => share > limit);
+      const over = document.ways.filter(({ share }) => share * 100 > limit + rounding);
       const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
       return {
         json: document,

@@ -1,6 +1,7 @@
-import { and, asc, eq, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, notInArray, or, type SQL, sql } from 'drizzle-orm';
 import type { Caller } from './access-tokens.ts';
 import type { Executor } from './client.ts';
+import { findOrganisation, organisationGone } from './organisations.ts';
 import { auditEvents, organisations, users } from './schema.ts';
 
 export type AuditAction =
@@ -52,25 +53,36 @@ export async function recordAuditEvent(
     })
     .from(organisations)
     .where(eq(organisations.id, organisationId));
-  if (names === undefined) throw new Error(`organisation ${organisationId} is gone`);
+  if (names === undefined) throw organisationGone();
   await executor.insert(auditEvents).values({ organisationId, ...names, action, subject, requestId });
 }
 
 export type AuditEvent = typeof auditEvents.$inferSelect;
 
-/** Earliest first. `since` is in Unix seconds. */
-export function listAuditEvents(
+/**
+ * Earliest first.
+ *
+ * @param options `login`: of an organisation, also under its earlier logins, or of removed ones. `since` is in Unix
+ * seconds.
+ */
+export async function listAuditEvents(
   executor: Executor,
-  { organisation, since }: { organisation?: string | undefined; since?: number | undefined },
+  { login, since }: { login?: string | undefined; since?: number | undefined },
 ): Promise<AuditEvent[]> {
+  const present = login === undefined ? undefined : await findOrganisation(executor, login);
+  const isOfRemoved =
+    login === undefined
+      ? undefined
+      : and(
+          eq(sql`lower(${auditEvents.organisation})`, login.toLowerCase()),
+          notInArray(auditEvents.organisationId, executor.select({ id: organisations.id }).from(organisations)),
+        );
   return executor
     .select()
     .from(auditEvents)
     .where(
       and(
-        organisation === undefined
-          ? undefined
-          : eq(sql`lower(${auditEvents.organisation})`, organisation.toLowerCase()),
+        present === undefined ? isOfRemoved : or(eq(auditEvents.organisationId, present.id), isOfRemoved),
         since === undefined ? undefined : sql`${auditEvents.happenedAt} >= to_timestamp(${since})`,
       ),
     )

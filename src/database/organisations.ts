@@ -118,9 +118,12 @@ export async function releaseLogin(
     );
 }
 
+export const organisationGone = () => new ServiceError('not_found', 'The organisation has been removed.');
+
+/** @throws ServiceError `not_found` if it has been removed */
 export async function getOrganisation(executor: Executor, id: string): Promise<Organisation> {
   const [organisation] = await executor.select().from(organisations).where(eq(organisations.id, id));
-  if (organisation === undefined) throw new Error(`organisation ${id} is gone`);
+  if (organisation === undefined) throw organisationGone();
   return organisation;
 }
 

@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
@@ -112,34 +112,23 @@ export async function eraseMember(
     .where(and(eq(members.organisationId, organisationId), eq(sql`lower(${members.login})`, login.toLowerCase())));
   if (people.length === 0) return undefined;
   const ids = people.map(({ id }) => id);
-  let pullRequestCount = 0;
-  for (let step = -1; step !== 0; pullRequestCount += step) {
-    const ticket = await drawTicket(database.executor);
-    step = await database.transaction(async executor => {
-      await lockOrganisation(executor, organisationId, 'exclusive');
-      const erased = await erasePullRequests(executor, organisationId, ids, ticket);
-      await renewContentVersion(executor, organisationId);
-      return erased;
-    });
+  const { assignees, mergedBy } = pullRequests;
+  const erase = (executor: Executor) => erasePullRequests(executor, organisationId, ids);
+  const erased = await inSteps(database, organisationId, erase);
+  let assignments = 0;
+  for (const login of new Set(people.map(person => person.login))) {
+    assignments += await inSteps(database, organisationId, executor =>
+      changePullRequests(executor, organisationId, sql`${assignees} @> array[${login}]`, {
+        assignees: sql`array_remove(${assignees}, ${login})`,
+      }),
+    );
+    await inSteps(database, organisationId, executor =>
+      changePullRequests(executor, organisationId, eq(mergedBy, login), { mergedBy: 'ghost' }),
+    );
   }
-  const assignments = await database.transaction(async executor => {
+  const savedMeanwhile = await database.transaction(async executor => {
     await lockOrganisation(executor, organisationId, 'exclusive');
-    const { assignees, mergedBy } = pullRequests;
-    const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
-    const logins = [...new Set(people.map(person => person.login))];
-    let assigned = 0;
-    for (const login of logins) {
-      const { rowCount } = await executor
-        .update(pullRequests)
-        .set({ assignees: sql`array_remove(${assignees}, ${login})` })
-        .where(and(isOfOrganisation, sql`${assignees} @> array[${login}]`));
-      assigned += rowCount ?? 0;
-    }
-    const { rowCount: merged } = await executor
-      .update(pullRequests)
-      .set({ mergedBy: 'ghost' })
-      .where(and(isOfOrganisation, inArray(mergedBy, logins)));
-    if (assigned > 0 || merged) await requestRescoring(executor, organisationId);
+    const last = await erase(executor);
     const authorIds = people.map(({ githubId }) => githubId);
     await executor
       .delete(untrackedPullRequests)
@@ -152,9 +141,51 @@ export async function eraseMember(
     await executor.delete(members).where(and(eq(members.organisationId, organisationId), inArray(members.id, ids)));
     await record(executor);
     await renewContentVersion(executor, organisationId);
-    return assigned;
+    return last;
   });
-  return { hadLeft: people.every(({ leftAt }) => leftAt !== null), pullRequests: pullRequestCount, assignments };
+  const hadLeft = people.every(({ leftAt }) => leftAt !== null);
+  return { hadLeft, pullRequests: erased + savedMeanwhile, assignments };
+}
+
+/**
+ * Repeats a step, each time in a transaction of its own, until it changes nothing.
+ *
+ * @param step returns how many rows it changed
+ * @returns how many rows in all
+ */
+async function inSteps(
+  database: Database,
+  organisationId: string,
+  step: (executor: Executor) => Promise<number>,
+): Promise<number> {
+  for (let total = 0; ; ) {
+    const changed = await database.transaction(async executor => {
+      await lockOrganisation(executor, organisationId, 'exclusive');
+      const count = await step(executor);
+      if (count > 0) await renewContentVersion(executor, organisationId);
+      return count;
+    });
+    total += changed;
+    if (changed === 0) return total;
+  }
+}
+
+/** Changes a step of pull requests, whose scores are then out of date. */
+async function changePullRequests(
+  executor: Executor,
+  organisationId: string,
+  condition: SQL,
+  values: { assignees: SQL } | { mergedBy: string },
+): Promise<number> {
+  const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
+  const { id } = pullRequests;
+  const step = executor.select({ id }).from(pullRequests).where(and(isOfOrganisation, condition)).limit(stepSize);
+  const { rowCount } = await executor
+    .update(pullRequests)
+    .set(values)
+    .where(and(isOfOrganisation, sql`${id} = any(array${step})`));
+  if (rowCount) await requestRescoring(executor, organisationId);
+  return rowCount ?? 0;
 }
 
 /** @returns how many: at most a step */
@@ -162,8 +193,8 @@ async function erasePullRequests(
   executor: Executor,
   organisationId: string,
   memberIds: readonly string[],
-  ticket: number,
 ): Promise<number> {
+  const ticket = await drawTicket(executor);
   const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
   const { id, githubId, memberId, sourceUpdatedAt } = pullRequests;
   const isTheirs = and(isOfOrganisation, inArray(memberId, [...memberIds]));
@@ -181,6 +212,11 @@ async function erasePullRequests(
   await executor
     .delete(syncRequests)
     .where(and(eq(syncRequests.organisationId, organisationId), inArray(syncRequests.githubId, githubIds)));
+  const { organisationId: organisation, pullRequestGithubId, state } = webhookDeliveries;
+  await executor
+    .update(webhookDeliveries)
+    .set({ state: 'applied', appliedAt: sql`now()` })
+    .where(and(eq(organisation, organisationId), inArray(pullRequestGithubId, githubIds), eq(state, 'pending')));
   await executor
     .insert(deletedPullRequests)
     .values(erased.map(({ id: _, ...row }) => ({ organisationId, ...row, ticket })))

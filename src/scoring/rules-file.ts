@@ -132,7 +132,7 @@ function readRule(
   }
   const when = entries.has('when') ? read('when') : undefined;
   const items = readList(entries.get('logic'), `${place}, logic`, fail);
-  const logic = items.slice(0, ruleLimits.entries + 1).map((item, index) => {
+  const logic = items.map((item, index) => {
     const failEntry: Report = (line, message, part) => fail(line, message, { entry: index + 1, ...part });
     return readEntry(item, `${place}, entry ${index + 1}`, failEntry);
   });

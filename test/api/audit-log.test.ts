@@ -29,7 +29,7 @@ test('syncs and deletions are recorded once, with the user, the id and the reque
     await client.delete(path, undefined),
   ];
   expect(failed.map(({ status }) => status)).toEqual([404, 404, 404, 404, 401]);
-  const events = await listAuditEvents(service.database.executor, { organisation: 'ACME' });
+  const events = await listAuditEvents(service.database.executor, { login: 'ACME' });
   expect(events).toEqual(
     (['pull_request.sync', 'pull_request.delete'] as const).map((action, index) => ({
       organisationId: organisation.id,

@@ -1,9 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { pullRequests } from '../../src/database/schema.ts';
+import { pullRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { formatId, newId } from '../../src/ids.ts';
+import type { PageBody, PullRequestBody } from '../support/client.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { type Scene, startScene } from '../support/scene.ts';
 import { createTenant } from '../support/service.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
@@ -72,6 +75,19 @@ describe('organisation remove', () => {
     ]);
   });
 
+  test('during a sync leaves it with 404', async () => {
+    const { token } = await newHome('going');
+    const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', token);
+    const reply = createLatch();
+    scene.github.fault({ kind: 'hold', until: reply.released });
+    const asked = scene.github.count();
+    const syncing = scene.client.put(`/2025-04/pull-requests/${body.data[0]?.id}/sync`, token);
+    await expect.poll(() => scene.github.count()).toBe(asked + 1);
+    await runJson(environment, 'organisation', 'remove', 'going', '--yes');
+    reply.release();
+    expect(await syncing).toMatchObject({ status: 404, body: { message: 'The organisation has been removed.' } });
+  });
+
   test('without --yes and without a terminal removes nothing', async () => {
     const { organisation } = await newHome('kept');
     const ended = await runHere(environment, 'organisation', 'remove', 'kept');
@@ -107,6 +123,51 @@ describe('member erase', () => {
     expect(rows.map(({ row }) => row).join()).not.toContain('"ada"');
     github.leave(ada);
     await runJson(environment, 'import', '--organisation', 'erasing');
+    expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
+  });
+
+  test('applies the deliveries about what it deletes, which nothing else would', async () => {
+    const { organisation } = await newHome('pending');
+    const { executor } = scene.service.database;
+    const isOfOrganisation = eq(webhookDeliveries.organisationId, organisation.id);
+    for (const author of ['ada', 'bert']) {
+      await executor.execute(sql`
+        insert into webhook_deliveries (organisation_id, guid, event, action, state, pull_request_github_id, ticket)
+        select organisation_id, ${`of ${author}`}, 'pull_request', 'edited', 'pending', github_id, nextval('tickets')
+        from pull_requests where organisation_id = ${organisation.id} and author = ${author} order by id limit 1`);
+    }
+    await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'pending', '--yes');
+    const deliveries = await executor.select().from(webhookDeliveries).where(isOfOrganisation);
+    expect(new Map(deliveries.map(({ guid, state }) => [guid, state]))).toEqual(
+      new Map([
+        ['of ada', 'applied'],
+        ['of bert', 'pending'],
+      ]),
+    );
+  });
+
+  test('deletes also what is saved meanwhile', async () => {
+    const { organisation } = await newHome('saving');
+    const { executor } = scene.service.database;
+    // Saves a pull request of Ada's after hers are deleted, while assignments are.
+    await executor.execute(
+      sql.raw(`
+      create function save_one() returns trigger language plpgsql as $$ begin
+        insert into pull_requests select saved.* from members, jsonb_populate_record(null::pull_requests,
+          to_jsonb(new) || jsonb_build_object('id', gen_random_uuid(), 'github_id', 99, 'member_id', members.id)) as saved
+        where members.organisation_id = new.organisation_id and members.login = 'ada';
+        return null;
+      end $$;
+      create trigger save_one after update on pull_requests for each row
+        when (new.assignees is distinct from old.assignees) execute function save_one()`),
+    );
+    try {
+      expect(await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'saving', '--yes')).toMatchObject({
+        pull_requests: 3,
+      });
+    } finally {
+      await executor.execute(sql`drop function save_one cascade`);
+    }
     expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
   });
 
@@ -149,6 +210,28 @@ describe('token rotate', () => {
     expect(Math.abs((rotated.expires_at ?? 0) - (old.expires_at ?? 0))).toBeLessThan(60);
   });
 
+  test('a second time, within the grace, gives the same lifetime again', async () => {
+    const [endless, old] = [await newToken(), await newToken('--expires', '90d')];
+    const grace = 86_400;
+    for (const { id, expires_at: end } of [endless, old]) {
+      await rotate(id);
+      const { token, expires_at: again } = await rotate(id);
+      expect(end === null ? again : Math.abs((again ?? 0) - end) < 60).toBe(end === null ? null : true);
+      expect(await statusWith(token)).toBe(200);
+      const list = await runJson<{ id: string; expires_at: number; state: string }[]>(environment, 'token', 'list');
+      const former = list.find(each => each.id === id);
+      expect(former?.state).toBe('valid');
+      expect(Math.abs((former?.expires_at ?? 0) - (Date.now() / 1000 + grace))).toBeLessThan(60);
+    }
+  });
+
+  test('leaves a token that can be revoked during its grace', async () => {
+    const old = await newToken();
+    await rotate(old.id);
+    await runJson(environment, 'token', 'revoke', old.id);
+    expect(await statusWith(old.token)).toBe(401);
+  });
+
   test('does not prolong an old token that expires sooner', async () => {
     const old = await newToken('--expires', '1h');
     await rotate(old.id, '--grace', '1w');
@@ -159,13 +242,24 @@ describe('token rotate', () => {
   test.each(['revoked', 'unknown'])('refuses a token that is %s', async kind => {
     const { id } = await newToken();
     if (kind === 'revoked') await runJson(environment, 'token', 'revoke', id);
-    const given = kind === 'revoked' ? id : `${id.slice(0, -1)}0`;
+    const given = kind === 'revoked' ? id : formatId('tok', newId());
     expect((await runHere(environment, 'token', 'rotate', given)).code).toBe(1);
   });
 
   test.each(['1', '1x', 'never', '-1d', ''])('refuses the grace %j', async grace => {
     expect((await runHere(environment, 'token', 'rotate', 'tok_1', '--grace', grace)).code).toBe(2);
   });
+});
+
+test('the audit log of an organisation has what happened under its former login', async () => {
+  const github = scene.github.organisation('former');
+  await runJson(environment, 'organisation', 'add', 'former');
+  github.rename('latter');
+  await runJson(environment, 'members', 'sync', '--organisation', 'former');
+  await runJson(environment, 'webhooks', 'disable', '--organisation', 'latter');
+  const log = await runJson<{ action: string }[]>(environment, 'audit-log', '--organisation', 'latter');
+  expect(log.map(({ action }) => action)).toEqual(['organisation.add', 'webhooks.disable']);
+  expect(await runJson(environment, 'audit-log', '--organisation', 'former')).toEqual([]);
 });
 
 test('the audit log shows who did what, by organisation and since a day', async () => {

@@ -78,6 +78,17 @@ test('--max-share fails if a way gains on more', async () => {
   expect((await audit(file, '--max-share', '50%')).code).toBe(0);
 });
 
+test('--max-share allows exactly that share, in spite of binary fractions', async () => {
+  const tenant = await createTenant(service);
+  await insertPullRequests(service, tenant, Array(1_000).fill(1));
+  const file = rulesFile('number <= 7', 'per(size, 10)');
+  const codes = ['0.6%', '0.7%'].map(async share => {
+    const options = ['--organisation', tenant.organisation.login, '--max-share', share];
+    return (await runHere(environment, 'rules', 'audit', file, ...options)).code;
+  });
+  expect(await Promise.all(codes)).toEqual([1, 0]);
+});
+
 test('a share, a file or an organisation that is not valid is refused', async () => {
   const file = rulesFile('true', '1');
   for (const share of ['5', '101%', '-1%', 'few']) {

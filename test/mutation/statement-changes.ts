@@ -77,7 +77,6 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Deletion', 'database/pull-requests.ts', sync('deletion'), [
     ["await lockOrganisation(executor, organisationId, 'exclusive');", ''],
-    [', eq(deletedPullRequests.ticket, ticket)', ''],
   ]),
 
   ...of(

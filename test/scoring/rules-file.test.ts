@@ -351,9 +351,11 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     expect(problems(rules(200))).toEqual([]);
     expect(problems(rules(201))).toEqual(['202: The file has 201 rules, more than 200']);
     expect(problems(`rules:\n${rule('R', 50)}`)).toEqual([]);
-    expect(problems(`rules:\n${rule('R', 51)}`)).toEqual([
-      '2: Rule "R", logic: it has 51 entries, more than 50; split the rule',
-    ]);
+    for (const count of [51, 300]) {
+      expect(problems(`rules:\n${rule('R', count)}`)).toEqual([
+        `2: Rule "R", logic: it has ${count} entries, more than 50; split the rule`,
+      ]);
+    }
     expect(problems(`rules:\n${rule('\u{1F642}'.repeat(200), 1)}`)).toEqual([]);
     expect(problems(`rules:\n${rule('R'.repeat(201), 1)}`)[0]).toContain('at most 200 characters');
   });
