@@ -50,7 +50,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .command('member')
     .description('one member of the organisation')
     .command('erase')
-    .description('delete what is stored of a person: profile, pull requests, scores and assignments')
+    .description('delete what is stored about a person: profile, pull requests, scores and assignments')
     .argument('<login>', "the person's login on GitHub")
     .option('--yes', 'do not ask')
     .addHelpText('after', '\nTitles, descriptions and comments of others are left as they are.')

@@ -60,14 +60,14 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
     .description('create an access token, which is shown only once')
     .requiredOption('--user <email>', 'who holds the token')
     .option('--organisation <login>', 'needed if several organisations have this user')
-    .option('--name <name>', 'what the token is for', '')
+    .option('--name <name>', 'what the token is for')
     .option('--scopes <scopes>', `what the token allows: ${knownScopes.join(',')}`, 'read')
     .option(
       '--expires <when>',
       'after 12h, 90d, 4w or 1y, or at the end of a day (UTC) such as 2027-01-31 (default: never)',
     )
     .examples('token create --user ada@acme.example --scopes read,sync --expires 90d')
-    .answer<{ user: string; organisation?: string; name: string; scopes: string; expires?: string }>(options => {
+    .answer<{ user: string; organisation?: string; name?: string; scopes: string; expires?: string }>(options => {
       const scopes = parseScopes(options.scopes);
       const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires);
       return withDeps(context, async deps => {
@@ -77,7 +77,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
           const added = await addAccessToken(executor, {
             organisationId: user.organisationId,
             userId: user.id,
-            name: options.name,
+            name: options.name ?? '',
             tokenHash: hashAccessToken(token),
             scopes,
             expiresAt,
@@ -154,7 +154,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
 
   group
     .command('rotate')
-    .description('replace a token by a new one, with the same name, scopes and lifetime')
+    .description('replace a token with a new one of the same name, scopes and lifetime')
     .argument('<id>', 'see `token list`')
     .option('--grace <time>', 'how long the old token stays valid: 0, 12h, 1d or 1w', '1d')
     .examples('token rotate tok_01jz8k3v5xe2ksn5q0w4g7h9ab --grace 12h')

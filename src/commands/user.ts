@@ -68,10 +68,10 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
     .requiredOption('--organisation <login>', "the organisation's login")
     .requiredOption('--name <name>', 'display name')
     .requiredOption('--email <email>', 'names the user in commands')
-    .option('--photo-url <url>', "the photo's address", '')
+    .option('--photo-url <url>', "the photo's address (default: the organisation's photo)")
     .examples('user add --organisation acme --name "Ada Lovelace" --email ada@acme.example')
-    .answer<{ organisation: string; name: string; email: string; photoUrl: string }>(
-      ({ organisation: login, name, email, photoUrl }) => {
+    .answer<{ organisation: string; name: string; email: string; photoUrl?: string }>(
+      ({ organisation: login, name, email, photoUrl = '' }) => {
         if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
           throw new UsageError(`"${email}" is not an e-mail address.`);
         }

@@ -37,8 +37,8 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
             : `Webhooks are disabled for ${login}. Deliveries are answered, but ignored.`,
         };
       });
-  setting('enable', 'accept deliveries (the default)', true);
-  setting('disable', 'answer deliveries, but ignore them', false);
+  setting('enable', 'accept deliveries and compare with GitHub (the default)', true);
+  setting('disable', 'stop automatic updates: ignore deliveries, and compare nothing with GitHub', false);
 
   group
     .command('status')
@@ -107,7 +107,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
             'No delivery has arrived yet. On GitHub, add a webhook to PUBLIC_URL/webhooks/github with content type application/json.',
           ),
           ...(deliveries.some(({ state }) => state === 'gone')
-            ? ['gone: GitHub did not show the pull request for a quarter of an hour.']
+            ? ['gone: GitHub did not show the pull request for 13 minutes.']
             : []),
         ].join('\n'),
       };

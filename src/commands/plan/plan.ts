@@ -83,7 +83,7 @@ export function planCommand(group: PullscoreCommand, context: Context): void {
     .argument('<file>', 'a rules file; - for standard input')
     .requiredOption('--organisation <login>', "the organisation's login")
     .addOption(
-      new Option('--format <format>', 'markdown is for a comment on a pull request')
+      new Option('--format <format>', 'text for a terminal, markdown for a comment on a pull request')
         .choices(['text', 'markdown'])
         .default('text'),
     )
