@@ -7,10 +7,7 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
   program
     .command('audit-log')
     .description('show who changed what: syncs, deletions, tokens, users, rules and settings')
-    .option(
-      '--organisation <login>',
-      'only this organisation, including events under earlier logins; works after its removal, too',
-    )
+    .option('--organisation <login>', 'only organisations that have this login or had it, removed ones included')
     .option('--since <day>', 'only from this day on, such as 2026-01-31')
     .examples('audit-log --organisation acme --since 2026-01-31')
     .answer<{ organisation?: string; since?: string }>(({ organisation, since }) => {

@@ -30,7 +30,7 @@ const descriptions: Record<Way, string> = {
   files: 'one file split into ten',
 };
 
-/** Of a share that is exactly the limit. */
+/** A share equal to the limit may exceed it by this much. */
 const rounding = 1e-9;
 
 type AuditDocument = Awaited<ReturnType<typeof auditRules>>;

@@ -101,8 +101,8 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
           ...token,
           state: isPast(revokedAt) ? 'revoked' : isPast(expiresAt) ? 'expired' : 'valid',
           revokedAt: isPast(revokedAt) ? revokedAt : null,
-          // The grace of a rotated one may end before.
-          expiresAt: isPast(revokedAt) ? expiresAt : earlier(expiresAt, revokedAt),
+          // The grace of a rotated one ends before it expires.
+          expiresAt: isPast(revokedAt) ? expiresAt : (revokedAt ?? expiresAt),
         }));
         return {
           json: tokens.map(token => ({
@@ -174,9 +174,6 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       });
     });
 }
-
-const earlier = (one: Date | null, other: Date | null): Date | null =>
-  one === null || other === null ? (one ?? other) : one < other ? one : other;
 
 const created = ({ id, scopes, expiresAt }: AccessToken, token: string) => ({
   json: { id: formatId('tok', id), token, scopes, expires_at: seconds(expiresAt) },

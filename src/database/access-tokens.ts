@@ -98,7 +98,9 @@ export async function rotateAccessToken(
   if (found === undefined) return undefined;
   const [former] = await executor
     .update(accessTokens)
-    .set({ revokedAt: sql`least(${accessTokens.revokedAt}, ${secondsFromNow(graceSeconds)})` })
+    .set({
+      revokedAt: sql`least(${accessTokens.revokedAt}, ${accessTokens.expiresAt}, ${secondsFromNow(graceSeconds)})`,
+    })
     .where(and(isToken(found), isValidToken))
     .returning();
   if (former === undefined) return undefined;

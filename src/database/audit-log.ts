@@ -1,4 +1,4 @@
-import { and, asc, eq, notInArray, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Caller } from './access-tokens.ts';
 import type { Executor } from './client.ts';
 import { findOrganisation, organisationGone } from './organisations.ts';
@@ -62,29 +62,30 @@ export type AuditEvent = typeof auditEvents.$inferSelect;
 /**
  * Earliest first.
  *
- * @param options `login`: of an organisation, also under its earlier logins, or of removed ones. `since` is in Unix
- * seconds.
+ * @param options `login`: of organisations that have it, or had it at an event. `since` is in Unix seconds.
  */
 export async function listAuditEvents(
   executor: Executor,
   { login, since }: { login?: string | undefined; since?: number | undefined },
 ): Promise<AuditEvent[]> {
-  const present = login === undefined ? undefined : await findOrganisation(executor, login);
-  const isOfRemoved =
-    login === undefined
-      ? undefined
-      : and(
-          eq(sql`lower(${auditEvents.organisation})`, login.toLowerCase()),
-          notInArray(auditEvents.organisationId, executor.select({ id: organisations.id }).from(organisations)),
-        );
+  const ids = login === undefined ? undefined : await findOrganisationIds(executor, login);
   return executor
     .select()
     .from(auditEvents)
     .where(
       and(
-        present === undefined ? isOfRemoved : or(eq(auditEvents.organisationId, present.id), isOfRemoved),
+        ids && inArray(auditEvents.organisationId, ids),
         since === undefined ? undefined : sql`${auditEvents.happenedAt} >= to_timestamp(${since})`,
       ),
     )
     .orderBy(asc(auditEvents.happenedAt), asc(auditEvents.id));
+}
+
+async function findOrganisationIds(executor: Executor, login: string): Promise<string[]> {
+  const present = await findOrganisation(executor, login);
+  const past = await executor
+    .selectDistinct({ id: auditEvents.organisationId })
+    .from(auditEvents)
+    .where(eq(sql`lower(${auditEvents.organisation})`, login.toLowerCase()));
+  return [...(present === undefined ? [] : [present.id]), ...past.map(({ id }) => id)];
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { ServiceError } from '../errors.ts';
 import { isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
 import { type Selection, type Statement, valuesOf } from './statement.ts';
 
@@ -30,7 +31,7 @@ export interface Database {
   write<Row extends object>(statement: Statement, values: Values): Promise<Row[]>;
   /**
    * Runs `work` in a transaction. It is repeated, in a new one, after a serialisation failure, a deadlock, a conflict
-   * with a new row, or a lost connection. If the reply to the commit was lost, the server knows whether it happened.
+   * with a new row, or a lost connection. If the reply to the commit was lost, the server is asked whether it committed.
    *
    * @param options.durable false: the commit does not wait for the disk, so a crash of the database may undo it
    */
@@ -63,10 +64,15 @@ const readerSettings = [
   .map(setting => `-c ${setting}`)
   .join(' ');
 
-/** A transaction that is about to commit. */
-interface Ended<Result> {
-  /** PostgreSQL's id of it. */
+/** In SQL. Another value after a restart, and on another server. */
+const serverStart = 'extract(epoch from pg_postmaster_start_time())::text';
+
+/** A transaction whose commit is about to be sent. */
+interface Committing<Result> {
+  /** PostgreSQL's id of it, and when its server was started: a restarted one may give the id to another. */
   readonly id: string;
+  readonly serverStart: string;
+  readonly processId: number;
   readonly result: Result;
 }
 
@@ -91,17 +97,17 @@ export function connectDatabase(url: string, log: Logger): Database {
   const attempt = async <Result>(
     begin: string,
     work: (executor: Executor) => Promise<Result>,
-    onCommit: (ended: Ended<Result>) => void,
+    beforeCommit: (committing: Committing<Result>) => void,
   ): Promise<Result> => {
     const client = await pool.connect();
     let isBroken = true;
     try {
       // Several statements in one message have several results.
       const results = (await client.query(
-        `${begin}; select pg_current_xact_id() as id`,
+        `${begin}; select pg_current_xact_id() as id, ${serverStart} as "serverStart", pg_backend_pid() as "processId"`,
       )) as unknown as pg.QueryResult[];
       const result = await work(drizzle({ client }));
-      onCommit({ id: results.at(-1)?.rows[0].id, result });
+      beforeCommit({ ...results.at(-1)?.rows[0], result });
       await client.query('commit');
       isBroken = false;
       return result;
@@ -116,13 +122,26 @@ export function connectDatabase(url: string, log: Logger): Database {
     }
   };
 
-  /** Waits for a commit that is still under way: its client is gone, but not its work. */
-  const hasCommitted = async (id: string): Promise<boolean> => {
+  /** @throws ServiceError if it can't be found out */
+  const hasCommitted = async ({ id, serverStart: start, processId }: Committing<unknown>): Promise<boolean> => {
     for (const begun = performance.now(); performance.now() - begun < queryTimeoutMs; await delay(50)) {
-      const { rows } = await pool.query<{ status: string }>('select pg_xact_status($1::xid8) as status', [id]);
-      if (rows[0]?.status !== 'in progress') return rows[0]?.status === 'committed';
+      try {
+        const { rows } = await pool.query<{ status: string | null }>(
+          `select case when ${serverStart} = $2 then pg_xact_status($1::xid8) else 'lost' end as status`,
+          [id, start],
+        );
+        const status = rows[0]?.status;
+        if (status === 'lost') break;
+        if (status !== 'in progress') return status === 'committed';
+        // The session has not noticed that its client is gone.
+        await pool.query('select pg_terminate_backend($1)', [processId]);
+      } catch (error) {
+        if (!isConnectionFailure(error)) throw error;
+      }
     }
-    throw new Error(`the commit of transaction ${id} does not end`);
+    throw new ServiceError('database_unavailable', 'It is not known whether the change was saved.', {
+      action: 'See whether it was. If not, try again.',
+    });
   };
 
   const withRetries = async <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -151,13 +170,17 @@ export function connectDatabase(url: string, log: Logger): Database {
     },
     transaction<Result>(work: (executor: Executor) => Promise<Result>, { durable = true } = {}) {
       const begin = durable ? 'begin' : 'begin; set local synchronous_commit to off';
-      let ended: Ended<Result> | undefined;
       return withRetries(async () => {
-        if (ended !== undefined && (await hasCommitted(ended.id))) return ended.result;
-        ended = undefined;
-        return attempt(begin, work, last => {
-          ended = last;
-        });
+        let committing: Committing<Result> | undefined;
+        try {
+          return await attempt(begin, work, last => {
+            committing = last;
+          });
+        } catch (error) {
+          if (committing === undefined || !isConnectionFailure(error)) throw error;
+          if (await hasCommitted(committing)) return committing.result;
+          throw error;
+        }
       });
     },
     async close() {

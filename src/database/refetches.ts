@@ -87,5 +87,5 @@ const requestInBackground = (organisationId: string, source: SQL, seconds = 0) =
     select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true
     from (select * from ${source} order by github_id) as source
     -- With a new ticket, a fetch that is already under way does not settle it.
-    on conflict (organisation_id, github_id) do update set ticket = excluded.ticket
+    on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket)
     returning github_id`;

@@ -50,8 +50,8 @@ export interface SyncRequest {
 
 /**
  * Up to `limit` requests for one call to GitHub, for the holder of the organisation's turn. If there is room, requests
- * that wait for GitHub to catch up ride along. An isolated one comes alone, when no other is due or it has waited for
- * half a minute.
+ * that wait for GitHub to catch up ride along. An isolated one comes alone, and lets others go first for half a minute:
+ * neither side waits for ever.
  */
 export async function findDueSyncRequests(
   executor: Executor,
@@ -61,12 +61,13 @@ export async function findDueSyncRequests(
   const { rows } = await executor.execute<
     Omit<SyncRequest, 'behind'> & { behind: number | null; behindSeconds: number | null }
   >(sql`
-    with due as (
-      select *, case when not is_isolated then 2 when due_at < now() - interval '30 seconds' then 1 else 3 end as place
-      from sync_requests where organisation_id = ${organisationId} and due_at <= now()
-      order by place, is_background, due_at limit ${limit}
+    with waiting as (
+      select *, due_at + case when is_isolated then interval '30 seconds' else interval '0' end as turn_at
+      from sync_requests where organisation_id = ${organisationId}
+    ), due as (
+      select *, 1 as place from waiting where due_at <= now() order by is_background, turn_at limit ${limit}
     ), riding as (
-      select *, 4 as place from sync_requests
+      select *, 2 as place from waiting
       where organisation_id = ${organisationId} and behind_since is not null and last_error is null
         and not is_isolated and due_at > now()
       order by due_at limit ${limit}
@@ -78,7 +79,7 @@ export async function findDueSyncRequests(
       extract(epoch from now() - behind_since)::float8 as "behindSeconds",
       is_isolated as "isIsolated", is_background as "isBackground"
     from (select * from due union all select * from riding) as found
-    order by place, is_background, due_at limit ${limit}`);
+    order by place, is_background, turn_at limit ${limit}`);
   const requests = rows.map(
     ({ behind: sourceUpdatedAt, behindSeconds: seconds, ...request }): SyncRequest => ({
       ...request,
@@ -252,7 +253,7 @@ export async function requestFailedSyncs(
     from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[]) as failed (github_id, node_id)
     order by github_id
-    on conflict (organisation_id, github_id) do update set ticket = excluded.ticket`);
+    on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket)`);
 }
 
 /** Node ids of stored pull requests of present repositories, without a sync request, latest first. */

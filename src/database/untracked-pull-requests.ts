@@ -44,8 +44,8 @@ const maxRequested = 10_000;
 
 /**
  * Requests syncs of the pull requests of people who are members now, and wakes the loop. A request that exists gets a new
- * ticket only: a fetch from before they were members does not settle it. The next call for all authors takes what this one leaves: those past the limit, and those that another
- * transaction is saving at this moment.
+ * ticket only: a fetch from before they were members does not settle it. The next call for all authors takes what this
+ * one leaves: those past the limit, and those that another transaction is saving at this moment.
  *
  * @param authorGithubIds undefined means all authors
  */
@@ -74,6 +74,6 @@ export async function requestUntrackedOfMembers(
     insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
     select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), true
     from (select * from moved order by github_id) as ordered
-    on conflict (organisation_id, github_id) do update set ticket = excluded.ticket`);
+    on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket)`);
   if (rowCount) await notify(executor, 'sync');
 }

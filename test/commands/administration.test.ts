@@ -251,15 +251,20 @@ describe('token rotate', () => {
   });
 });
 
-test('the audit log of an organisation has what happened under its former login', async () => {
+test('the audit log of an organisation has what happened under all its logins', async () => {
   const github = scene.github.organisation('former');
   await runJson(environment, 'organisation', 'add', 'former');
   github.rename('latter');
   await runJson(environment, 'members', 'sync', '--organisation', 'former');
   await runJson(environment, 'webhooks', 'disable', '--organisation', 'latter');
-  const log = await runJson<{ action: string }[]>(environment, 'audit-log', '--organisation', 'latter');
-  expect(log.map(({ action }) => action)).toEqual(['organisation.add', 'webhooks.disable']);
-  expect(await runJson(environment, 'audit-log', '--organisation', 'former')).toEqual([]);
+  const logOf = async (login: string) => {
+    const events = await runJson<{ action: string }[]>(environment, 'audit-log', '--organisation', login);
+    return events.map(({ action }) => action);
+  };
+  for (const login of ['latter', 'former'])
+    expect(await logOf(login)).toEqual(['organisation.add', 'webhooks.disable']);
+  await runJson(environment, 'organisation', 'remove', 'latter', '--yes');
+  expect(await logOf('former')).toHaveLength(3);
 });
 
 test('the audit log shows who did what, by organisation and since a day', async () => {

@@ -187,6 +187,21 @@ describe('a transaction', () => {
     });
   });
 
+  test('is repeated if its commit does not arrive, although the server still waits for it', async () => {
+    await withDatabase(async (database, proxy) => {
+      const name = newName();
+      let tried = 0;
+      await database.transaction(async executor => {
+        tried += 1;
+        // The first one's row would hold this up for as long as its session lives.
+        await executor.execute(sql`insert into marks values (${name})`);
+        if (tried === 1) proxy.abandon();
+      });
+      expect(tried).toBe(2);
+      expect(await count(database, name)).toBe(1);
+    });
+  });
+
   test('is repeated if its connection breaks before the commit arrives', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();

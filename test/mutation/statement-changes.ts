@@ -48,7 +48,7 @@ export const changes: readonly Change[] = [
       'where false and behind_since is not null',
     ],
     ['update webhook_deliveries set state = ${state}', "update webhook_deliveries set state = 'applied'"],
-    ['order by place, is_background, due_at limit ${limit}`', 'order by is_background, due_at limit ${limit}`'],
+    ['order by place, is_background, turn_at', 'order by is_background, turn_at'],
     [' and last_error is null\n', '\n'],
   ]),
   ...of(
@@ -124,16 +124,10 @@ export const changes: readonly Change[] = [
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
     ['const isFree = lte(syncLeasedUntil, sql`now()`);', 'const isFree = sql`true`;'],
-    [
-      'order by place, is_background, due_at limit ${limit}\n    ), riding',
-      'order by is_background, due_at limit ${limit}\n    ), riding',
-    ],
-    [
-      'order by place, is_background, due_at limit ${limit}\n    ), riding',
-      'order by place, due_at limit ${limit}\n    ), riding',
-    ],
-    ['order by place, is_background, due_at limit ${limit}\n    ), riding', 'limit ${limit}\n    ), riding'],
-    ["when due_at < now() - interval '30 seconds' then 1 else", 'else'],
+    ['due_at <= now() order by is_background, turn_at limit', 'due_at <= now() order by is_background, due_at limit'],
+    ['due_at <= now() order by is_background, turn_at limit', 'due_at <= now() order by turn_at limit'],
+    ['due_at <= now() order by is_background, turn_at limit', 'due_at <= now() limit'],
+    ["when is_isolated then interval '30 seconds'", "when is_isolated then interval '1 day'"],
     [
       'requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)',
       'request-worker',

@@ -71,6 +71,13 @@ export async function startProxy(targetUrl: string) {
     stall() {
       for (const pair of pairs) pair.stalled = true;
     },
+    /** Breaks open connections, of which the server does not hear. */
+    abandon() {
+      for (const pair of pairs) {
+        pair.stalled = true;
+        pair.client.removeAllListeners('close').destroy();
+      }
+    },
     /** Breaks open connections. */
     cut() {
       for (const pair of pairs) destroy(pair);

@@ -220,7 +220,7 @@ export function checkDeliveries(
     gone > 0 &&
       warning(
         `${deliveries(gone)} in the last ${goneDays} days named a pull request that GitHub never showed.`,
-        'Give the credentials access to its repository: an App installed on selected repositories, or a fine-grained token, may lack it. If the pull request was deleted, there is nothing to do.',
+        'Give the credentials access to its repository: an App installed on selected repositories, or a fine-grained token, may lack it. Then redeliver the webhook on GitHub, or import the repository. If the pull request was deleted, there is nothing to do.',
       ),
   ];
 }

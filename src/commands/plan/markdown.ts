@@ -1,33 +1,40 @@
 /** A plan in Markdown, for a comment on a pull request. */
 import { number, signed } from '../numbers.ts';
-import { brief, type Column, plain } from '../terminal.ts';
+import { type Column, plain, truncate } from '../terminal.ts';
 import type { PlanDocument, PlannedMove } from './document.ts';
 import { type Layout, members, rules, scores, shown, summary } from './text.ts';
 import { comparedWith, isFirst } from './wording.ts';
 
-/** Of a text, in columns: a comment on GitHub has at most 65,536 characters. */
+/** A comment on GitHub has at most 65,536 characters. */
 const maxTextWidth = 200;
+const maxRows = 100;
 
-/**
- * Text that shows as it is, on one line: no markup, and no `@`, `#` or address that would notify people or show up on
- * other pull requests. An empty comment keeps GitHub from making a link of them.
- */
-const asText = (text: string): string =>
-  brief(text, maxTextWidth)
-    .replace(/[\\`*_[\]<>|~&]/g, '\\$&')
-    .replace(/[@#]|(?<=:)\/\//g, '$&<!-- -->');
+/** On one line, without markup, and without links, mentions and references, which GitHub makes of other texts. */
+function code(text: string): string {
+  const line = truncate(plain(text).replace(/\s/g, ' '), maxTextWidth);
+  const longestRun = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = '`'.repeat(longestRun + 1);
+  return longestRun > 0 ? `${fence} ${line} ${fence}` : `${fence}${line}${fence}`;
+}
 
-const code = (text: string): string => {
-  const line = plain(text).replace(/\s+/g, ' ').trim();
-  const fence = '`'.repeat(Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length)) + 1);
-  return `${fence} ${line} ${fence}`;
-};
+/** In a table, also in code. After a backslash it would end the cell all the same, so a space comes between. */
+const escapePipe = (found: string): string => (found === '|' ? '\\|' : '\\ \\|');
 
 function table(columns: readonly (string | Column)[], rows: readonly (readonly string[])[]): string[] {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   const headings = columns.map(column => (typeof column === 'string' ? column : column.heading));
-  const rulers = columns.map(column => (typeof column !== 'string' && column.align === 'right' ? '--:' : '---'));
-  return ['', line(headings), line(rulers), ...rows.map(cells => line(cells.map(asText))), ''];
+  const isNumber = columns.map(column => typeof column !== 'string' && column.align === 'right');
+  const cellOf = (text: string, index: number) =>
+    isNumber[index] || text.trim() === '' ? text : code(text).replace(/\\?\|/g, escapePipe);
+  const rest = rows.length - maxRows;
+  return [
+    '',
+    line(headings),
+    line(isNumber.map(is => (is ? '--:' : '---'))),
+    ...rows.slice(0, maxRows).map(cells => line(cells.map(cellOf))),
+    '',
+    ...(rest > 0 ? [`… and ${number(rest)} more.`, ''] : []),
+  ];
 }
 
 function movers(title: string, moves: readonly PlannedMove[], count: number, { first }: Layout): string[] {
@@ -56,7 +63,7 @@ export function planMarkdown(plan: PlanDocument, apply: string): string {
   const layout: Layout = { width: Number.POSITIVE_INFINITY, first: isFirst(plan), table };
   const { total, raised, lowered } = plan.pull_requests;
   return [
-    `### ${asText(plan.organisation)}: ${asText(plan.file)}, ${comparedWith(plan)}`,
+    `### ${code(plan.organisation)}: ${code(plan.file)}, ${comparedWith(plan)}`,
     '',
     ...summary(plan, layout).map(([label, text]) => (label === '' ? `- ${text}` : `- **${label}:** ${text}`)),
     ...(total > 0 ? scores(plan, layout) : []),
