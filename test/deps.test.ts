@@ -41,7 +41,8 @@ test('an idle connection that is lost is logged without the connection, which ho
   await database.executor.execute(sql`select 1`);
   const other = connectDatabase(url, logging().log);
   await other.executor.execute(
-    sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+    sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+      and backend_type = 'client backend'`,
   );
   await other.close();
   await expect.poll(() => lines).toHaveLength(1);
@@ -94,7 +95,8 @@ test('closing the dependencies leaves no connection', async () => {
   await deps.close();
   const other = connectDatabase(url, logging().log);
   const { rows } = await other.executor.execute<{ count: number }>(
-    sql`select count(*)::int as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+    sql`select count(*)::int as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+      and backend_type = 'client backend'`,
   );
   await other.close();
   expect(rows).toEqual([{ count: 0 }]);

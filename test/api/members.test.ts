@@ -52,8 +52,8 @@ describe('members', () => {
     expect(Object.keys(body)).toEqual(['data']);
     const key = ({ created_at, id }: MemberBody) => `${created_at} ${id}`;
     expect(body.data.map(key)).toEqual(body.data.map(key).toSorted().toReversed());
-    expect(new Set(body.data.map(({ created_at }) => created_at)).size).toBeGreaterThanOrEqual(4);
-    expect(body.data).toHaveLength(22);
+    expect(new Set(body.data.map(({ created_at }) => created_at)).size).toBeGreaterThanOrEqual(3);
+    expect(body.data.filter(({ name }) => name.startsWith('member-'))).toHaveLength(20);
   });
 
   test.each([499, 500, 501, 1_201])('of an organisation with %i are each listed once', async count => {

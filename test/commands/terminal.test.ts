@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { bar, grid, labelled, lineWidth, plain, right, table, truncate } from '../../src/commands/terminal.ts';
+import { processorTime } from '../scoring/processor-time.ts';
 
 test('plain text loses control characters and marks that change the direction, and nothing else', () => {
   expect(plain('a\u001b[31mb\r\nc\u202ed\u0000')).toBe('a [31mb cd ');
@@ -40,9 +41,10 @@ describe('a text', () => {
 
   test('of 64 KB is cut within milliseconds, whatever it holds', () => {
     const texts = ['Größe 漢字 ok ', '👩‍', '\u0301', 'कि'].map(part => part.repeat(65_536 / part.length));
-    const begin = performance.now();
-    for (const text of texts) truncate(text, 80);
-    expect(performance.now() - begin).toBeLessThan(200);
+    const cut = () => {
+      for (const text of texts) truncate(text, 80);
+    };
+    expect(processorTime(cut, 200)).toBeLessThan(200);
   });
 });
 

@@ -418,7 +418,7 @@ test('closing leaves no connection behind', async () => {
   await withDatabase(async other => {
     const { rows } = await other.executor.execute<{ count: number }>(
       sql`select count(*)::int as count from pg_stat_activity
-        where datname = current_database() and pid <> pg_backend_pid()`,
+        where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
     );
     expect(rows[0]?.count).toBe(0);
   });

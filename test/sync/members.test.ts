@@ -308,8 +308,8 @@ describe('the earlier pull requests of somebody who joins', () => {
     const { database } = world.service;
     const underWay = await drawTicket(database.executor);
     await sync(world.service, home, web.openPullRequest({ author, authorAssociation: 'OWNER' }));
-    const sourceUpdatedAt = Date.now() / 1000;
-    await settleSyncRequests(database, home.organisation.id, underWay, [{ githubId: one.id, sourceUpdatedAt }]);
+    const answer = { githubId: one.id, sourceUpdatedAt: one.updatedAt };
+    await settleSyncRequests(database, home.organisation.id, underWay, [answer]);
     const waiting = await waitingSyncs(world.service, home);
     expect(waiting).toHaveLength(3);
     expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual({ ...before, ticket: expect.any(Number) });

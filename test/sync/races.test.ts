@@ -161,7 +161,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   const syncing = sync(world.service, home, pullRequest);
   // Of the two, the one that has waited longer is cancelled: settling. On the server, so that no time passes between.
   await redelivery.query(`do $$ begin
-    while not exists (select 1 from pg_locks where not granted) loop perform pg_sleep(0.01); end loop;
+    while not exists (select 1 from pg_locks where pg_backend_pid() = any(pg_blocking_pids(pid))) loop perform pg_sleep(0.01); end loop;
     update sync_requests set is_background = false where github_id = ${pullRequest.id};
   end $$`);
   await redelivery.query('commit');

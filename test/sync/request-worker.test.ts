@@ -183,11 +183,13 @@ describe('pending pull requests', () => {
     const [pullRequest] = open(home, 1);
     if (pullRequest === undefined) throw new Error('nothing opened');
     await request(home, pullRequest);
-    world.github.fault({ kind: 'delay', milliseconds: 200 });
+    const latch = createLatch();
+    world.github.fault({ kind: 'late', until: latch.released });
     const working = work();
-    while (world.github.count() === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    await waitUntil(async () => world.github.count() > 0);
     pullRequest.edit({ title: 'changed during the fetch' });
     await request(home, pullRequest);
+    latch.release();
     await working;
     expect(await waiting(home)).toMatchObject([{ githubId: pullRequest.id }]);
     expect(await deliveryStates(home)).toEqual(['pending', 'pending']);
@@ -749,7 +751,7 @@ describe('a rate limit', () => {
     await request(home, ...open(home, 1));
     const blocked = async () => {
       const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
-        sql`select round(extract(epoch from blocked_until - now()))::int as seconds from github_limits`,
+        sql`select ceil(extract(epoch from blocked_until - now()) / 10)::int * 10 as seconds from github_limits`,
       );
       return rows[0]?.seconds;
     };
@@ -784,7 +786,7 @@ describe('a rate limit', () => {
       await makeRequestsDue();
     }
     const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
-      sql`select round(extract(epoch from blocked_until - now()))::int as seconds from github_limits`,
+      sql`select ceil(extract(epoch from blocked_until - now()) / 10)::int * 10 as seconds from github_limits`,
     );
     expect(rows).toEqual([{ seconds: 60 }]);
   });

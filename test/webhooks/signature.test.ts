@@ -125,8 +125,11 @@ describe('secrets', () => {
       message: expect.stringContaining('This webhook secret is for another organisation.'),
     };
 
-    test('speak for it in any case of its login, and for no other, whatever the payload calls itself', async () => {
+    beforeAll(async () => {
       await createTenant(service, { login: 'globex', githubId: 2 });
+    });
+
+    test('speak for it in any case of its login, and for no other, whatever the payload calls itself', async () => {
       const restricted = await startWith(`Acme:${old}, globex:${fresh}`);
       expect((await post(restricted, claims(1, 'acme'), { secret: old })).status).toBe(202);
       for (const [claim, secret] of [
