@@ -62,14 +62,16 @@ async function putTogether({ pullRequests, put }: Sources) {
   const held = put(last);
   await expect.poll(() => requestsFor(last).length).toBe(before + 1);
   const asked = requestsFor(...shared).length;
+  const begin = performance.now();
   const together = Promise.all(shared.map(put));
   await expect.poll(() => requestsFor(...shared).length).toBeGreaterThan(asked);
   release();
   const replies = await together;
+  const milliseconds = performance.now() - begin;
   expect((await held).status).toBe(200);
   const requests = requestsFor(...shared).slice(asked);
   expect(idsOf(requests[0] as GithubStandInRequest).toSorted()).toEqual(shared.map(({ nodeId }) => nodeId).toSorted());
-  return { replies, requests };
+  return { replies, requests, milliseconds };
 }
 
 /** Returns the statuses, and checks that each synced one is the right one, as GitHub has it now. */
@@ -204,9 +206,8 @@ describe('of PUT syncs that share a request', () => {
     const sources = await newSources(3);
     const shared = sources.pullRequests.slice(0, 2);
     world.github.fault({ kind: 'hang' }, { when: naming(...shared), times: Number.POSITIVE_INFINITY });
-    const begin = performance.now();
-    const { replies, requests } = await putTogether(sources);
-    expect(performance.now() - begin).toBeLessThan(10_000);
+    const { replies, requests, milliseconds } = await putTogether(sources);
+    expect(milliseconds).toBeLessThan(10_000);
     expect(statusesOf(sources, replies)).toEqual([504, 504]);
     expect(requests).toHaveLength(3);
   });
