@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { ServiceError } from '../errors.ts';
-import { isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
+import { CommitUnknown, isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
 import { type Selection, type Statement, valuesOf } from './statement.ts';
 
 /** The first parameter of query functions: the database, or a transaction in it. */
@@ -122,7 +121,7 @@ export function connectDatabase(url: string, log: Logger): Database {
     }
   };
 
-  /** @throws ServiceError if it can't be found out */
+  /** @throws CommitUnknown */
   const hasCommitted = async ({ id, serverStart: start, processId }: Committing<unknown>): Promise<boolean> => {
     for (const begun = performance.now(); performance.now() - begun < queryTimeoutMs; await delay(50)) {
       try {
@@ -139,9 +138,7 @@ export function connectDatabase(url: string, log: Logger): Database {
         log.debug({ err: error }, 'a commit without a reply is asked about again');
       }
     }
-    throw new ServiceError('database_unavailable', 'It is not known whether the change was saved.', {
-      action: 'See whether it was. If not, try again.',
-    });
+    throw new CommitUnknown('it is not known whether a transaction committed');
   };
 
   const withRetries = async <Result>(work: () => Promise<Result>): Promise<Result> => {

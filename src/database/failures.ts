@@ -3,6 +3,9 @@ import pg from 'pg';
 /** Thrown in a transaction that must start again because another one has just written the same row. */
 export class TransactionOvertaken extends Error {}
 
+/** Thrown if not even the server can say whether a transaction committed. It must not be repeated. */
+export class CommitUnknown extends Error {}
+
 /** Messages of `pg` and `pg-pool` for a failed connection; these errors have no code. */
 const connectionTexts =
   /^(Connection terminated|Query read timeout|Client has encountered|timeout (exceeded|expired)|Cannot use a pool|Client was closed)/;
@@ -19,6 +22,7 @@ export function driverError(error: unknown): DriverError | undefined {
     const { cause } = current;
     if (
       current instanceof TransactionOvertaken ||
+      current instanceof CommitUnknown ||
       current instanceof pg.DatabaseError ||
       // The pool's own error says more than its cause: that it was a timeout.
       connectionTexts.test(current.message) ||
@@ -57,8 +61,13 @@ export function isConnectionFailure(error: unknown): boolean {
  * is still busy with conflicting work after every retry.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
-  const code = String(driverError(error)?.code ?? '');
-  return isConnectionFailure(error) || /^(53|58|28|25006$|57014$|55P03$|40001$|40P01$|3D000$|XX)/.test(code);
+  const cause = driverError(error);
+  const code = String(cause?.code ?? '');
+  return (
+    cause instanceof CommitUnknown ||
+    isConnectionFailure(error) ||
+    /^(53|58|28|25006$|57014$|55P03$|40001$|40P01$|3D000$|XX)/.test(code)
+  );
 }
 
 /** Whether an answer came too late: another try would double the wait. */

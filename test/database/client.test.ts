@@ -202,6 +202,24 @@ describe('a transaction', () => {
     });
   });
 
+  test('fails, and is not repeated, if the server can no longer be asked', async () => {
+    await withDatabase(async (database, proxy) => {
+      const name = newName();
+      let tried = 0;
+      const { error } = await timed(
+        database.transaction(async executor => {
+          tried += 1;
+          await executor.execute(sql`insert into marks values (${name})`);
+          proxy.refuse();
+          proxy.loseReplyTo('commit');
+        }),
+      );
+      expect([tried, isDatabaseUnavailable(error)]).toEqual([1, true]);
+      proxy.accept();
+      expect(await count(database, name)).toBe(1);
+    });
+  }, 20_000);
+
   test('is repeated if its connection breaks before the commit arrives', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
