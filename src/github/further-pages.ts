@@ -18,7 +18,8 @@ const maxPages = 30;
 
 const { Entries, Nullable, Text } = Reply;
 const List = Nullable(pageOf({ nodes: Entries(Type.Unknown()) }));
-const listsCheck = TypeCompiler.Compile(Type.Object({ updatedAt: Text, files: List, reviews: List }));
+/** A push shows in the head, even within the second of `updatedAt`. */
+const listsCheck = TypeCompiler.Compile(Type.Object({ updatedAt: Text, headRefOid: Text, files: List, reviews: List }));
 const idCheck = TypeCompiler.Compile(Type.Object({ id: Text }));
 
 /** A list that has a next page. */
@@ -45,7 +46,7 @@ query FurtherPages(${lists.map((_, index) => `$id${index}: ID!, $after${index}: 
   ${lists
     .map(
       ({ name }, index) =>
-        `page${index}: node(id: $id${index}) { ... on PullRequest { updatedAt ${selectPage(name, `$after${index}`)} } }`,
+        `page${index}: node(id: $id${index}) { ... on PullRequest { updatedAt headRefOid ${selectPage(name, `$after${index}`)} } }`,
     )
     .join('\n  ')}
 }`;
@@ -64,7 +65,9 @@ function addPage({ node, name, after }: OpenList, page: unknown): OpenList[] {
   const next = decode(listsCheck, page);
   const [all, added] = [known[name]?.nodes, next[name]];
   if (!(all && added)) throw new UnexpectedReply(`${name} are missing`);
-  if (next.updatedAt !== known.updatedAt) throw new UnexpectedReply(`it changed while its ${name} were read`);
+  if (next.updatedAt !== known.updatedAt || next.headRefOid !== known.headRefOid) {
+    throw new UnexpectedReply(`it changed while its ${name} were read`);
+  }
   all.push(...(added.nodes ?? []));
   const { hasNextPage, endCursor } = readPageInfo(added, after);
   return hasNextPage && endCursor !== null ? [{ node, name, after: endCursor }] : [];

@@ -36,6 +36,7 @@ fragment PullRequestFacts on PullRequest {
   authorAssociation
   baseRefName
   headRefName
+  headRefOid
   isCrossRepository
   additions
   deletions

@@ -136,7 +136,7 @@ describe('a pull request with more than a hundred files', () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ files: filesOf(101) });
     let page = 1;
-    let updatedAt: string | undefined;
+    let first: object | undefined;
     const endless = () => ({
       totalCount: 9,
       pageInfo: { hasNextPage: true, endCursor: `cursor ${++page}` },
@@ -146,8 +146,9 @@ describe('a pull request with more than a hundred files', () => {
       {
         kind: 'alter',
         change: reply => {
-          updatedAt ??= (reply as { data: { page0: { updatedAt: string } } }).data.page0.updatedAt;
-          return { data: { page0: { updatedAt, files: endless() } } };
+          const { page0 } = (reply as { data: { page0: object } }).data;
+          first ??= page0;
+          return { data: { page0: { ...first, files: endless() } } };
         },
       },
       { when: isFurther, times: Number.POSITIVE_INFINITY },
@@ -158,7 +159,10 @@ describe('a pull request with more than a hundred files', () => {
     expect(github.count()).toBe(30);
   });
 
-  test('fails if it changes between two pages: half of its files would be from before', async () => {
+  test.each([
+    ['updatedAt', '2026-01-31T12:00:00Z'],
+    ['headRefOid', 'f'.repeat(40)],
+  ])('fails if its %s changes between two pages: half of its files would be from before', async (field, value) => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const pullRequest = web.openPullRequest({ files: filesOf(250) });
@@ -166,7 +170,7 @@ describe('a pull request with more than a hundred files', () => {
       {
         kind: 'alter',
         change: reply =>
-          JSON.parse(JSON.stringify(reply).replace(/"updatedAt":"[^"]*"/, '"updatedAt":"2026-01-31T12:00:00Z"')),
+          JSON.parse(JSON.stringify(reply).replace(new RegExp(`"${field}":"[^"]*"`), `"${field}":"${value}"`)),
       },
       { when: isFurther },
     );

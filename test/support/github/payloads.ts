@@ -16,6 +16,8 @@ import { type Account, globalId, isoTime, optionalIsoTime, type World } from './
 
 const sha = (...parts: unknown[]) => createHash('sha1').update(parts.join('/')).digest('hex');
 
+export const headShaOf = ({ id, commits }: PullRequest): string => sha(id, commits);
+
 /** Undefined and deleted accounts are the ghost, as on github.com. */
 export function userPayload(world: World, account: Account | null | undefined): User {
   const ghost = { id: 10_137, login: 'ghost', type: 'User', nodeId: globalId('U', 10_137) } as const;
@@ -210,7 +212,7 @@ export function simplePullRequestPayload(pullRequest: PullRequest): SimplePullRe
   const url = `${repo.url}/pulls/${number}`;
   const issueUrl = `${repo.url}/issues/${number}`;
   const page = pullRequest.url;
-  const headSha = sha(pullRequest.id, pullRequest.commits);
+  const headSha = headShaOf(pullRequest);
   const assignees = pullRequest.assignees.map(account => userPayload(world, account));
   const headOwner = pullRequest.fromFork ? userPayload(world, author) : repo.owner;
   return {

@@ -1,5 +1,5 @@
 import { Organisation } from './organisation.ts';
-import { associationOf } from './payloads.ts';
+import { associationOf, headShaOf } from './payloads.ts';
 import { PullRequest, type Review } from './pull-request.ts';
 import { Repository } from './repository.ts';
 import { githubError } from './schema.ts';
@@ -225,6 +225,7 @@ function viewOf(pullRequest: PullRequest) {
     repository: () => repositoryView(repository),
     baseRefName: pullRequest.base,
     headRefName: pullRequest.head,
+    headRefOid: headShaOf(pullRequest),
     isCrossRepository: pullRequest.fromFork,
     milestone: pullRequest.milestone === null ? null : { title: pullRequest.milestone },
     additions: pullRequest.additions,
