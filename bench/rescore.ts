@@ -21,8 +21,8 @@ export async function measureRescoring(): Promise<Row[]> {
   try {
     const rows: Row[] = [];
     for (const { what, share, size = bySize.additions, target } of [
-      { what: 'all changing', share: 'number > 0', target: 0.95 },
-      { what: 'a fifth changing', share: 'number % 5 == 0', target: 1.8 },
+      { what: 'all changing', share: 'number > 0', target: 3 },
+      { what: 'a fifth changing', share: 'number % 5 == 0', target: 2 },
       { what: 'by lines of files, all changing', share: 'number > 0', size: bySize.lines, target: 1 },
     ]) {
       const own: Measured[] = [];
