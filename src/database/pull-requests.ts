@@ -151,7 +151,7 @@ export async function describePullRequests(
  * back. Runs in a transaction.
  *
  * @param ticket drawn for this deletion
- * @returns false if there is no such pull request
+ * @returns whether it was there
  */
 export async function deletePullRequest(
   executor: Executor,

@@ -92,7 +92,7 @@ export interface ErasedMember {
 }
 
 /**
- * Erases what is stored of a person: profile, pull requests with their scores, and assignments; what they merged was
+ * Erases what is stored about a person: profile, pull requests with their scores, and assignments; what they merged was
  * merged by a ghost then. Tombstones, which name only GitHub's ids, keep their pull requests away until these change on
  * GitHub.
  *

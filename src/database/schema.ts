@@ -132,6 +132,7 @@ export const accessTokens = pgTable(
     scopes: text('scopes').array().notNull(),
     createdAt: now('created_at'),
     expiresAt: moment('expires_at'),
+    /** In the future for a rotated token: the end of its grace. */
     revokedAt: moment('revoked_at'),
     lastUsedAt: moment('last_used_at'),
   },

@@ -201,9 +201,9 @@ const hasFound = (results: ReadonlyMap<string, FetchResult>) =>
   [...results.values()].some(({ status }) => status === 'found');
 
 /**
- * Whether GitHub serves other pull requests of the organisation now: then the failures are those requests' own. Checked
- * once one has failed often enough for that to matter. If there is no other, the check is whether GitHub shows the
- * organisation. While GitHub is down this is false.
+ * Whether GitHub serves other pull requests of the organisation now: then these failed by themselves. Asks only if one has
+ * failed often enough for that to matter. If there are no others, it asks for the organisation. While GitHub is down this
+ * is false.
  */
 async function canSyncOthers({ deps, organisation }: Turn, failed: readonly SyncRequest[]): Promise<boolean> {
   if (failed.every(({ attempts }) => attempts < maxSharedFailures)) return false;

@@ -173,31 +173,21 @@ describe('a transaction', () => {
     });
   });
 
-  test('is not repeated if only the reply to its commit was lost', async () => {
+  test.each<[what: string, runs: number, disturb: (proxy: TcpProxy) => void]>([
+    ['is not repeated if only the reply to its commit was lost', 1, proxy => proxy.loseReplyTo('commit')],
+    ['is repeated if its connection breaks before the commit arrives', 2, proxy => proxy.cut()],
+    // The row of the first one would hold up the second for as long as its session lives.
+    ['is repeated if its commit does not arrive, although the server still waits for it', 2, proxy => proxy.abandon()],
+  ])('%s', async (_, runs, disturb) => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
       await database.transaction(async executor => {
         tried += 1;
-        if (tried === 1) proxy.loseReplyTo('commit');
         await executor.execute(sql`insert into marks values (${name})`);
+        if (tried === 1) disturb(proxy);
       });
-      expect(tried).toBe(1);
-      expect(await count(database, name)).toBe(1);
-    });
-  });
-
-  test('is repeated if its commit does not arrive, although the server still waits for it', async () => {
-    await withDatabase(async (database, proxy) => {
-      const name = newName();
-      let tried = 0;
-      await database.transaction(async executor => {
-        tried += 1;
-        // The first one's row would hold this up for as long as its session lives.
-        await executor.execute(sql`insert into marks values (${name})`);
-        if (tried === 1) proxy.abandon();
-      });
-      expect(tried).toBe(2);
+      expect(tried).toBe(runs);
       expect(await count(database, name)).toBe(1);
     });
   });
@@ -219,20 +209,6 @@ describe('a transaction', () => {
       expect(await count(database, name)).toBe(1);
     });
   }, 20_000);
-
-  test('is repeated if its connection breaks before the commit arrives', async () => {
-    await withDatabase(async (database, proxy) => {
-      const name = newName();
-      let tried = 0;
-      await database.transaction(async executor => {
-        tried += 1;
-        await executor.execute(sql`insert into marks values (${name})`);
-        if (tried === 1) proxy.cut();
-      });
-      expect(tried).toBe(2);
-      expect(await count(database, name)).toBe(1);
-    });
-  });
 
   test('is repeated after a deadlock', async () => {
     await withDatabase(async database => {

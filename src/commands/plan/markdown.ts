@@ -12,9 +12,9 @@ const maxRows = 100;
 /** On one line, without markup, and without links, mentions and references, which GitHub makes of other texts. */
 function code(text: string): string {
   const line = truncate(plain(text).replace(/\s/g, ' '), maxTextWidth);
-  const longestRun = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = '`'.repeat(longestRun + 1);
-  return longestRun > 0 ? `${fence} ${line} ${fence}` : `${fence}${line}${fence}`;
+  const maxRun = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = '`'.repeat(maxRun + 1);
+  return maxRun > 0 ? `${fence} ${line} ${fence}` : `${fence}${line}${fence}`;
 }
 
 /** In a table, also in code. After a backslash it would end the cell all the same, so a space comes between. */
@@ -30,7 +30,7 @@ function table(columns: readonly (string | Column)[], rows: readonly (readonly s
   return [
     '',
     line(headings),
-    line(isNumber.map(is => (is ? '--:' : '---'))),
+    line(isNumber.map(alignsRight => (alignsRight ? '--:' : '---'))),
     ...rows.slice(0, maxRows).map(cells => line(cells.map(cellOf))),
     '',
     ...(rest > 0 ? [`… and ${number(rest)} more.`, ''] : []),
