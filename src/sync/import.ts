@@ -44,7 +44,7 @@ export interface ImportResult {
   saved: number;
   /** Not kept: the author is not a member. */
   untracked: number;
-  /** GitHub failed on them, even one by one; the sync loop tries them again. */
+  /** GitHub failed on them, even one by one. The sync loop tries again what GitHub named. */
   failed: number;
   /** Requests to GitHub for pull requests. */
   requests: number;

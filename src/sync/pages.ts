@@ -120,7 +120,8 @@ export function createPageSync(
     if (disturbed > 0) {
       const settled = new Set(page.failed.flatMap(({ nodeId, error }) => (isDisturbance(error) ? [] : [nodeId])));
       for (const { nodeId } of page.items) settled.add(nodeId);
-      const listed = (await list(after, size).catch(() => undefined))?.items ?? [];
+      // If this fails, the page is read again: without a sync request they would be lost.
+      const listed = (await list(after, size))?.items ?? [];
       missing = listed.filter(item => isWanted(item) && !settled.has(item.nodeId));
     }
     await record(failed, missing, errors[0]?.text ?? '');

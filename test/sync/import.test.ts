@@ -251,6 +251,19 @@ describe('a pull request on which GitHub always fails', () => {
     expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([second.id]);
   });
 
+  test('is not lost if GitHub fails when it is asked for its name', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 4);
+    const [, bad] = home.acme.repository('web').sortedBy('createdAt');
+    world.github.fault(
+      { kind: 'broken', nodeIds: [bad?.nodeId ?? ''] },
+      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    world.github.fault(htmlError(502), { when: ({ operation }) => operation === 'PullRequestList' });
+    expect(await run(home)).toMatchObject({ saved: 3, failed: 1 });
+    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([bad?.id]);
+  });
+
   test('because of missing rights is not left to the loop', async () => {
     const home = await newHome(world);
     fill(home, 'web', 4);
