@@ -1,7 +1,7 @@
 /** Compares what is stored with the model, while everything is at rest: no loop and no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
 import { asc, eq } from 'drizzle-orm';
-import type { Database } from '../src/database/client.ts';
+import type { Database, Executor } from '../src/database/client.ts';
 import {
   deletedPullRequests,
   members,
@@ -24,30 +24,35 @@ export type Stage = 'settled' | 'compared' | 'imported';
 type Stored = Awaited<ReturnType<typeof readStored>>;
 type Row = Stored['rows'][number];
 
-export async function readStored({ executor }: Database, organisationId: string) {
+/** As it is at one moment: what GitHub failed on, and what nobody waits for, may be saved meanwhile. */
+const readStored = ({ executor }: Database, organisationId: string) =>
+  executor.transaction(each => readTables(each, organisationId), { isolationLevel: 'repeatable read' });
+
+async function readTables(executor: Pick<Executor, 'select'>, organisationId: string) {
   const of = <Table extends { organisationId: Parameters<typeof eq>[0] }>(table: Table) =>
     eq(table.organisationId, organisationId);
-  const [joined, tombstones, changes, memberRows, repositoryRows, deliveries, [organisation]] = await Promise.all([
-    executor
-      .select({ row: pullRequests, repository: repositories, author: members })
-      .from(pullRequests)
-      .innerJoin(repositories, eq(repositories.id, pullRequests.repositoryId))
-      .innerJoin(members, eq(members.id, pullRequests.memberId))
-      .where(of(pullRequests)),
-    executor.select().from(deletedPullRequests).where(of(deletedPullRequests)),
-    executor.select().from(scoreChanges).where(of(scoreChanges)).orderBy(asc(scoreChanges.id)),
-    executor.select().from(members).where(of(members)),
-    executor.select().from(repositories).where(of(repositories)),
-    executor.select().from(webhookDeliveries).where(of(webhookDeliveries)),
-    executor.select().from(organisations).where(eq(organisations.id, organisationId)),
-  ]);
+  const joined = await executor
+    .select({ row: pullRequests, repository: repositories, author: members })
+    .from(pullRequests)
+    .innerJoin(repositories, eq(repositories.id, pullRequests.repositoryId))
+    .innerJoin(members, eq(members.id, pullRequests.memberId))
+    .where(of(pullRequests));
+  const [organisation] = await executor.select().from(organisations).where(eq(organisations.id, organisationId));
   const rows = joined.map(({ row, repository, author }) => ({
     ...row,
     repository: repository.name,
     repositoryGithubId: repository.githubId,
     memberGithubId: author.githubId,
   }));
-  return { rows, tombstones, changes, members: memberRows, repositories: repositoryRows, deliveries, organisation };
+  return {
+    rows,
+    organisation,
+    tombstones: await executor.select().from(deletedPullRequests).where(of(deletedPullRequests)),
+    changes: await executor.select().from(scoreChanges).where(of(scoreChanges)).orderBy(asc(scoreChanges.id)),
+    members: await executor.select().from(members).where(of(members)),
+    repositories: await executor.select().from(repositories).where(of(repositories)),
+    deliveries: await executor.select().from(webhookDeliveries).where(of(webhookDeliveries)),
+  };
 }
 
 /**
