@@ -7,8 +7,7 @@ import pg from 'pg';
 import { buildApp } from '../src/app.ts';
 import { loadConfig } from '../src/config.ts';
 import type { Database } from '../src/database/client.ts';
-import { createLog } from '../src/deps.ts';
-import { createGithub } from '../src/github/client.ts';
+import { connectDeps, createLog } from '../src/deps.ts';
 
 const unused = () => Promise.reject(new Error('The route under measurement stores nothing.'));
 const row: object = { known: true, enabled: true, taken: true };
@@ -23,15 +22,7 @@ const database: Database = {
   transaction: unused,
   close: async () => undefined,
 };
-const app = await buildApp({
-  config,
-  log: createLog(config),
-  database,
-  github: createGithub(config.github),
-  counters: { gone: 0, stale: 0 },
-  migrationsApplied: 0,
-  close: async () => undefined,
-});
+const app = await buildApp({ ...connectDeps(config, createLog(config), 'postgres://unused'), database });
 await app.listen({ port: 0, host: '127.0.0.1' });
 const address = app.server.address();
 process.stdout.write(`${typeof address === 'object' ? address?.port : ''}\n`);

@@ -1,7 +1,7 @@
 /** The JSON Schema of rules files, with which editors complete and check them. `rules check` checks the rest. */
+import { readFileSync } from 'node:fs';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { definitionLimits } from '../src/scoring/definitions.ts';
-import { factDescriptions } from '../src/scoring/fact-descriptions.ts';
 import {
   absenceReasons,
   closedLists,
@@ -13,6 +13,7 @@ import {
 } from '../src/scoring/facts.ts';
 import { ruleLimits } from '../src/scoring/ruleset.ts';
 import { expressionLimits } from '../src/scoring/syntax.ts';
+import { readTables } from './tables.ts';
 
 /** YAML has its own opinion of what stands without quotes; here everything is taken as it is written. */
 const anyScalar = (description: string, characters?: number) =>
@@ -50,12 +51,14 @@ const File = Type.Object(
 );
 const files = Type.Array(Type.Union([...text, File]));
 
+const documentation = new Map(readTables(readFileSync('docs/rules.md', 'utf8')).map(row => [row.Fact, row]));
+
 function factSchema(name: FactName): TSchema {
-  const { meaning, unit } = factDescriptions[name];
+  const { Meaning: meaning = '', Unit: unit = 'none' } = documentation.get(`\`${name}\``) ?? {};
   const isTime = name.endsWith('_at');
   const notes = [
     meaning,
-    ...(unit === undefined || unit === 'none' ? [] : [`In ${unit}${isTime ? ', or a day such as 2026-01-31' : ''}.`]),
+    ...(unit === 'none' ? [] : [`In ${unit}${isTime ? ', or a day such as 2026-01-31' : ''}.`]),
     ...(isOptionalFact(name) ? [`Absent if ${absenceReasons[name]}.`] : []),
   ];
   const forms = (): TSchema[] => {

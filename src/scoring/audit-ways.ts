@@ -1,6 +1,6 @@
 /** The cheap ways in which a pull request can be changed for more points: see `createAudit`. */
 import { type Facts, hoursBetween, type SourceName } from './facts.ts';
-import { allParts, partsOf, type TypedExpression } from './tree.ts';
+import { allParts, type TypedExpression } from './tree.ts';
 
 /** In the order in which reports list them if they gain equally. */
 export const ways = [
@@ -18,7 +18,7 @@ export const ways = [
 
 export type Way = (typeof ways)[number];
 
-/** The pull requests that would stand in the place of one; undefined if the way is not open for it. */
+/** The pull requests that would replace one; undefined if the way does not apply. */
 export type Change = (facts: Facts) => readonly Facts[] | undefined;
 
 const paddingLines = 300;
@@ -124,7 +124,9 @@ const splitFile: Change = facts => {
 
 const reopen: Change = facts => {
   if (facts.merged) return undefined;
-  return [changed(facts, { state: 'open', closed_at: null, updated_at: facts.updated_at + 60 })];
+  return [
+    changed(facts, { state: facts.draft ? 'draft' : 'open', closed_at: null, updated_at: facts.updated_at + 60 }),
+  ];
 };
 
 const mergeAlone: Change = facts => {
@@ -142,7 +144,7 @@ const mergeAlone: Change = facts => {
   ];
 };
 
-/** What the rules look for, which whoever games them looks for, too. */
+/** What the rules look for, and so what somebody gaming them would add. */
 interface Hints {
   labels: Set<string>;
   titles: Set<string>;
@@ -152,7 +154,7 @@ function findHints(trees: readonly TypedExpression[]): Hints {
   const hints: Hints = { labels: new Set(), titles: new Set() };
   const isFact = (tree: TypedExpression, name: SourceName) => tree.kind === 'fact' && tree.name === name;
   for (const tree of allParts(trees)) {
-    const parts = partsOf(tree);
+    const { parts } = tree;
     const texts = parts.flatMap(part =>
       part.kind === 'constant' && typeof part.value === 'string' ? [part.value] : [],
     );

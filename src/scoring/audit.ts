@@ -4,31 +4,13 @@
  */
 
 import { type Change, changesOf, type Way, ways } from './audit-ways.ts';
-import { clampScore, compileEffects } from './compile.ts';
+import { clampScore, compileEffects, treesOf } from './compile.ts';
 import { createDistribution, type Distribution } from './distribution.ts';
 import { type Facts, factTypes, type SourceName } from './facts.ts';
-import { checkRules } from './planned-entries.ts';
-import { factsOfEntries, type Ruleset } from './ruleset.ts';
+import { checkRules, type Ruleset } from './ruleset.ts';
+import { factsRead } from './tree.ts';
 
-export interface AuditExample {
-  id: string;
-  before: number;
-  /** The sum, if there are several pull requests afterwards. */
-  after: number;
-}
-
-export interface AuditedWay {
-  way: Way;
-  /** Of the pull requests, how many gain points, between 0 and 1. */
-  share: number;
-  /** Of those that gain; 0 if none does. */
-  medianGain: number;
-  maxGain: number;
-  /** Which rules pay, as shares of all points gained, the largest first. */
-  rules: { name: string; share: number }[];
-  /** The one that gains most. */
-  example: AuditExample | undefined;
-}
+export type AuditedWay = ReturnType<ReturnType<typeof createAudit>['result']>['ways'][number];
 
 /** Texts of any length: read only if the rules do. */
 const largeFacts: ReadonlySet<SourceName> = new Set<SourceName>(['body', 'files', 'file_changes']);
@@ -38,14 +20,14 @@ interface Tally {
   changes: readonly Change[];
   gains: Distribution;
   paid: Float64Array;
-  example: AuditExample | undefined;
+  /** The one that gains most. `after` is the sum, if there are several pull requests afterwards. */
+  example: { id: string; before: number; after: number } | undefined;
 }
 
 export function createAudit(ruleset: Ruleset) {
-  const entries = [...checkRules(ruleset).values()].flatMap(rule => rule.entries.map(({ checked }) => checked));
-  const trees = entries.flatMap(({ condition, value }) => [condition, value]);
-  const read = factsOfEntries(entries);
-  const facts = new Set<SourceName>(read);
+  const entries = [...checkRules(ruleset).values()].flatMap(rule => rule.entries);
+  const trees = treesOf(entries);
+  const facts = factsRead(trees);
   for (const name of Object.keys(factTypes) as (keyof typeof factTypes)[]) if (!largeFacts.has(name)) facts.add(name);
   const names = [...new Set(entries.map(({ name }) => name))];
   const ruleOf = entries.map(({ name }) => names.indexOf(name));
@@ -105,14 +87,16 @@ export function createAudit(ruleset: Ruleset) {
     },
     /** The ways that gain on most pull requests first. */
     result() {
-      const audited = tallies.map((tally): AuditedWay => {
-        const { way, gains, paid, example } = tally;
+      const audited = tallies.map(({ way, gains, paid, example }) => {
         const total = paid.reduce((sum, points) => sum + points, 0);
         return {
           way,
+          /** Of the pull requests, how many gain points, between 0 and 1. */
           share: pullRequests === 0 ? 0 : gains.count / pullRequests,
+          /** Of those that gain; 0 if none does. */
           medianGain: gains.median() ?? 0,
           maxGain: gains.quantile(1) ?? 0,
+          /** Which rules pay, as shares of all points gained, the largest first. */
           rules: names
             .map((name, rule) => ({ name, share: total === 0 ? 0 : (paid[rule] ?? 0) / total }))
             .filter(({ share }) => share > 0)

@@ -6,7 +6,7 @@ import { type ComparisonOperator, ExpressionError } from './syntax.ts';
 import { excerpt } from './text.ts';
 import { type TypedExpression, typeOf } from './tree.ts';
 
-/** What is stored keeps its meaning, even if a file that says the same is refused now. */
+/** Stored rules keep their meaning, even if a file with the same text would now be refused. */
 export type Origin = 'file' | 'stored';
 
 const operators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);
@@ -15,8 +15,7 @@ export const isComparison = (operator: string): operator is ComparisonOperator =
 /** The texts that an expression can be, if it does not read facts for them. */
 function textsOf(tree: TypedExpression): string[] {
   if (tree.kind === 'constant') return typeof tree.value === 'string' ? [tree.value] : [];
-  if (tree.kind === 'defined') return textsOf(tree.definition.tree);
-  return tree.kind === 'choice' ? [...textsOf(tree.consequent), ...textsOf(tree.alternate)] : [];
+  return tree.kind === 'defined' || tree.kind === 'choice' ? tree.parts.flatMap(textsOf) : [];
 }
 
 /**

@@ -6,18 +6,22 @@ import { costOf } from './cost.ts';
 import { type Facts, isOptionalFact, type SourceName } from './facts.ts';
 import type { Value } from './functions.ts';
 import { roundHalfAway } from './number-functions.ts';
+import type { RuleLogic } from './ruleset.ts';
 import { compareText } from './text.ts';
 import type { TypedExpression } from './tree.ts';
 
 export interface CheckedEntry {
   /** The rule's name. */
   name: string;
-  action: 'ADD' | 'SUBTRACT';
-  /** The whole condition's source text. */
-  expression: string;
+  /** With the whole condition. */
+  logic: RuleLogic;
   condition: TypedExpression;
   value: TypedExpression;
 }
+
+/** The entries' conditions and values. */
+export const treesOf = (entries: readonly CheckedEntry[]): TypedExpression[] =>
+  entries.flatMap(({ condition, value }) => [condition, value]);
 
 export interface Score {
   /** A 32-bit signed integer. */
@@ -45,12 +49,7 @@ const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'con
  * Whether a text or a list may be null. Any fact may, so that nothing throws even if a required one is missing.
  * Absent numbers are NaN; booleans are never absent.
  */
-function mayBeAbsent(tree: TypedExpression): boolean {
-  if (tree.kind === 'fact') return true;
-  if (tree.kind === 'defined') return mayBeAbsent(tree.definition.tree);
-  if (tree.kind === 'choice') return mayBeAbsent(tree.consequent) || mayBeAbsent(tree.alternate);
-  return tree.kind === 'call' && tree.values.some(mayBeAbsent);
-}
+const mayBeAbsent = ({ kind }: TypedExpression) => kind !== 'constant';
 
 /** The same text in the form that V8 compares by reference. */
 const interned = (text: string) => Object.keys({ [text]: 0 })[0] ?? text;
@@ -97,7 +96,8 @@ function createWriter() {
   }
 
   function writeComparison(tree: TypedExpression & { kind: 'comparison' }): string {
-    const { operator, left, right } = tree;
+    const { operator, parts } = tree;
+    const [left, right] = parts;
     if (left.type === 'number' && operator !== '==') {
       if (operator !== '!=') return `(${write(left)} ${operator} ${write(right)})`;
       // Not `!==`, which is true for NaN.
@@ -108,14 +108,14 @@ function createWriter() {
     if (operator === '==' && !(mayBeAbsent(left) && mayBeAbsent(right))) {
       return `(${write(left)} === ${write(right)})`;
     }
-    const { guard, values } = present([left, right]);
+    const { guard, values } = present(parts);
     const [one, two] = values;
     if (operator === '==' || operator === '!=') return `(${guard}${one} ${operator}= ${two})`;
     return `(${guard}${constant(compareText)}(${one}, ${two}) ${operator} 0)`;
   }
 
-  function writeCall({ definition, values: trees, prepared, type }: TypedExpression & { kind: 'call' }): string {
-    const { guard, values } = present(trees);
+  function writeCall({ definition, parts, prepared, type }: TypedExpression & { kind: 'call' }): string {
+    const { guard, values } = present(parts);
     if (definition.prepare !== undefined) values.push(constant(prepared));
     const call = `${constant(definition.implementation)}(${values.join(', ')})`;
     if (guard === '') return call;
@@ -132,20 +132,20 @@ function createWriter() {
       case 'defined':
         return write(tree.definition.tree);
       case 'negation':
-        return `(- ${write(tree.operand)})`;
+        return `(- ${write(tree.parts[0])})`;
       case 'not':
-        return `(! ${write(tree.operand)})`;
+        return `(! ${write(tree.parts[0])})`;
       case 'arithmetic':
       case 'logical':
-        return `(${write(tree.left)} ${tree.operator} ${write(tree.right)})`;
+        return `(${write(tree.parts[0])} ${tree.operator} ${write(tree.parts[1])})`;
       case 'comparison':
         return writeComparison(tree);
       case 'choice':
-        return `(${write(tree.condition)} ? ${write(tree.consequent)} : ${write(tree.alternate)})`;
+        return `(${write(tree.parts[0])} ? ${write(tree.parts[1])} : ${write(tree.parts[2])})`;
       case 'oneOf':
-        return `${constant(new Set(tree.options))}.has(${write(tree.left)})`;
+        return `${constant(new Set(tree.options))}.has(${write(tree.parts[0])})`;
       case 'itemOf': {
-        const { guard, values } = present([tree.left, tree.list]);
+        const { guard, values } = present(tree.parts);
         return `(${guard}${values[1]}.includes(${values[0]}))`;
       }
       case 'call':
@@ -153,19 +153,20 @@ function createWriter() {
     }
   }
 
-  function add({ name, action, expression, condition, value }: CheckedEntry): void {
+  function add({ name, logic, condition, value }: CheckedEntry): void {
+    const { expression, effect } = logic;
     cost += costOf(condition) + costOf(value);
-    const sign = action === 'ADD' ? '+' : '-';
-    const before = ['{"name":', JSON.stringify(name), ',"action":"', action, '","effect":'];
+    const sign = effect.action === 'ADD' ? '+' : '-';
+    const before = ['{"name":', JSON.stringify(name), ',"action":"', effect.action, '","effect":'];
     const after = [',"expression":', JSON.stringify(expression), '}'];
     // Joined, because V8 keeps a text built with + in pieces, and every breakdown would carry them along.
     const piece = (...parts: (string | number)[]) => constant(parts.join(''));
     const fixed = fixedValue(value);
     if (fixed !== undefined) {
-      const effect = effectOf(fixed);
-      if (effect === 0) return;
-      const json = [...before, effect, ...after];
-      statements += `if (${write(condition)}) { score ${sign}= ${constant(effect)}; `;
+      const points = effectOf(fixed);
+      if (points === 0) return;
+      const json = [...before, points, ...after];
+      statements += `if (${write(condition)}) { score ${sign}= ${constant(points)}; `;
       statements += `out += out === '' ? ${piece('[', ...json)} : ${piece(',', ...json)}; }\n`;
       return;
     }
@@ -211,7 +212,7 @@ function effectOf(value: number): number {
 function fixedValue(tree: TypedExpression): number | undefined {
   if (tree.kind === 'constant' && typeof tree.value === 'number') return tree.value;
   if (tree.kind !== 'negation') return undefined;
-  const operand = fixedValue(tree.operand);
+  const operand = fixedValue(tree.parts[0]);
   return operand === undefined ? undefined : -operand;
 }
 
@@ -269,8 +270,8 @@ export const clampScore = (sum: number): number => Math.min(Math.max(sum, minimu
  * subtracts, 0 if it does not count.
  */
 export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts, effects: Float64Array) => void {
-  const compiled = entries.map(({ action, condition, value }) => ({
-    sign: action === 'ADD' ? 1 : -1,
+  const compiled = entries.map(({ logic, condition, value }) => ({
+    sign: logic.effect.action === 'ADD' ? 1 : -1,
     isMet: compileExpression(condition),
     valueFor: compileExpression(value),
   }));

@@ -4,12 +4,12 @@
  * 40 ms.
  */
 import type { SourceName } from './facts.ts';
-import { partsOf, type TypedExpression } from './tree.ts';
+import type { TypedExpression } from './tree.ts';
 
 /**
- * What a whole ruleset may cost. The slowest one then takes 0.3 to 0.6 s for one pull request, and 0.9 s if its
- * description is of nothing but `İ`, which is the slowest to write in lower case. If
- * globs are all that it costs, 3,000 files with long paths take up to four times as long.
+ * The maximum cost of a whole ruleset. At the maximum, the slowest rules take 0.3 to 0.6 s for one pull request. They take
+ * 0.9 s for a description that consists of `İ`, the slowest character to convert to lower case, and up to four times as
+ * long if they are all globs and the pull request has 3,000 files with long paths.
  */
 export const maxRulesetCost = 15_000_000;
 
@@ -17,8 +17,9 @@ export const maxRulesetCost = 15_000_000;
 const longText = 65_536;
 
 /**
- * GitHub's limits on texts; other texts are short. The paths of a pull request can have four times as much, which is our
- * limit (src/github/pull-request.ts), but hardly any has; rules files that were accepted before stay so.
+ * GitHub's limits on texts; other texts are short. The paths of a pull request can have four times as many characters
+ * (our limit: src/github/pull-request.ts), but hardly any has more than this, and a higher number would refuse rules files
+ * that earlier releases accepted.
  */
 const maxCharacters: { readonly [Name in SourceName]?: number } = {
   body: longText,
@@ -29,10 +30,10 @@ const maxCharacters: { readonly [Name in SourceName]?: number } = {
 };
 const shortText = 256;
 
-/** What a function or an operator that reads a text costs, against a small pattern. */
+/** The cost of a character in a function or an operator; in a small pattern it is 1. */
 const plainWeight = 0.25;
 
-/** The cost of a character in patterns that weighs 1: see `Pattern`. */
+/** The `cost` of a small pattern: see `Pattern`. */
 const smallPattern = 512;
 
 const isTextual = ({ type }: TypedExpression) => type === 'text' || type === 'list';
@@ -42,12 +43,11 @@ function lengthOf(tree: TypedExpression): number {
   if (!isTextual(tree)) return 0;
   if (tree.kind === 'constant') return String(tree.value).length;
   if (tree.kind === 'fact') return maxCharacters[tree.name] ?? shortText;
-  if (tree.kind === 'choice') return Math.max(lengthOf(tree.consequent), lengthOf(tree.alternate));
-  return Math.max(0, ...partsOf(tree).map(lengthOf));
+  return Math.max(0, ...tree.parts.map(lengthOf));
 }
 
 function ownCost(tree: TypedExpression): number {
-  const lengths = partsOf(tree).filter(isTextual).map(lengthOf);
+  const lengths = tree.parts.filter(isTextual).map(lengthOf);
   const length = lengths.reduce((sum, each) => sum + each, 0);
   if (tree.kind === 'comparison') return lengths.length === 0 ? 0 : plainWeight * Math.min(...lengths);
   if (tree.kind === 'call' && tree.patternCost > 0) return (length * tree.patternCost) / smallPattern;
@@ -58,4 +58,4 @@ function ownCost(tree: TypedExpression): number {
 
 /** The maximum cost of an expression, in weighted characters of one pull request. */
 export const costOf = (tree: TypedExpression): number =>
-  partsOf(tree).reduce((sum, part) => sum + costOf(part), ownCost(tree));
+  tree.parts.reduce((sum, part) => sum + costOf(part), ownCost(tree));

@@ -40,7 +40,7 @@ function describeCycle(names: readonly string[]): string {
 /**
  * Checks definitions, in whatever order they use each other. Each is checked once, however often it is used.
  *
- * @returns also what is wrong, by name, without those that only use one that is wrong
+ * @returns the definitions, and the problems by name; a definition that only uses a faulty one has none
  */
 export function checkDefinitions(
   definitions: readonly Definition[],

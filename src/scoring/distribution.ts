@@ -8,7 +8,7 @@ export function createDistribution() {
 
   /** Each score with its count, lowest first. */
   function sorted(): readonly [score: number, count: number][] {
-    ordered ??= [...counts].sort(([one], [two]) => one - two);
+    ordered ??= [...counts].sort(([a], [b]) => a - b);
     return ordered;
   }
 

@@ -7,7 +7,7 @@ import type { FunctionDefinition, Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
 import type { ArithmeticOperator, ComparisonOperator } from './syntax.ts';
 import { compareText } from './text.ts';
-import { partsOf, type TypedExpression } from './tree.ts';
+import type { TypedExpression } from './tree.ts';
 
 /** A part of an expression and its value for one pull request. */
 export interface ExplainedPart {
@@ -143,7 +143,7 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
       const explained = explainExpression(expression, body, facts);
       return { ...part(tree, explained.value, [explained]), kind: 'definition' };
     }
-    const parts = partsOf(tree).map(walk);
+    const parts = tree.parts.map(walk);
     const [left = null, right = null] = parts.map(({ value }) => value);
     const isAbsent = left === null || right === null;
     switch (tree.kind) {
@@ -166,7 +166,8 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
       case 'logical': {
         const isTrue = tree.operator === '&&' ? left === true && right === true : left === true || right === true;
         const [first, ...others] = parts;
-        const isChain = tree.left.kind === 'logical' && tree.left.operator === tree.operator;
+        const [leftTree] = tree.parts;
+        const isChain = leftTree.kind === 'logical' && leftTree.operator === tree.operator;
         return part(tree, isTrue, isChain ? [...(first?.parts ?? []), ...others] : parts);
       }
       case 'choice': {

@@ -4,14 +4,7 @@ import { checkDefinitions } from './definitions.ts';
 import { type ExplainedPart, explainExpression } from './evaluate.ts';
 import type { Facts } from './facts.ts';
 import { roundHalfAway } from './number-functions.ts';
-import {
-  checkRule,
-  evaluatedLogic,
-  type RuleAction,
-  type RuleDefinition,
-  type RuleLogic,
-  type Ruleset,
-} from './ruleset.ts';
+import { checkRule, evaluatedLogic, type RuleAction, type RuleDefinition, type Ruleset } from './ruleset.ts';
 import type { CheckedDefinitions } from './tree.ts';
 
 export type EntryOutcome =
@@ -45,20 +38,8 @@ export interface ExplainedEntry {
   amount: ExplainedPart | null;
 }
 
-export interface ExplainedRule {
-  name: string;
-  enabled: boolean;
-  /** Whole sentences; if there is one, no entry of the rule counts. */
-  problems: string[];
-  entries: ExplainedEntry[];
-}
-
-export interface Explanation {
-  rules: ExplainedRule[];
-  /** The sum of all effects; the score is limited to 32 bits. */
-  sum: number;
-  score: number;
-}
+export type ExplainedRule = ReturnType<typeof explainRule>;
+export type Explanation = ReturnType<typeof explainScore>;
 
 /** The innermost part that made a value absent or infinite. */
 function originOf(part: ExplainedPart, isWanted: (part: ExplainedPart) => boolean): ExplainedPart {
@@ -96,17 +77,17 @@ function judge(amount: ExplainedPart, action: RuleAction): Judgement {
   return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
 }
 
-function explainEntry({ condition, value, action, expression }: CheckedEntry, logic: RuleLogic, facts: Facts) {
-  const explained = explainExpression(expression, condition, facts);
+function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
+  const explained = explainExpression(logic.expression, condition, facts);
   if (explained.value !== true) {
     const judgement: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };
     return { ...judgement, condition: explained, amount: null };
   }
   const amount = explainExpression(logic.effect.value, value, facts);
-  return { ...judge(amount, action), condition: explained, amount };
+  return { ...judge(amount, logic.effect.action), condition: explained, amount };
 }
 
-function explainRule(rule: RuleDefinition, definitions: CheckedDefinitions, facts: Facts): ExplainedRule {
+function explainRule(rule: RuleDefinition, definitions: CheckedDefinitions, facts: Facts) {
   const { entries: checked, problems } = rule.is_enabled ? checkRule(rule, definitions) : { entries: [], problems: [] };
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
@@ -118,19 +99,30 @@ function explainRule(rule: RuleDefinition, definitions: CheckedDefinitions, fact
       action: logic.effect.action,
       expression: logic.expression,
       value: logic.effect.value,
-      ...(entry === undefined ? { ...skipped, condition: null, amount: null } : explainEntry(entry, logic, facts)),
+      ...(entry === undefined ? { ...skipped, condition: null, amount: null } : explainEntry(entry, facts)),
     };
   });
-  return { name: rule.name, enabled: rule.is_enabled, problems: problems.map(({ message }) => message), entries };
+  return {
+    name: rule.name,
+    enabled: rule.is_enabled,
+    /** Whole sentences; if there is one, no entry of the rule counts. */
+    problems: problems.map(({ message }) => message),
+    entries,
+  };
 }
 
 /** Gives the same score as the compiled rules. Never throws. */
-export function explainScore({ definitions, rules }: Ruleset, facts: Facts): Explanation {
+export function explainScore({ definitions, rules }: Ruleset, facts: Facts) {
   const { checked } = checkDefinitions(definitions);
   const explained = rules.map(rule => explainRule(rule, checked, facts));
   let sum = 0;
   for (const { entries } of explained) {
     for (const { action, effect } of entries) sum += action === 'ADD' ? effect : -effect;
   }
-  return { rules: explained, sum, score: clampScore(sum) };
+  return {
+    rules: explained,
+    /** The sum of all effects; the score is limited to 32 bits. */
+    sum,
+    score: clampScore(sum),
+  };
 }

@@ -67,11 +67,12 @@ export function checkExpression(
       nodes += definition.nodes;
       maxDepth = Math.max(maxDepth, depth + definition.depth);
       addPatternCost(definition.patternCost, span);
-      return { kind: 'defined', type: definition.tree.type, definition, ...span };
+      return { kind: 'defined', type: definition.tree.type, definition, parts: [definition.tree], ...span };
     }
-    if (name === 'true' || name === 'false')
-      return { kind: 'constant', type: 'boolean', value: name === 'true', ...span };
-    if (isFactName(name)) return { kind: 'fact', type: factTypes[name], name, ...span };
+    if (name === 'true' || name === 'false') {
+      return { kind: 'constant', type: 'boolean', value: name === 'true', parts: [], ...span };
+    }
+    if (isFactName(name)) return { kind: 'fact', type: factTypes[name], name, parts: [], ...span };
     const [named] = functions.get(name) ?? [];
     if (named !== undefined)
       throw new ExpressionError(`\`${name}\` is a function; call it, as in \`${named.signature}\``);
@@ -107,9 +108,9 @@ export function checkExpression(
       throw new ExpressionError(onlyAfterIn + hintOfArray(operator, list, read(other, depth), source));
     }
     const left = read(node.left, depth);
-    const right = readAs(node.right, depth, left.type === 'text');
-    checkComparison(operator, [left, right], source, origin);
-    return { kind: 'comparison', type: 'boolean', operator, left, right, ...span };
+    const parts = [left, readAs(node.right, depth, left.type === 'text')] as const;
+    checkComparison(operator, parts, source, origin);
+    return { kind: 'comparison', type: 'boolean', operator, parts, ...span };
   }
 
   function readUnary({ operator, argument, start, end }: NodeOf<'UnaryExpression'>, depth: number): TypedExpression {
@@ -117,7 +118,7 @@ export function checkExpression(
     const kind = operator === '-' ? 'negation' : 'not';
     const type = operator === '-' ? 'number' : 'boolean';
     expectType(operand, type, `\`${operator}\` needs`);
-    return { kind, type, operand, start, end };
+    return { kind, type, parts: [operand], start, end };
   }
 
   function readBinary(node: NodeOf<'BinaryExpression'>, depth: number): TypedExpression {
@@ -126,14 +127,12 @@ export function checkExpression(
     const span = spanOf(node);
     const left = read(node.left, depth);
     if (operator === 'in') return readIn(left, node.right, span, depth);
-    const right = read(node.right, depth);
-    const role = `both sides of \`${operator}\` must be`;
+    const parts = [left, read(node.right, depth)] as const;
     const type = isArithmetic(operator) ? 'number' : 'boolean';
-    expectType(left, type, role);
-    expectType(right, type, role);
+    for (const part of parts) expectType(part, type, `both sides of \`${operator}\` must be`);
     return isArithmetic(operator)
-      ? { kind: 'arithmetic', type: 'number', operator, left, right, ...span }
-      : { kind: 'logical', type: 'boolean', operator, left, right, ...span };
+      ? { kind: 'arithmetic', type: 'number', operator, parts, ...span }
+      : { kind: 'logical', type: 'boolean', operator, parts, ...span };
   }
 
   function readIn(left: TypedExpression, right: SyntaxNode, span: Span, depth: number): TypedExpression {
@@ -142,7 +141,7 @@ export function checkExpression(
       const list = read(right, depth);
       expectType(left, 'text', 'the left side of `in` must be');
       expectType(list, 'list', 'the right side of `in` must be');
-      return { kind: 'itemOf', type: 'boolean', left, list, ...span };
+      return { kind: 'itemOf', type: 'boolean', parts: [left, list], ...span };
     }
     if (left.type !== 'number' && left.type !== 'text') {
       throw new ExpressionError(`${isA(left)}, but \`in\` looks for a number or a text`);
@@ -155,14 +154,14 @@ export function checkExpression(
         const hint = left.type === 'text' ? hintOfFact(part, source) : '';
         throw new ExpressionError(`${isA(part)}, but ${show(left)} can only equal ${typeNames[left.type]}${hint}`);
       }
-      const negated = part.kind === 'negation' ? part.operand : part;
+      const negated = part.kind === 'negation' ? part.parts[0] : part;
       if (negated.kind !== 'constant' || typeof negated.value === 'boolean') {
         throw new ExpressionError(`${show(part)} is computed, but the list after \`in\` can only hold plain values`);
       }
       options.push(part.kind === 'negation' ? -negated.value : negated.value);
     }
     checkTexts(left, options, origin);
-    return { kind: 'oneOf', type: 'boolean', left, options, ...span };
+    return { kind: 'oneOf', type: 'boolean', parts: [left], options, ...span };
   }
 
   function readChoice(node: NodeOf<'ConditionalExpression'>, depth: number): TypedExpression {
@@ -175,7 +174,7 @@ export function checkExpression(
         `${isA(consequent)} and ${isA(alternate)}, but both sides of \`:\` must have the same type`,
       );
     }
-    return { kind: 'choice', type: consequent.type, condition, consequent, alternate, ...span };
+    return { kind: 'choice', type: consequent.type, parts: [condition, consequent, alternate], ...span };
   }
 
   function readCall(node: NodeOf<'CallExpression'>, depth: number): TypedExpression {
@@ -196,14 +195,14 @@ export function checkExpression(
     const given = node.arguments.map((argument, position) => readAs(argument, depth, mayBeText(position)));
     const matching = overloads.find(({ parameters: [type] }) => type === given[0]?.type);
     const definition = matching ?? (overloads[0] as FunctionDefinition);
-    const { parameters, repeats = false, signature } = definition;
+    const { parameters, repeats, signature } = definition;
     if (given.length < parameters.length || (!repeats && given.length > parameters.length)) {
       const count = `${parameters.length}${repeats ? ' values or more' : parameters.length === 1 ? ' value' : ' values'}`;
       throw new ExpressionError(`${show(span)} is given ${given.length}, but \`${signature}\` takes ${count}`);
     }
-    const values = (definition.facts ?? []).map(
-      (name): TypedExpression => ({ kind: 'fact', type: sourceType(name), name, start: callee.start, end: callee.end }),
-    );
+    const parts = (definition.facts ?? []).map((name): TypedExpression => {
+      return { kind: 'fact', type: sourceType(name), name, parts: [], start: callee.start, end: callee.end };
+    });
     const literals: string[] = [];
     for (const [position, part] of given.entries()) {
       const type = typeAt(definition, position);
@@ -211,12 +210,12 @@ export function checkExpression(
         if (position === 0 && overloads.length > 1 && matching === undefined) {
           throw new ExpressionError(`${isA(part)}, but \`${name}\` takes a text or a list`);
         }
-        values.push(expectType(part, type, `here \`${signature}\` takes`));
+        parts.push(expectType(part, type, `here \`${signature}\` takes`));
       } else if (part.kind === 'constant' && typeof part.value === 'string') literals.push(part.value);
       else throw new ExpressionError(`${show(part)} is not a quoted text, which \`${signature}\` needs here`);
     }
     const { value: prepared, cost: patternCost } = prepare(definition, literals, span);
-    return { kind: 'call', type: definition.result, definition, values, prepared, patternCost, ...span };
+    return { kind: 'call', type: definition.result, definition, parts, prepared, patternCost, ...span };
   }
 
   function addPatternCost(cost: number, span: Span): void {
@@ -250,7 +249,7 @@ export function checkExpression(
         return readName(node, depth);
       case 'Literal': {
         const { value, start, end } = node;
-        return { kind: 'constant', type: typeof value === 'number' ? 'number' : 'text', value, start, end };
+        return { kind: 'constant', type: typeof value === 'number' ? 'number' : 'text', value, parts: [], start, end };
       }
       case 'UnaryExpression':
         return readUnary(node, depth);

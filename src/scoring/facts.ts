@@ -141,7 +141,7 @@ interface FactValues {
 }
 
 /** Stored by an earlier release. */
-export const unknown = 'it is not known before the next fetch';
+export const unknown = 'it is not known until the next fetch';
 
 /** The facts that may be absent, and why they are; an absent fact is null in {@link Facts}. */
 export const absenceReasons = {

@@ -1,5 +1,5 @@
-/** The functions of the rule language. The documentation and its examples are generated from this table. */
-import type { FactName, FactType, SourceName } from './facts.ts';
+/** The functions of the rule language. docs/rules.md says what they mean; a test runs its examples. */
+import type { FactType, SourceName } from './facts.ts';
 import { fileFunctions } from './file-functions.ts';
 import { compileGlob } from './glob.ts';
 import { numberFunctions } from './number-functions.ts';
@@ -7,8 +7,6 @@ import { compilePattern, matchesAny, PatternError, prepareWith } from './pattern
 import { characterCount, containsText, startOfDay } from './text.ts';
 
 export type Value = number | string | boolean | readonly string[];
-
-type ExampleFacts = { [Name in FactName]?: Value } & { file_changes?: readonly number[] };
 
 /** Literal arguments, compiled when the expression is checked. */
 export interface Prepared {
@@ -21,14 +19,10 @@ export interface FunctionDefinition {
   name: string;
   /** How a call is written: it begins with the name. */
   signature: string;
-  /** One line of documentation. */
-  description: string;
-  /** An expression and its value for a pull request with these facts. */
-  example: { expression: string; facts: ExampleFacts; result: Value };
   /** Types of the arguments; `literal` is a quoted text, known when the expression is checked. */
   parameters: readonly (FactType | 'literal')[];
-  /** Whether the last parameter may be repeated. */
-  repeats?: boolean;
+  /** Whether the last parameter may be repeated: the signature ends with `…`. */
+  repeats: boolean;
   /** Facts that every call reads; they are passed first. */
   facts?: readonly SourceName[];
   result: FactType;
@@ -41,7 +35,7 @@ export interface FunctionDefinition {
   implementation: (...values: never[]) => Value;
 }
 
-export type ListedFunction = Omit<FunctionDefinition, 'name'>;
+export type ListedFunction = Omit<FunctionDefinition, 'name' | 'repeats'>;
 
 function hasLabel(labels: readonly string[], name: string): boolean {
   const wanted = name.toLowerCase();
@@ -57,40 +51,30 @@ function readDate(text: string): number {
 const listed: readonly ListedFunction[] = [
   {
     signature: 'contains(text, part)',
-    description: 'Whether a text contains another; case matters.',
-    example: { expression: 'contains(title, "fix")', facts: { title: 'A small fix' }, result: true },
     parameters: ['text', 'text'],
     result: 'boolean',
     implementation: containsText,
   },
   {
     signature: 'contains(list, item)',
-    description: 'Whether a list contains this item; case matters.',
-    example: { expression: 'contains(assignees, "ada")', facts: { assignees: ['ada', 'bob'] }, result: true },
     parameters: ['list', 'text'],
     result: 'boolean',
     implementation: (list: readonly string[], item: string) => list.includes(item),
   },
   {
     signature: 'starts_with(text, beginning)',
-    description: 'Whether a text starts with another; case matters.',
-    example: { expression: 'starts_with(title, "feat")', facts: { title: 'feat: search' }, result: true },
     parameters: ['text', 'text'],
     result: 'boolean',
     implementation: (text: string, beginning: string) => text.startsWith(beginning),
   },
   {
     signature: 'ends_with(text, ending)',
-    description: 'Whether a text ends with another; case matters.',
-    example: { expression: 'ends_with(author, "[bot]")', facts: { author: 'renovate[bot]' }, result: true },
     parameters: ['text', 'text'],
     result: 'boolean',
     implementation: (text: string, ending: string) => text.endsWith(ending),
   },
   {
     signature: 'matches(text, "pattern")',
-    description: 'Whether a regular expression in RE2 syntax matches anywhere in a text; `^` and `$` anchor it.',
-    example: { expression: 'matches(title, "^[A-Z]+-\\\\d+: ")', facts: { title: 'ABC-12: Search' }, result: true },
     parameters: ['text', 'literal'],
     result: 'boolean',
     prepare: prepareWith(compilePattern),
@@ -98,8 +82,6 @@ const listed: readonly ListedFunction[] = [
   },
   {
     signature: 'glob(text, "glob")',
-    description: 'Whether a glob matches a whole text: `*` within a folder, `**` across, `?`, `[a-z]`, `{a,b}`.',
-    example: { expression: 'glob(base, "release/*")', facts: { base: 'release/2.1' }, result: true },
     parameters: ['text', 'literal'],
     result: 'boolean',
     prepare: prepareWith(compileGlob),
@@ -107,24 +89,18 @@ const listed: readonly ListedFunction[] = [
   },
   {
     signature: 'lower(text)',
-    description: 'A text in lower case.',
-    example: { expression: 'lower(title) == "wip"', facts: { title: 'WIP' }, result: true },
     parameters: ['text'],
     result: 'text',
     implementation: (text: string) => text.toLowerCase(),
   },
   {
     signature: 'length(text)',
-    description: 'The number of characters in a text.',
-    example: { expression: 'length(body)', facts: { body: 'Naïve 🙂' }, result: 7 },
     parameters: ['text'],
     result: 'number',
     implementation: characterCount,
   },
   {
     signature: 'length(list)',
-    description: 'The number of items in a list.',
-    example: { expression: 'length(labels)', facts: { labels: ['bug', 'urgent'] }, result: 2 },
     parameters: ['list'],
     result: 'number',
     implementation: (list: readonly string[]) => list.length,
@@ -132,8 +108,6 @@ const listed: readonly ListedFunction[] = [
   ...numberFunctions,
   {
     signature: 'date("2026-01-31")',
-    description: 'The start of a day, UTC, in Unix seconds.',
-    example: { expression: 'created_at >= date("2026-01-31")', facts: { created_at: 1_769_817_600 }, result: true },
     parameters: ['literal'],
     result: 'number',
     prepare: ([text = '']) => ({ value: readDate(text), cost: 0 }),
@@ -141,8 +115,6 @@ const listed: readonly ListedFunction[] = [
   },
   {
     signature: 'has_label(name)',
-    description: 'Whether the pull request has this label; case does not matter.',
-    example: { expression: 'has_label("bug")', facts: { labels: ['Bug'] }, result: true },
     parameters: ['text'],
     facts: ['labels'],
     result: 'boolean',
@@ -151,9 +123,10 @@ const listed: readonly ListedFunction[] = [
   ...fileFunctions,
 ];
 
-const definitions = listed.map(
-  (definition): FunctionDefinition => ({ ...definition, name: definition.signature.replace(/\(.*/, '') }),
-);
+const definitions = listed.map((definition): FunctionDefinition => {
+  const { signature } = definition;
+  return { ...definition, name: signature.replace(/\(.*/, ''), repeats: signature.includes('…') };
+});
 
 /** By name; a function that takes a text or a list has two definitions. */
 export const functions: ReadonlyMap<string, readonly FunctionDefinition[]> = new Map(

@@ -50,13 +50,12 @@ function readClass(glob: string, start: number): { regex: string; end: number } 
   let regex = negated ? '[^/' : '[';
   for (let at = 0; at < items.length; at++) {
     const low = items[at]?.character ?? '';
-    const high = items[at + 2]?.character;
-    if (items[at + 1]?.isDash === true && high !== undefined) {
-      regex += rangeOf(low, high);
-      at += 2;
-    } else if (low === '/') {
+    const high = items[at + 1]?.isDash === true ? items[at + 2]?.character : undefined;
+    if (low === '/' && (high === undefined || high === '/')) {
       throw new PatternError('has a `/` between `[` and `]`, which stays within a folder');
-    } else regex += quote(low);
+    }
+    regex += high === undefined ? quote(low) : rangeOf(low, high);
+    if (high !== undefined) at += 2;
   }
   return { regex: `${regex}]`, end: index + 1 };
 }

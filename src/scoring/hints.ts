@@ -1,4 +1,4 @@
-/** What was probably meant by an expression that is refused: the ends of messages, or nothing. */
+/** The ends of messages about expressions that are refused: what was probably meant. Empty if that is not clear. */
 import { type SyntaxNode, spanOf } from './syntax.ts';
 import { startOfDay } from './text.ts';
 import type { TypedExpression } from './tree.ts';
@@ -19,15 +19,15 @@ export function hintOfNumber(part: TypedExpression): string {
   return /^\d{1,15}(?:\.\d{1,15})?$/.test(part.value) ? `${write(part.value)} without quotes` : '';
 }
 
-/** What to write for a name where a text is needed. */
+/** Asks whether a name was meant as a text, and so lacks its quotes. */
 const hintOfText = (source: string): string =>
   /^[\w/-]{1,60}$/.test(source) ? `; did you mean the text \`"${source}"\`?` : '';
 
-/** The same for a fact of another type. */
+/** Asks the same about a fact that stands where a text is needed. */
 export const hintOfFact = ({ kind, start, end }: TypedExpression, source: string): string =>
   kind === 'fact' ? hintOfText(source.slice(start, end)) : '';
 
-/** The same for a name that is not known: adds the text to what its message suggests. */
+/** Asks the same at the end of the message about an unknown name, which may already suggest another name. */
 export function messageWithText(message: string, source: string): string {
   if (!message.endsWith('?')) return message + hintOfText(source);
   return hintOfText(source) === '' ? message : `${message.slice(0, -1)}, or the text \`"${source}"\`?`;

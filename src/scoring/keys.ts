@@ -39,17 +39,7 @@ export function readList(node: YamlNode | undefined, place: string, report: Repo
   return [];
 }
 
-/** What a key's value must be, if that is more than a text. */
-const forms: Partial<Record<string, string>> = {
-  action: 'ADD or SUBTRACT',
-  enabled: 'true or false',
-  expression: 'an expression such as `size > 0`',
-  score: 'a whole number',
-  value: 'a number or an expression',
-  when: 'an expression such as `size > 0`',
-};
-
-/** A scalar's text, trimmed; undefined, and reported, if it is missing, cut or not a scalar. */
+/** A scalar's text, trimmed, empty for null; undefined, and reported, if it is missing, cut or not a scalar. */
 export function readText(
   entries: Entries,
   key: string,
@@ -59,14 +49,21 @@ export function readText(
 ): string | undefined {
   const node = entries.get(key);
   if (node === undefined) {
-    report(line, `${place} has no \`${key}\`; write one`, { part: key });
+    report(line, `${place} has no \`${key}\`; add one`, { part: key });
     return undefined;
   }
   const fail = (problem: string) => void report(node.line, `${place}, ${key}: ${problem}`, { part: key });
-  if (node.kind !== 'text') {
-    const remedy = forms[key] === undefined ? '; put it in quotes' : '';
-    return fail(`it must be ${forms[key] ?? 'a text'}, not ${kindNames[node.kind]}${remedy}`);
-  }
+  if (node.kind !== 'text') return fail(`it must be a single value, not ${kindNames[node.kind]}`);
   const problem = problemOfCut(key, node);
-  return problem === undefined ? node.text.trim() : fail(problem);
+  if (problem !== undefined) return fail(problem);
+  return isBlank(node) ? '' : node.text.trim();
+}
+
+/** The name of a rule or a test; empty, and reported, if it has none. */
+export function readName(entries: Entries, place: string, line: number, report: Report): string {
+  const name = readText(entries, 'name', place, line, report);
+  if (name === '') {
+    report(entries.get('name')?.line ?? line, `${place} has an empty name; write one`, { part: 'name' });
+  }
+  return name ?? '';
 }

@@ -1,4 +1,4 @@
-/** YAML reads an expression without quotes in its own way: what quotes would cure, and which ones. */
+/** What YAML misreads without quotes, and which quotes fix it. */
 import { factTypes, isFactName } from './facts.ts';
 import { parseSyntax } from './parser.ts';
 import { ExpressionError } from './syntax.ts';

@@ -1,10 +1,14 @@
 /** The differences between two rulesets. */
 import { isDeepStrictEqual } from 'node:util';
+import { treesOf } from './compile.ts';
 import { checkDefinitions, type Definition } from './definitions.ts';
 import { checkRule, type RuleDefinition, type Ruleset } from './ruleset.ts';
 import { type CheckedDefinitions, definitionsUsed } from './tree.ts';
 
-export interface RuleChange {
+export type RuleChanges = ReturnType<typeof compareRules>;
+export type DefinitionChanges = RuleChanges['definitions'];
+
+interface RuleChange {
   name: string;
   /** What differs; `definitions` if the rule uses one whose expression does. */
   parts: ('description' | 'enabled' | 'when' | 'logic' | 'definitions')[];
@@ -13,30 +17,14 @@ export interface RuleChange {
 }
 
 /** The order of definitions means nothing, so it does not count. */
-export interface DefinitionChanges {
-  added: Definition[];
-  removed: Definition[];
-  changed: { name: string; before: string; after: string }[];
-}
-
-export interface RuleChanges {
-  added: RuleDefinition[];
-  removed: RuleDefinition[];
-  changed: RuleChange[];
-  unchanged: number;
-  /** Whether rules that are in both changed their order, which is also that of breakdowns. */
-  reordered: boolean;
-  definitions: DefinitionChanges;
-}
-
-function compareDefinitions(before: readonly Definition[], after: readonly Definition[]): DefinitionChanges {
-  const former = new Map(before.map(({ name, expression }) => [name, expression]));
-  const latter = new Set(after.map(({ name }) => name));
+function compareDefinitions(before: readonly Definition[], after: readonly Definition[]) {
+  const expressionsBefore = new Map(before.map(({ name, expression }) => [name, expression]));
+  const namesAfter = new Set(after.map(({ name }) => name));
   return {
-    added: after.filter(({ name }) => !former.has(name)),
-    removed: before.filter(({ name }) => !latter.has(name)),
+    added: after.filter(({ name }) => !expressionsBefore.has(name)),
+    removed: before.filter(({ name }) => !namesAfter.has(name)),
     changed: after.flatMap(({ name, expression }) => {
-      const known = former.get(name);
+      const known = expressionsBefore.get(name);
       return known === undefined || known === expression ? [] : [{ name, before: known, after: expression }];
     }),
   };
@@ -44,24 +32,27 @@ function compareDefinitions(before: readonly Definition[], after: readonly Defin
 
 /** Tells whether a definition that a rule uses on both sides differs. A rule that is not valid uses none. */
 function createDefinitionComparison(before: Ruleset, after: Ruleset) {
-  const [former, latter] = [before, after].map(({ definitions }) => checkDefinitions(definitions).checked);
-  const usedBy = (rule: RuleDefinition, checked: CheckedDefinitions = new Map()) =>
-    definitionsUsed(checkRule(rule, checked).entries.flatMap(({ condition, value }) => [condition, value]));
+  const { checked: checkedBefore } = checkDefinitions(before.definitions);
+  const { checked: checkedAfter } = checkDefinitions(after.definitions);
+  const usedBy = (rule: RuleDefinition, checked: CheckedDefinitions) =>
+    definitionsUsed(treesOf(checkRule(rule, checked).entries));
   return (known: RuleDefinition, rule: RuleDefinition): boolean => {
-    const used = usedBy(rule, latter);
-    return [...usedBy(known, former)].some(([name, expression]) => (used.get(name) ?? expression) !== expression);
+    const used = usedBy(rule, checkedAfter);
+    return [...usedBy(known, checkedBefore)].some(
+      ([name, expression]) => (used.get(name) ?? expression) !== expression,
+    );
   };
 }
 
 /** Identifies rules by name, as `rules apply` does. */
-export function compareRules(before: Ruleset, after: Ruleset): RuleChanges {
+export function compareRules(before: Ruleset, after: Ruleset) {
   const definitions = compareDefinitions(before.definitions, after.definitions);
   const usesOther = definitions.changed.length === 0 ? () => false : createDefinitionComparison(before, after);
-  const former = new Map(before.rules.map(rule => [rule.name, rule]));
-  const latter = new Map(after.rules.map(rule => [rule.name, rule]));
+  const rulesBefore = new Map(before.rules.map(rule => [rule.name, rule]));
+  const rulesAfter = new Map(after.rules.map(rule => [rule.name, rule]));
   const changed: RuleChange[] = [];
-  for (const rule of latter.values()) {
-    const known = former.get(rule.name);
+  for (const rule of rulesAfter.values()) {
+    const known = rulesBefore.get(rule.name);
     if (known === undefined) continue;
     const parts: RuleChange['parts'] = [];
     if (known.description !== rule.description) parts.push('description');
@@ -71,13 +62,14 @@ export function compareRules(before: Ruleset, after: Ruleset): RuleChanges {
     if (usesOther(known, rule)) parts.push('definitions');
     if (parts.length > 0) changed.push({ name: rule.name, parts, before: known, after: rule });
   }
-  const kept = [...former.keys()].filter(name => latter.has(name));
-  const keptAfter = [...latter.keys()].filter(name => former.has(name));
+  const kept = [...rulesBefore.keys()].filter(name => rulesAfter.has(name));
+  const keptAfter = [...rulesAfter.keys()].filter(name => rulesBefore.has(name));
   return {
-    added: after.rules.filter(({ name }) => !former.has(name)),
-    removed: before.rules.filter(({ name }) => !latter.has(name)),
+    added: after.rules.filter(({ name }) => !rulesBefore.has(name)),
+    removed: before.rules.filter(({ name }) => !rulesAfter.has(name)),
     changed,
     unchanged: kept.length - changed.length,
+    /** Whether rules that are in both changed their order, which is also that of breakdowns. */
     reordered: kept.some((name, index) => name !== keptAfter[index]),
     definitions,
   };

@@ -1,7 +1,7 @@
 /** The tests of a rules file: facts of a pull request, and the score that they must give. */
 import { type Explanation, explainScore } from './explain.ts';
 import type { Facts } from './facts.ts';
-import { type Report, readMap, readText } from './keys.ts';
+import { type Report, readMap, readName, readText } from './keys.ts';
 import { compileRuleset, type Ruleset } from './ruleset.ts';
 import { readTestFacts } from './test-facts.ts';
 import type { YamlNode } from './yaml-reader.ts';
@@ -23,7 +23,7 @@ export interface RuleTestResult {
   explanation?: Explanation;
 }
 
-/** An explanation holds each part of each entry. */
+/** Explanations are large: every part of every entry. */
 const maxExplained = 20;
 
 /** @returns undefined if there was a problem, which is reported */
@@ -35,7 +35,7 @@ export function readTest(node: YamlNode, position: number, report: Report): Rule
   };
   const entries = readMap(node, ['name', 'pull_request', 'score'], `Test ${position}`, fail);
   if (node.kind !== 'map') return undefined;
-  const name = readText(entries, 'name', `Test ${position}`, node.line, fail) ?? '';
+  const name = readName(entries, `Test ${position}`, node.line, fail);
   const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
   const score = readText(entries, 'score', place, node.line, fail);
   if (score !== undefined && !/^[-+]?\d{1,10}$/.test(score)) {

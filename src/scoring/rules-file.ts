@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { maxRulesetCost } from './cost.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from './definitions.ts';
-import { type Entries, kindNames, type Report, readList, readMap, readText } from './keys.ts';
+import { type Entries, kindNames, type Report, readList, readMap, readName, readText } from './keys.ts';
 import { suggestion } from './nearest-name.ts';
 import { adviseOn, problemOfCut } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
@@ -32,7 +32,7 @@ function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | u
   const expression = readText(entries, 'expression', place, node.line, report);
   const effectNode = entries.get('effect');
   if (effectNode === undefined) {
-    report(node.line, `${place} has no \`effect\`; write one, such as { action: ADD, value: "5" }`, { part: 'effect' });
+    report(node.line, `${place} has no \`effect\`; add one, such as { action: ADD, value: "5" }`, { part: 'effect' });
     return undefined;
   }
   const effect = readMap(effectNode, ['action', 'value'], `${place}, effect`, report);
@@ -101,7 +101,7 @@ function readRule(
 ): ReadRule | undefined {
   let isValid = true;
   const nameNode = node.kind === 'map' ? node.entries.get('name') : undefined;
-  const named = nameNode?.kind === 'text' && nameNode.text.trim() !== '' ? nameNode.text.trim() : null;
+  const named = (nameNode?.kind === 'text' && !isBlank(nameNode) && nameNode.text.trim()) || null;
   const fail: Report = (line, message, place) => {
     isValid = false;
     report(line, message, { rule: named, ...place });
@@ -111,8 +111,7 @@ function readRule(
   if (node.kind !== 'map') return undefined;
   const lineOf = (key: string) => entries.get(key)?.line ?? node.line;
   const read = (key: string) => readText(entries, key, place, node.line, fail);
-  const name = read('name') ?? '';
-  if (named === null && nameNode?.kind === 'text') fail(lineOf('name'), `${place} has an empty name; write one`);
+  const name = readName(entries, place, node.line, fail);
   if (characterCount(name) > ruleLimits.nameCharacters || /\p{Cc}/u.test(name)) {
     fail(lineOf('name'), `${place} must have a name of one line and at most ${ruleLimits.nameCharacters} characters`);
   }
@@ -156,7 +155,7 @@ function readRule(
 /** Rules that are cheap one by one can be too expensive together. */
 function checkCost(rules: readonly ReadRule[], report: Report): void {
   const total = rules.reduce((sum, { cost }) => sum + cost, 0);
-  const [costliest] = [...rules].sort((one, two) => two.cost - one.cost);
+  const [costliest] = [...rules].sort((a, b) => b.cost - a.cost);
   if (costliest === undefined || total <= maxRulesetCost) return;
   const percent = (cost: number) => Math.ceil((100 * cost) / maxRulesetCost);
   report(
@@ -165,7 +164,7 @@ function checkCost(rules: readonly ReadRule[], report: Report): void {
   );
 }
 
-/** YAML has none (1.2.2, 5.1), and terminals obey them: `rules export` prints the file as it is. */
+/** YAML forbids them (1.2.2, section 5.1), and terminals act on them: `rules export` prints the file as it is. */
 const controlCharacter = /[^\P{Cc}\t\n\r\u0085]/u;
 
 /** Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests. */
@@ -182,13 +181,13 @@ export function parseRulesFile(text: string): RulesFile {
   }
   const root = readYaml(text);
   if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root] };
-  if (isBlank(root) || (root.kind === 'text' && root.text === '~')) {
+  if (isBlank(root)) {
     report(1, 'The file is empty; write its `rules`, as rules.example.yaml does');
     return { definitions: [], rules: [], tests: [], problems };
   }
   const entries = readMap(root, ['define', 'rules', 'tests'], 'The file', report);
   if (root.kind === 'map' && !entries.has('rules')) {
-    report(root.line, 'The file has no `rules`; write them, or `rules: []` for none');
+    report(root.line, 'The file has no `rules`; add them, or `rules: []` for none');
   }
   const { definitions, checked } = readDefinitions(entries.get('define'), report);
   const ruleNodes = readList(entries.get('rules'), '`rules`', report);
@@ -203,7 +202,7 @@ export function parseRulesFile(text: string): RulesFile {
   const tests = readList(entries.get('tests'), '`tests`', report)
     .map((node, index) => readTest(node, index + 1, report))
     .filter(test => test !== undefined);
-  problems.sort((one, two) => one.line - two.line);
+  problems.sort((a, b) => a.line - b.line);
   return { definitions, rules: rules.map(({ rule }) => rule), tests, problems };
 }
 

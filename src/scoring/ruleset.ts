@@ -1,6 +1,6 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
 import type { Origin } from './comparison.ts';
-import { type CheckedEntry, compileEntries, type Scorer } from './compile.ts';
+import { type CheckedEntry, compileEntries, type Scorer, treesOf } from './compile.ts';
 import { costOf } from './cost.ts';
 import { checkDefinitions, type Definition } from './definitions.ts';
 import { parseExpression } from './expression.ts';
@@ -30,14 +30,6 @@ export interface RuleDefinition {
 export interface Ruleset {
   definitions: Definition[];
   rules: RuleDefinition[];
-}
-
-/** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */
-export interface BreakdownEntry {
-  name: string;
-  action: RuleAction;
-  effect: number;
-  expression: string;
 }
 
 export interface RuleProblem {
@@ -97,7 +89,7 @@ export function checkRule(
     }
   };
   const isWhenValid = when === undefined || read(when, null, 'when') !== undefined;
-  /** Reads the expression alone first, so that the whole means what its parts mean, and mistakes are told in its words. */
+  /** Checks the expression alone first: it must be valid by itself, and errors then quote only it. */
   const readCondition = (expression: string, entry: number): TypedExpression | undefined => {
     const own = read(expression, entry, 'expression');
     if (own === undefined || when === undefined || !isWhenValid) return own;
@@ -110,19 +102,34 @@ export function checkRule(
     if (!isRuleAction(action)) {
       problems.push(describe(name, index + 1, 'action', `${JSON.stringify(action)} is neither ADD nor SUBTRACT`));
     } else if (condition !== undefined && value !== undefined) {
-      entries.push({ name, action, expression: conditionOf(rule, expression), condition, value });
+      entries.push({ name, logic: { expression: conditionOf(rule, expression), effect }, condition, value });
     }
   }
   return { entries, problems };
 }
 
-/** The facts that the entries' conditions and values read. */
-export const factsOfEntries = (entries: readonly CheckedEntry[]): Set<SourceName> =>
-  factsRead(entries.flatMap(({ condition, value }) => [condition, value]));
+export interface CheckedRule {
+  isEnabled: boolean;
+  isValid: boolean;
+  /** Empty if the rule is disabled or not valid. */
+  entries: CheckedEntry[];
+}
+
+/** Checks all rules. @returns by name */
+export function checkRules({ definitions, rules }: Ruleset): Map<string, CheckedRule> {
+  const { checked } = checkDefinitions(definitions);
+  return new Map(
+    rules.map(rule => {
+      const { entries, problems } = checkRule(rule, checked);
+      const [isEnabled, isValid] = [rule.is_enabled, problems.length === 0];
+      return [rule.name, { isEnabled, isValid, entries: isEnabled && isValid ? entries : [] }];
+    }),
+  );
+}
 
 /** What the entries cost at most for one pull request: see `maxRulesetCost`. */
 export const costOfEntries = (entries: readonly CheckedEntry[]): number =>
-  entries.reduce((sum, { condition, value }) => sum + costOf(condition) + costOf(value), 0);
+  treesOf(entries).reduce((sum, tree) => sum + costOf(tree), 0);
 
 /**
  * Compiles the enabled rules, step by step: at their limits they take a second. Reports rules that this release refuses;
@@ -139,7 +146,7 @@ export function* compileInSteps({ definitions, rules }: Ruleset): Generator<void
     if (checked.problems.length === 0) entries.push(...checked.entries);
     yield;
   }
-  return { ...(yield* compileEntries(entries)), facts: factsOfEntries(entries), problems };
+  return { ...(yield* compileEntries(entries)), facts: factsRead(treesOf(entries)), problems };
 }
 
 /** Compiles them at once. */

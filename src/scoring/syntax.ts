@@ -53,22 +53,7 @@ export function withoutBrackets(node: SyntaxNode): SyntaxNode {
 
 /** The names in an expression, without those of functions. */
 export function namesIn(node: SyntaxNode): string[] {
-  switch (node.type) {
-    case 'Identifier':
-      return [node.name];
-    case 'Literal':
-      return [];
-    case 'UnaryExpression':
-      return namesIn(node.argument);
-    case 'Group':
-      return namesIn(node.expression);
-    case 'CallExpression':
-      return node.arguments.flatMap(namesIn);
-    case 'ArrayExpression':
-      return node.elements.flatMap(namesIn);
-    case 'BinaryExpression':
-      return [node.left, node.right].flatMap(namesIn);
-    case 'ConditionalExpression':
-      return [node.test, node.consequent, node.alternate].flatMap(namesIn);
-  }
+  if (node.type === 'Identifier') return [node.name];
+  const parts: unknown[] = node.type === 'CallExpression' ? node.arguments : Object.values(node).flat();
+  return parts.flatMap(part => (typeof part === 'object' && part !== null ? namesIn(part as SyntaxNode) : []));
 }

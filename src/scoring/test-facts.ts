@@ -1,4 +1,4 @@
-/** The facts of a pull request in a test: checked as GitHub would have them, and completed. */
+/** The facts of a pull request in a test: checks that GitHub could have such a pull request, and fills in the rest. */
 import {
   closedLists,
   type FactName,
@@ -14,7 +14,7 @@ import type { Report } from './keys.ts';
 import { suggestion } from './nearest-name.ts';
 import { problemOfCut } from './quoting.ts';
 import { startOfDay } from './text.ts';
-import { joinCutValues, type YamlNode } from './yaml-reader.ts';
+import { isBlank, joinCutValues, type YamlNode } from './yaml-reader.ts';
 
 type Given = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] };
 
@@ -51,8 +51,7 @@ function readFile(node: YamlNode): { path: string; lines: [added: number, remove
 
 type ReadText = YamlNode & { kind: 'text' };
 
-const isNull = ({ text, style }: ReadText) => style === 'plain' && (text === '' || text === '~' || text === 'null');
-const isText = (node: YamlNode): node is ReadText => node.kind === 'text' && !isNull(node);
+const isText = (node: YamlNode): node is ReadText => node.kind === 'text' && !isBlank(node);
 
 /** A value, for files with their `file_changes`, or what is wrong with it. */
 type ReadFact = { value: Value | null; changes?: number[] } | { problem: string };
@@ -76,7 +75,7 @@ function readFact(name: FactName, node: YamlNode): ReadFact {
   }
   if (node.kind !== 'text') return { problem: 'must be a single value' };
   const { text } = node;
-  if (isNull(node)) {
+  if (isBlank(node)) {
     return isOptionalFact(name) ? { value: null } : { problem: 'is never absent; give it a value or leave it out' };
   }
   if (type === 'boolean') {

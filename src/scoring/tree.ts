@@ -22,30 +22,36 @@ export interface CheckedDefinition extends CheckedExpression {
 /** By name; an error in place of a definition that is not valid, undefined if it is not checked yet. */
 export type CheckedDefinitions = ReadonlyMap<string, CheckedDefinition | DefinitionError | undefined>;
 
-/** Its span excludes brackets around it. */
+type One = readonly [TypedExpression];
+type Two = readonly [TypedExpression, TypedExpression];
+type Three = readonly [TypedExpression, TypedExpression, TypedExpression];
+
+/** Its span excludes brackets around it. `parts` are its direct parts, in the order of the source text. */
 export type TypedExpression = { type: FactType } & Span &
   (
-    | { kind: 'constant'; value: number | string | boolean }
-    | { kind: 'fact'; name: SourceName }
-    | { kind: 'defined'; definition: CheckedDefinition }
-    | { kind: 'negation' | 'not'; operand: TypedExpression }
-    | { kind: 'arithmetic'; operator: ArithmeticOperator; left: TypedExpression; right: TypedExpression }
+    | { kind: 'constant'; value: number | string | boolean; parts: readonly [] }
+    | { kind: 'fact'; name: SourceName; parts: readonly [] }
+    /** Its part is the definition's tree. */
+    | { kind: 'defined'; definition: CheckedDefinition; parts: One }
+    | { kind: 'negation' | 'not'; parts: One }
+    | { kind: 'arithmetic'; operator: ArithmeticOperator; parts: Two }
     /** Both sides have the same type: number or text, for `==` and `!=` also boolean. */
-    | { kind: 'comparison'; operator: ComparisonOperator; left: TypedExpression; right: TypedExpression }
-    | { kind: 'logical'; operator: LogicalOperator; left: TypedExpression; right: TypedExpression }
-    | { kind: 'choice'; condition: TypedExpression; consequent: TypedExpression; alternate: TypedExpression }
+    | { kind: 'comparison'; operator: ComparisonOperator; parts: Two }
+    | { kind: 'logical'; operator: LogicalOperator; parts: Two }
+    /** The condition, the value if it is true, and the other value. */
+    | { kind: 'choice'; parts: Three }
     /** `in` with constants of the left side's type. */
-    | { kind: 'oneOf'; left: TypedExpression; options: readonly (number | string)[] }
+    | { kind: 'oneOf'; parts: One; options: readonly (number | string)[] }
     /** `in` with a fact that is a list. */
-    | { kind: 'itemOf'; left: TypedExpression; list: TypedExpression }
+    | { kind: 'itemOf'; parts: Two }
     /**
-     * `values` are passed in order, then `prepared`. The facts that every call reads are the first of them. `patternCost`
+     * `parts` are passed in order, then `prepared`. The facts that every call reads are the first of them. `patternCost`
      * is that of its patterns for a character.
      */
     | {
         kind: 'call';
         definition: FunctionDefinition;
-        values: readonly TypedExpression[];
+        parts: readonly TypedExpression[];
         prepared: unknown;
         patternCost: number;
       }
@@ -57,38 +63,12 @@ export const typeNames = { number: 'a number', text: 'a text', boolean: 'true or
 export const typeOf = ({ start, end, type }: TypedExpression, source: string): string =>
   `${excerpt(source, start, end)} is ${typeNames[type]}`;
 
-/** The direct parts of an expression; those of a call include the facts that every call reads. */
-export function partsOf(tree: TypedExpression): readonly TypedExpression[] {
-  switch (tree.kind) {
-    case 'constant':
-    case 'fact':
-      return [];
-    case 'defined':
-      return [tree.definition.tree];
-    case 'negation':
-    case 'not':
-      return [tree.operand];
-    case 'arithmetic':
-    case 'comparison':
-    case 'logical':
-      return [tree.left, tree.right];
-    case 'choice':
-      return [tree.condition, tree.consequent, tree.alternate];
-    case 'oneOf':
-      return [tree.left];
-    case 'itemOf':
-      return [tree.left, tree.list];
-    case 'call':
-      return tree.values;
-  }
-}
-
 /** All parts of the expressions, those of definitions included. */
 export function* allParts(trees: Iterable<TypedExpression>): Iterable<TypedExpression> {
   const waiting = [...trees];
   for (let tree = waiting.pop(); tree !== undefined; tree = waiting.pop()) {
     yield tree;
-    waiting.push(...partsOf(tree));
+    waiting.push(...tree.parts);
   }
 }
 

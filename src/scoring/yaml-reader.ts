@@ -35,7 +35,7 @@ interface YamlText {
   style: 'plain' | 'single' | 'double' | 'block';
   /** What ended the text although more follows, and the text as it was probably meant. */
   cut?: { by: 'comma' | 'comment'; whole: string };
-  /** Keys without values that follow in the same { }, and the text as it would be if they belonged to it. */
+  /** Keys without values that follow in the same { }, each with the text that results if it belongs to this value. */
   loose?: { key: string; whole: string }[];
 }
 
@@ -45,7 +45,7 @@ export type YamlNode = { line: number } & (
   | { kind: 'map'; entries: ReadonlyMap<string, YamlNode> }
 );
 
-/** What is looked at after a text for what was cut off: an expression has fewer. */
+/** How far to look past a value for what was cut off. No expression is that long. */
 const maxCutCharacters = 4000;
 
 export const fileLimits = { characters: 1_000_000, lexemes: 400_000, depth: 32 } as const;
@@ -71,8 +71,9 @@ export function joinCutValues(
 
 const blank = (line: number): YamlNode => ({ kind: 'text', text: '', style: 'plain', line });
 
-/** Whether nothing stands there. */
-export const isBlank = (node: YamlNode): boolean => node.kind === 'text' && node.text === '' && node.style === 'plain';
+/** Whether there is no value: nothing at all, or `null` as YAML writes it. */
+export const isBlank = (node: YamlNode): boolean =>
+  node.kind === 'text' && node.style === 'plain' && /^(?:~|null|Null|NULL)?$/.test(node.text);
 
 class YamlProblem extends Error {
   readonly line: number;
@@ -84,7 +85,7 @@ class YamlProblem extends Error {
   }
 }
 
-/** By the codes of YAML's errors, for those that quotes don't cure. */
+/** By YAML's error code: errors that quotes would not fix. */
 const remedies: Partial<Record<string, string>> = {
   BLOCK_AS_IMPLICIT_KEY: 'indent the keys of one map alike',
   BLOCK_IN_FLOW: 'separate the keys inside { } by commas',
@@ -104,7 +105,7 @@ function openingBefore(document: Document, place: number): number {
   return opening;
 }
 
-/** A problem that quotes on its line may cure, if nothing else does. */
+/** A problem that quotes may fix; if not, `remedy` says what to do. */
 function problemAt(place: number, message: string, remedy: string, text: string, lines: LineCounter): YamlProblem {
   const line = Math.max(1, lines.linePos(place).line);
   const { part = null, advice } = adviseQuotesIn(text.split('\n', line).at(-1)?.trimEnd() ?? '') ?? {};
@@ -189,7 +190,7 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
   if (isScalar(node)) {
     const text = convertText(node, source);
     if (/[\0\p{Surrogate}]/u.test(text.text)) {
-      throw new YamlProblem('A text holds NUL or half a character, which cannot be stored; remove it', line);
+      throw new YamlProblem("A text contains NUL or half of a surrogate pair, which can't be stored; remove it", line);
     }
     return { ...text, line };
   }

@@ -23,7 +23,7 @@ async function complaint(file: string): Promise<string | undefined> {
 
 const problemsOf = (file: string) => parseRulesFile(file).problems.map(({ message }) => message);
 
-test('the committed schema is up to date with the code; if not, run npm run rules', () => {
+test('the committed schema is up to date with the code and docs/rules.md; if not, run npm run rules', () => {
   expect(JSON.parse(committed)).toEqual(JSON.parse(JSON.stringify(RulesFile)));
 });
 
@@ -52,8 +52,13 @@ describe('rules check and the schema accept', () => {
       'no description and a quoted switch',
       'rules:\n- { name: R, description: , enabled: "false", logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
     ],
+    [
+      'no description, said as null',
+      'rules:\n- { name: R, description: ~, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
+    ],
     ['no rules', 'rules: []'],
     ['no rules yet', 'rules:\ntests:'],
+    ['nothing, said as null', 'define: ~\nrules: null\ntests: ~'],
     ['a test without facts', withTest('')],
     ['days and Unix times', withTest('created_at: 2026-01-31, merged_at: "2026-02-01", closed_at: 1769817600')],
     ['absent facts', withTest('milestone: null, merged_at: ~, hours_to_merge:')],
@@ -78,6 +83,9 @@ describe('rules check and the schema refuse', () => {
     ['no rules at all', 'tests: []'],
     ['a list at the top', '- name: R'],
     ['a rule without a name', 'rules:\n- logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]'],
+    ['null for a name', 'rules:\n- { name: ~, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }'],
+    ['null for an expression', rule('- { expression: null, effect: { action: ADD, value: 1 } }')],
+    ['null for a condition', conditional('~')],
     ['a rule without logic', 'rules:\n- name: R'],
     ['a rule without entries', 'rules:\n- { name: R, logic: [] }'],
     [
@@ -118,6 +126,7 @@ describe('rules check and the schema refuse', () => {
     ['half a line of a file', withTest('files: [{ path: a, additions: 0.5 }]')],
     ['a time that is not a day', withTest('merged_at: yesterday')],
     ['null for a fact that is never absent', withTest('title: null')],
+    ['a test with an empty name', 'rules: []\ntests:\n- { name: "", pull_request: {}, score: 1 }'],
     ['a test without a score', 'rules: []\ntests:\n- { name: t, pull_request: {} }'],
     ['half a point', withTest('', '1.5')],
     ['definitions as a list', 'define: [size]\nrules: []'],

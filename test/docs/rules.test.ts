@@ -10,15 +10,14 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { renderRulesPage } from '../../scripts/rules-page.ts';
+import { readTables } from '../../scripts/tables.ts';
 import { maxRefetchesPerHour } from '../../src/database/refetches.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
 import { compileExpression } from '../../src/scoring/compile.ts';
 import { maxRulesetCost } from '../../src/scoring/cost.ts';
 import { definitionLimits } from '../../src/scoring/definitions.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
-import { factDescriptions } from '../../src/scoring/fact-descriptions.ts';
-import { factTypes } from '../../src/scoring/facts.ts';
+import { absenceReasons, closedLists, type FactName, factTypes, isOptionalFact } from '../../src/scoring/facts.ts';
 import { functions } from '../../src/scoring/functions.ts';
 import { patternLimits } from '../../src/scoring/pattern.ts';
 import { runRuleTests } from '../../src/scoring/rule-tests.ts';
@@ -31,33 +30,53 @@ import { githubSchema } from '../support/github/schema.ts';
 
 const page = readFileSync('docs/rules.md', 'utf8');
 
-type TableRow = Record<string, string>;
-
-const cellsOf = (line: string) =>
-  line
-    .split(/(?<!\\)\|/)
-    .slice(1, -1)
-    .map(cell => cell.trim().replaceAll('\\|', '|'));
-
-/** The rows of all tables, by the headings of their table. */
-const rows: TableRow[] =
-  page.match(/(?:^\|.*\n)+/gm)?.flatMap(text => {
-    const [headings = [], , ...lines] = text.trimEnd().split('\n').map(cellsOf);
-    return lines.map(cells => Object.fromEntries(headings.map((heading, index) => [heading, cells[index] ?? ''])));
-  }) ?? [];
-
+const rows = readTables(page);
 const rowsWith = (...headings: string[]) => rows.filter(row => headings.every(heading => heading in row));
 const uncoded = (cell: string | undefined) => /^`(.*)`$/.exec(cell ?? '')?.[1] ?? '';
+/** The texts in backquotes. */
+const codesIn = (cell = '') => Array.from(cell.matchAll(/`([^`]+)`/g), ([, code = '']) => code);
 const sorted = (values: Iterable<string>) => [...values].sort();
 
-test('the tables are up to date with the code; if not, run npm run rules', () => {
-  expect(renderRulesPage(page)).toBe(page);
+const sections: Record<string, (name: FactName) => boolean> = {
+  Counts: name => factTypes[name] === 'number' && !/^hours_|_at$/.test(name),
+  Times: name => /^hours_|_at$/.test(name),
+  Texts: name => factTypes[name] === 'text',
+  'True or false': name => factTypes[name] === 'boolean',
+  Lists: name => factTypes[name] === 'list',
+};
+
+test('the tables list all facts by their types, and nothing else', () => {
+  const names = Object.keys(factTypes) as FactName[];
+  const listed = rowsWith('Fact').map(row => [row.section, uncoded(row.Fact)]);
+  expect(listed).toEqual(
+    Object.entries(sections).flatMap(([section, isIn]) => names.filter(isIn).map(name => [section, name])),
+  );
 });
 
-test('the tables list all facts and functions, and nothing else', () => {
-  expect(sorted(rowsWith('Fact').map(row => uncoded(row.Fact)))).toEqual(sorted(Object.keys(factTypes)));
+test('the tables say when and why a fact is absent', () => {
+  for (const row of rowsWith('Fact')) {
+    const name = uncoded(row.Fact) as FactName;
+    expect([name, row['Absent if'] ?? 'never']).toEqual([name, isOptionalFact(name) ? absenceReasons[name] : 'never']);
+  }
+});
+
+test('the tables list the values of facts that have only a few', () => {
+  for (const [name, values] of Object.entries(closedLists)) {
+    const row = rowsWith('Fact').find(({ Fact }) => uncoded(Fact) === name);
+    expect(sorted(codesIn(row?.Meaning))).toEqual(sorted(values.map(value => `"${value}"`)));
+  }
+});
+
+test('the tables list all functions with their signatures, and each has an example', () => {
+  const rows = rowsWith('Function');
   const signatures = [...functions.values()].flat().map(({ signature }) => signature);
-  expect(sorted(rowsWith('Function').map(row => uncoded(row.Function)))).toEqual(sorted(signatures));
+  expect(sorted(rows.map(row => uncoded(row.Function)))).toEqual(sorted(signatures));
+  for (const row of rows) expect(row.Example).toContain(uncoded(row.Function).replace(/\(.*/, '('));
+});
+
+test('every fact and function is described in whole sentences', () => {
+  for (const { Meaning } of rowsWith('Fact')) expect(Meaning).toMatch(/^\S.*\.$/);
+  for (const { Gives } of rowsWith('Function')) expect(Gives).toMatch(/^\S.*\.$/);
 });
 
 function evaluate(expression: string, given: string) {
@@ -150,7 +169,7 @@ test('the documented limits are those of the code', () => {
 });
 
 test('every subscribed webhook refreshes a fact, and facts name no others', () => {
-  const named = new Set(Object.values(factDescriptions).flatMap(({ webhooks }) => webhooks));
+  const named = new Set(rowsWith('Fact').flatMap(row => codesIn(row['Maximum age'])));
   expect(sorted(named)).toEqual(sorted(subscribedEvents.keys()));
 });
 
@@ -202,8 +221,9 @@ test('every source of a fact is a GitHub field that the query selects', () => {
     }
     return true;
   };
-  for (const { sources } of Object.values(factDescriptions)) {
-    expect(sources.length).toBeGreaterThan(0);
+  for (const row of rowsWith('Fact')) {
+    const sources = codesIn(row['On GitHub']);
+    expect(sources).not.toEqual([]);
     for (const source of sources) {
       expect(asked).toContain(source);
       expect(exists(source), source).toBe(true);

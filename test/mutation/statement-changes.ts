@@ -65,7 +65,7 @@ export const changes: readonly Change[] = [
   ),
   ...of('Floor', 'sync/lag.ts', sync('lag'), [
     ['sourceUpdatedAt >= (minSourceUpdatedAt ?? 0)', 'sourceUpdatedAt > (minSourceUpdatedAt ?? 0)'],
-    ['behind?.sourceUpdatedAt === sourceUpdatedAt ? behind.seconds : 0', 'behind?.seconds ?? 0'],
+    ['behindSourceUpdatedAt === sourceUpdatedAt ? (behindSeconds ?? 0) : 0', 'behindSeconds ?? 0'],
     ['age > maxAgeSeconds || ', ''],
     ['(sourceUpdatedAt !== null && seconds >= maxStaleSeconds)', 'seconds >= maxStaleSeconds'],
   ]),
@@ -103,8 +103,10 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Membership', 'database/untracked-pull-requests.ts', sync('members'), [
     ['        and left_at is null\n', ''],
-    ["nextval('tickets'), true", "nextval('tickets'), false"],
     ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
+  ]),
+  ...of('Membership', 'database/refetches.ts', sync('members'), [
+    ['${secondsFromNow(seconds)}, true\n', '${secondsFromNow(seconds)}, false\n'],
   ]),
   ...of('Membership', 'sync/members.ts', sync('members', 'order'), [
     ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
@@ -205,8 +207,8 @@ export const changes: readonly Change[] = [
     'database/refetches.ts',
     ['test/webhooks/deliveries.test.ts'],
     [
-      ['sql`labels @> array[${storable(of.label)}]`', 'sql`labels @> array[${of.label}]`'],
-      ['sql`milestone = ${storable(of.milestone)}`', 'sql`milestone = ${of.milestone}`'],
+      ['sql`labels @> array[${storable(carried.label)}]`', 'sql`labels @> array[${carried.label}]`'],
+      ['sql`milestone = ${storable(carried.milestone)}`', 'sql`milestone = ${carried.milestone}`'],
     ],
   ),
 ];

@@ -2,8 +2,6 @@
 export default {
   mutate: [
     'src/scoring/**/*.ts',
-    // A table of words for the documentation, which a test compares with it.
-    '!src/scoring/fact-descriptions.ts',
     'src/api/{errors,pagination}.ts',
     'src/github/{decode,errors,page-size,pages,replies}.ts',
     'src/config.ts',

@@ -41,6 +41,7 @@ describe('each way', () => {
     ['label', 'has_label("high value")', work],
     ['label', '"bounty" in labels', work],
     ['reopen', 'state == "open"', { ...work, state: 'closed', closed_at: 9 }],
+    ['reopen', 'state == "draft"', { ...work, state: 'closed', closed_at: 9, draft: true }],
     ['self_merge', 'merged && hours_to_merge <= 24', { ...work, created_at: 100, updated_at: 200 }],
     ['self_merge', 'self_merged', { ...work, state: 'merged', merged: true, merged_at: 5, merged_by: 'grace' }],
     ['bot_approval', 'bot_reviews > 0', work],
@@ -78,6 +79,7 @@ describe('each way', () => {
     const merged = { ...work, state: 'merged', merged: true, merged_at: 5, self_merged: true } as const;
     const rules = paying('updated_at > 0 || self_merged');
     for (const way of ['reopen', 'self_merge'] as const) expect(wayOf(way, rules, merged).share).toBe(0);
+    expect(wayOf('reopen', paying('state == "open"'), { ...work, state: 'closed', draft: true }).share).toBe(0);
     expect(wayOf('label', paying('has_label("bug")'), { ...work, labels: ['bug'] }).share).toBe(0);
   });
 });

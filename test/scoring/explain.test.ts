@@ -136,7 +136,7 @@ describe('an explained expression', () => {
 
   test.each([
     [false, 'it is not merged'],
-    [true, 'it is not known before the next fetch'],
+    [true, 'it is not known until the next fetch'],
   ])('says why it is not known who merged it, merged or not: %s', (merged, reason) => {
     const source = 'merged_by == "ada"';
     const given = factsWith({ merged, merged_by: null });
@@ -149,7 +149,7 @@ describe('an explained expression', () => {
     const source = '2 * lines("src/**")';
     const given = factsWith({ files: ['src/a.ts'], file_changes: null });
     expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(
-      `${source} = null [lines("src/**") = null (it is not known before the next fetch)]`,
+      `${source} = null [lines("src/**") = null (it is not known until the next fetch)]`,
     );
   });
 

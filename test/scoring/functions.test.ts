@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { compileExpression } from '../../src/scoring/compile.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
-import { functions } from '../../src/scoring/functions.ts';
 import { processorTime } from './processor-time.ts';
 import { evaluate, factsWith, problemOf } from './support.ts';
-
-test.each([...functions.values()].flat())('the example of $signature holds', ({ example, name, description }) => {
-  const { expression, facts, result: expected } = example;
-  expect(evaluate(expression, facts)).toBe(expected);
-  expect(expression).toContain(`${name}(`);
-  expect(description).toMatch(/\.$/);
-});
 
 test('case matters, except in has_label', () => {
   const facts = { title: 'Fix', labels: ['BUG', 'stra\u00dfe'] };

@@ -272,6 +272,8 @@ describe('the glob', () => {
     ['[z-a]', 'has the range `z-a` the wrong way round'],
     ['[\u2028-\0]', 'has the range ` -\uFFFD` the wrong way round'],
     ['[a/b]', 'has a `/`'],
+    ['[/-/]', 'has a `/` between `[` and `]`, which stays within a folder'],
+    ['[!a/-/]', 'has a `/`'],
     ['{a,b', 'without its `}`'],
     ['{1..3}', 'write each choice'],
     ['{10..20}', 'write each choice'],

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import type { Definition } from '../../src/scoring/definitions.ts';
 import { createPlan } from '../../src/scoring/plan.ts';
 import { compareRules, hasChanges } from '../../src/scoring/rule-changes.ts';
-import { type BreakdownEntry, compileRuleset, type RuleDefinition, type Ruleset } from '../../src/scoring/ruleset.ts';
+import { compileRuleset, type RuleDefinition, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
-import { entry, factsWith, rule, rulesetOf } from './support.ts';
+import { type BreakdownEntry, entry, factsWith, rule, rulesetOf } from './support.ts';
 
 const defined = (given: Record<string, string>): Definition[] =>
   Object.entries(given).map(([name, expression]) => ({ name, expression }));

@@ -121,8 +121,23 @@ test('a description of 2,000 characters is kept, and so is a score with a sign',
   ]);
 });
 
+test.each([
+  ['', ''],
+  ['~', ''],
+  ['null', ''],
+  ['""', ''],
+  ['"~"', '~'],
+  ["'null'", 'null'],
+  ['nullified', 'nullified'],
+])('the description %s is the text %j', (written, description) => {
+  const { rules, problems: found } = parseRulesFile(
+    `${withLogic('- {expression: merged, effect: {action: ADD, value: 1}}')}    description: ${written}\n`,
+  );
+  expect([rules[0]?.description, found]).toEqual([description, []]);
+});
+
 test('a file may have no rules', () => {
-  for (const text of ['rules: []', 'rules:', '\ufeffrules: []\r\n']) {
+  for (const text of ['rules: []', 'rules:', 'rules: ~', 'rules: null\ntests: NULL', '\ufeffrules: []\r\n']) {
     expect(parseRulesFile(text)).toEqual({ definitions: [], rules: [], tests: [], problems: [] });
   }
 });
@@ -135,15 +150,15 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       'rule: []',
       [
         '1: The file has an unknown key `rule`; did you mean `rules`?',
-        '1: The file has no `rules`; write them, or `rules: []` for none',
+        '1: The file has no `rules`; add them, or `rules: []` for none',
       ],
     ],
     ['rules: 5', ['1: `rules` must be a list, each item beginning with `-`, not a text']],
     ['rules:\n- 5', ['2: Rule 1 must be a map with `name`, `description`, `enabled`, `when`, `logic`, not a text']],
-    ['rules:\n- logic: []', ['2: Rule 1 has no `name`; write one']],
+    ['rules:\n- logic: []', ['2: Rule 1 has no `name`; add one']],
     ['rules:\n- name: ""\n  logic: []', ['2: Rule 1 has an empty name; write one']],
     ['rules:\n- name: R\n', ['2: Rule "R", logic: it has no entries; write at least one']],
-    ['rules:\n- name: [R]\n', ['2: Rule 1, name: it must be a text, not a list; put it in quotes']],
+    ['rules:\n- name: [R]\n', ['2: Rule 1, name: it must be a single value, not a list']],
     [
       'rules:\n- name: R\n  is_enabled: true\n  logik: []',
       [
@@ -163,12 +178,12 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       withLogic('- {expression: "true", effekt: {}}'),
       [
         '4: Rule "R", entry 1 has an unknown key `effekt`; did you mean `effect`?',
-        '4: Rule "R", entry 1 has no `effect`; write one, such as { action: ADD, value: "5" }',
+        '4: Rule "R", entry 1 has no `effect`; add one, such as { action: ADD, value: "5" }',
       ],
     ],
     [
       withLogic('- {effect: {action: ADD}}'),
-      ['4: Rule "R", entry 1 has no `expression`; write one', '4: Rule "R", entry 1, effect has no `value`; write one'],
+      ['4: Rule "R", entry 1 has no `expression`; add one', '4: Rule "R", entry 1, effect has no `value`; add one'],
     ],
     [
       withLogic(
@@ -210,6 +225,16 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       [`2: Rule "${'n'.repeat(80)}", logic must be a list, each item beginning with \`-\`, not a text`],
     ],
     ['rules:\n- logic: []\n  name: " "', ['3: Rule 1 has an empty name; write one']],
+    ['rules:\n- name: ~\n  logic: []', ['2: Rule 1 has an empty name; write one']],
+    ['rules: []\ntests:\n- { pull_request: {}, score: 0, name: "" }', ['3: Test 1 has an empty name; write one']],
+    ['rules: []\ntests:\n- { name: null, pull_request: {}, score: 0 }', ['3: Test 1 has an empty name; write one']],
+    [
+      withLogic('- {expression: ~, effect: {action: ADD, value: null}}'),
+      [
+        '4: Rule "R", entry 1, expression: it is empty; write a value',
+        '4: Rule "R", entry 1, value: it is empty; write a value',
+      ],
+    ],
     [
       'rules:\n- name: "a\\nb"\n  logic: []',
       ['2: Rule "a\\nb" must have a name of one line and at most 200 characters'],
@@ -224,7 +249,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     ],
     [
       'rules:\n- name: R\n  logic: []\n  description: [d]',
-      ['4: Rule "R", description: it must be a text, not a list; put it in quotes'],
+      ['4: Rule "R", description: it must be a single value, not a list'],
     ],
     [
       `rules:\n- name: R\n  logic: []\n  enabled: ${'y'.repeat(70)}`,
@@ -232,7 +257,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     ],
     [
       'rules:\n- name: R\n  logic: []\n  enabled: [true]',
-      ['4: Rule "R", enabled: it must be true or false, not a list'],
+      ['4: Rule "R", enabled: it must be a single value, not a list'],
     ],
     [
       'rules:\n- 5\n- name: A\n  logic:\n  - 5',
@@ -245,7 +270,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       withLogic('- {expression: "true", effect: 5}\n- {expression: "true", effect: {action: [ADD], value: 1}}'),
       [
         '4: Rule "R", entry 1, effect must be a map with `action`, `value`, not a text',
-        '5: Rule "R", entry 2, effect, action: it must be ADD or SUBTRACT, not a list',
+        '5: Rule "R", entry 2, effect, action: it must be a single value, not a list',
       ],
     ],
     [
@@ -296,8 +321,8 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     [
       'rules: []\ntests:\n- {}',
       [
-        '3: Test 1 has no `name`; write one',
-        '3: Test 1 has no `score`; write one',
+        '3: Test 1 has no `name`; add one',
+        '3: Test 1 has no `score`; add one',
         '3: Test 1 has no `pull_request`; write the facts that matter, or {}',
       ],
     ],
@@ -469,7 +494,7 @@ rules:
 `);
   });
 
-  test.each(['define:', 'define: {}'])('may be none: %s', define => {
+  test.each(['define:', 'define: {}', 'define: ~', 'define: null'])('may be none: %s', define => {
     expect(parseRulesFile(`${define}\nrules: []`)).toEqual({ definitions: [], rules: [], tests: [], problems: [] });
   });
 
@@ -762,8 +787,8 @@ describe('hostile YAML', () => {
       'put the value of `expression` in quotes: "merged ? draft : false"',
     ],
     ['tabs', 'rules:\n\t- name: A', 'The file is not YAML'],
-    ['NUL', 'rules:\n- name: "a\\0b"', '2: A text holds NUL'],
-    ['half a character', 'rules:\n- name: "a\\ud800"', 'half a character'],
+    ['NUL', 'rules:\n- name: "a\\0b"', '2: A text contains NUL'],
+    ['half a character', 'rules:\n- name: "a\\ud800"', 'half of a surrogate pair'],
     ['a key that is a list', '? [a]\n: b', '1: A key must be a plain word'],
     ['a key that is a map', 'rules: []\n? {a: b}\n: c', '2: A key must be a plain word'],
     [

@@ -8,6 +8,14 @@ import type { Value } from '../../src/scoring/functions.ts';
 import type { RuleAction, RuleDefinition, RuleLogic, Ruleset } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
 
+/** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */
+export interface BreakdownEntry {
+  name: string;
+  action: RuleAction;
+  effect: number;
+  expression: string;
+}
+
 type GivenFacts = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] | null };
 
 export const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => ({
