@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { parseArgs, styleText } from 'node:util';
 import { startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { type Api, createApi, curlLines, type PullRequest } from './api.ts';
@@ -19,7 +19,7 @@ import {
   startService,
 } from './pullscore.ts';
 import { buildSampleData } from './sample-data.ts';
-import { paint, print, printCommand, printNote, printSection } from './screen.ts';
+import { print, printCommand, printNote, printSection } from './screen.ts';
 
 const usage = `npm run demo -- [--events N] [--every SECONDS]
 
@@ -62,7 +62,7 @@ const { signal } = stopping;
 
 async function runDemo({ events, intervalMs }: Options): Promise<void> {
   process.stdout.write(
-    `\n${paint('bold', 'pullscore demo')}  runs only on this machine and changes nothing of yours; Ctrl-C stops it\n`,
+    `\n${styleText('bold', 'pullscore demo')}  runs only on this machine and changes nothing of yours; Ctrl-C stops it\n`,
   );
 
   printSection('A stand-in for GitHub');
@@ -86,7 +86,8 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
     GITHUB_WEBHOOK_SECRET: secret,
     LOG_LEVEL: 'warn',
   };
-  const environment = createEnvironment(settings) as Parameters<typeof startService>[0];
+  // The user shares the token with the demo, which reads often.
+  const environment = createEnvironment({ ...settings, RATE_LIMIT: '1000000' }) as Parameters<typeof startService>[0];
   printCommand(['npx', 'pullscore', 'serve']);
   const service = await startService(environment, signal, stop => cleanups.push(stop));
   print(`${service.url} is ready, with its own PostgreSQL in ${home}`);
@@ -94,7 +95,7 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   const run = async (...operands: string[]) => {
     printCommand(['npx', 'pullscore', ...operands]);
     const answer = await Promise.race([runCommand(environment, operands, signal), service.failed]);
-    print(paint('dim', answer));
+    print(styleText('dim', answer));
     return answer;
   };
   const organisationIs = ['--organisation', organisation.login];
@@ -112,11 +113,11 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   const api = createApi(service.url, token, signal);
   const [known, pullRequests] = await Promise.all([api.members(), api.allPullRequests()]);
   printSection('Your turn: the API');
-  print(`Token  ${paint('bold', token)}`);
+  print(`Token  ${styleText('bold', token)}`);
   print(`Docs   ${service.url}/docs`);
   printCurlLines(api, token, pullRequests);
   print();
-  print(paint('dim', '# commands work, too, in another terminal, after this line'));
+  print(styleText('dim', '# to run commands in another terminal, paste this line there first'));
   print(exportLine(settings));
   print(`npx pullscore rules export --organisation ${organisation.login}`);
 
@@ -148,7 +149,7 @@ function printCurlLines(api: Api, token: string, pullRequests: readonly PullRequ
   };
   for (const { shows, line } of curlLines(api.base, token, ids)) {
     print();
-    print(paint('dim', `# ${shows}`));
+    print(styleText('dim', `# ${shows}`));
     print(line);
   }
 }

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { styleText } from 'node:util';
 import type { PullRequest as GithubPullRequest } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
 import type { Api, Member, PullRequest } from './api.ts';
 import { describeChange, explanation, reviewBy, type SampleData } from './sample-data.ts';
-import { cell, freeColumns, paint, print } from './screen.ts';
+import { cell, freeColumns, print } from './screen.ts';
 import { liveTitles } from './titles.ts';
 
 /** What can happen to a pull request. The API shows every step, so the demo sees when it has arrived. */
@@ -26,7 +27,7 @@ const maxInProgress = 3;
 /** How long to wait until the API shows a change. */
 const showTimeoutMs = 10_000;
 
-export interface LiveEvent {
+interface LiveEvent {
   step: Step;
   pullRequest: GithubPullRequest;
   before: PullRequest | undefined;
@@ -99,12 +100,13 @@ export function createLiveEvents(
   };
 }
 
-const stepFormats = { opened: 'cyan', merged: 'magenta', closed: 'dim', approved: 'green' } as const;
+type Formats = Partial<Record<Step, Parameters<typeof styleText>[0]>>;
+const stepFormats: Formats = { opened: 'cyan', merged: 'magenta', closed: 'dim', approved: 'green' };
 
 /** Such as `merged   acme/website#42  "Fix login"  score 18 → 28  (+10 Merged)`. */
 export function printEvent({ step, pullRequest, before, after }: LiveEvent): void {
   const { repository, number, title } = pullRequest;
-  const name = paint(step in stepFormats ? stepFormats[step as keyof typeof stepFormats] : 'yellow', step.padEnd(9));
+  const name = styleText(stepFormats[step] ?? 'yellow', step.padEnd(9));
   const room = freeColumns(78);
   const what = room < 16 ? '' : `${cell(`"${title}"`, Math.min(room, 48))}  `;
   const start = `${name}  ${cell(`${repository.fullName}#${number}`, 18)}  ${what}score`;
@@ -113,8 +115,8 @@ export function printEvent({ step, pullRequest, before, after }: LiveEvent): voi
     return;
   }
   const from = before === undefined ? 'new' : String(before.score);
-  const to = paint('bold', String(after.score).padStart(3));
-  print(`${start} ${from.padStart(3)} → ${to}  ${paint('dim', `(${explainChange(before, after)})`)}`);
+  const to = styleText('bold', String(after.score).padStart(3));
+  print(`${start} ${from.padStart(3)} → ${to}  ${styleText('dim', `(${explainChange(before, after)})`)}`);
 }
 
 /** `+10 Merged, -5 Reviewed` */

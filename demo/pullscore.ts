@@ -109,7 +109,7 @@ const lastLines = (text: string): string =>
     .map(line => line.slice(0, 400))
     .join('\n');
 
-export interface Service {
+interface Service {
   url: string;
   /** Rejects if the service ends unexpectedly. */
   failed: Promise<never>;

@@ -1,13 +1,8 @@
 import { styleText } from 'node:util';
 import { truncate } from '../src/commands/terminal.ts';
 
-type Format = Parameters<typeof styleText>[0];
-
 const { stdout } = process;
-const coloured = stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 const margin = '   ';
-
-export const paint = (format: Format, text: string): string => (coloured ? styleText(format, text) : text);
 
 export function print(text = ''): void {
   stdout.write(text === '' ? '\n' : `${text.replace(/^/gm, margin)}\n`);
@@ -17,7 +12,7 @@ let sections = 0;
 
 export function printSection(title: string): void {
   sections += 1;
-  stdout.write(`\n${paint('bold', `${sections}  ${title}`)}\n\n`);
+  stdout.write(`\n${styleText('bold', `${sections}  ${title}`)}\n\n`);
 }
 
 export const printNote = (text: string): boolean => stdout.write(`\n${text}\n`);
@@ -25,7 +20,7 @@ export const printNote = (text: string): boolean => stdout.write(`\n${text}\n`);
 /** Prints a command as a user would type it. */
 export function printCommand(parts: readonly string[]): void {
   const typed = parts.map(part => (/^[\w@./:=,-]+$/.test(part) ? part : `"${part}"`)).join(' ');
-  print(`${paint('dim', '$')} ${paint('cyan', typed)}`);
+  print(`${styleText('dim', '$')} ${styleText('cyan', typed)}`);
 }
 
 /** Exactly this many columns: cut with an ellipsis, or padded. */

@@ -6,33 +6,20 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { pino } from 'pino';
 import { buildApp } from '../src/app.ts';
 import { loadConfig } from '../src/config.ts';
-import { connectDatabase } from '../src/database/client.ts';
-import { createGithub } from '../src/github/client.ts';
+import { connectDeps, createLog } from '../src/deps.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const documentPath = pathOf('../openapi/openapi.json');
 const typesPath = pathOf('../openapi/client.d.ts');
-const config = loadConfig({});
-const log = pino({ level: 'silent' });
 // Never connected: the document needs only the routes.
-const database = connectDatabase('postgres://unused', log);
-const github = createGithub(config.github);
-const app = await buildApp({
-  config,
-  log,
-  database,
-  github,
-  counters: { gone: 0, stale: 0 },
-  migrationsApplied: 0,
-  close: () => database.close(),
-});
+const deps = connectDeps(loadConfig({}), createLog({ logLevel: 'silent' }), 'postgres://unused');
+const app = await buildApp(deps);
 await app.ready();
 const document = `${JSON.stringify(app.swagger(), null, 2)}\n`;
 await app.close();
-await database.close();
+await deps.close();
 
 // The generator is not installed for a check, so the types say what they were made from.
 const origin = `// From openapi.json with the SHA-256 ${createHash('sha256').update(document).digest('hex')}.\n`;

@@ -1,8 +1,7 @@
 import { createRequire } from 'node:module';
 
 /** From package.json, which is beside the sources and the build. */
-export const { version, homepage, license } = createRequire(import.meta.url)('#package.json') as {
+export const { version, license } = createRequire(import.meta.url)('#package.json') as {
   version: string;
-  homepage?: string;
   license: string;
 };

@@ -22,7 +22,7 @@ test('nothing has to be configured', () => {
     host: '127.0.0.1',
     port: 3000,
     publicUrl: undefined,
-    trustProxy: undefined,
+    trustProxy: [],
     github: { apiUrl: 'https://api.github.com', token: undefined, tokenName: 'GITHUB_TOKEN', app: undefined },
     webhookSecrets: [],
     metricsToken: undefined,
@@ -71,7 +71,7 @@ test('everything can be configured', () => {
       apiUrl: 'https://github.example/api/v3',
       token: undefined,
       tokenName: 'GITHUB_TOKEN',
-      app: { id: '12345', privateKey: key },
+      app: { id: '12345', privateKey: key.replaceAll('\n', '\\n') },
     },
     webhookSecrets: [
       { login: undefined, secret: 'a long new secret' },
@@ -84,6 +84,12 @@ test('everything can be configured', () => {
     reconcileInterval: 60,
     logLevel: 'silent',
   });
+});
+
+test.each(['ghp_a\nb', 'ghp_é', 'ghp a'])('a token that is not valid in a header is refused, and not shown', token => {
+  const problems = problemsOf({ GITHUB_TOKEN: token });
+  expect(problems).toContain('GITHUB_TOKEN must be a token without spaces');
+  expect(problems).not.toContain(token);
 });
 
 test('an empty or blank variable counts as unset, and white space around a value is ignored', () => {

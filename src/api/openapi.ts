@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
-import { homepage, license } from '../package.ts';
+import { license } from '../package.ts';
 
 const introduction = `Scores of an organisation's pull requests, by the organisation's own rules.
 
@@ -35,7 +35,6 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
         description: introduction,
         version: '0.0.1',
         license: { name: license, identifier: license },
-        ...(homepage === undefined ? {} : { contact: { url: homepage } }),
       },
       servers: [{ url: publicUrl ?? '/' }],
       components: {

@@ -11,7 +11,7 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
     .option('--since <day>', 'only from this day on, such as 2026-01-31')
     .examples('audit-log --organisation acme --since 2026-01-31')
     .answer<{ organisation?: string; since?: string }>(({ organisation, since }) => {
-      const start = since === undefined ? undefined : parseDay(since);
+      const start = parseDay(since);
       return withDeps(context, async ({ database }) => {
         const events = await listAuditEvents(database.executor, { login: organisation, since: start });
         return {

@@ -14,6 +14,8 @@ export interface Answer {
   exitCode?: number | undefined;
 }
 
+type Work = (deps: Deps, organisation: Organisation) => Promise<Answer>;
+
 /** Ends a command that has printed its answer with this exit code. */
 export class Answered extends Error {
   readonly exitCode: number;
@@ -57,20 +59,20 @@ export class PullscoreCommand extends Command {
     });
   }
 
-  /** Like `answer`, for a command that works on what is stored of one organisation. Adds the option that names it. */
-  answerFor<Options extends object>(
-    run: (deps: Deps, organisation: Organisation, options: Options, ...operands: string[]) => Promise<Answer>,
-  ): this {
+  /**
+   * Like `answer`, for a command that works on what is stored of one organisation. Adds the option that names it.
+   *
+   * @param prepare checks options and operands before the database is opened, and returns the work
+   */
+  answerFor<Options extends object>(prepare: (options: Options, ...operands: string[]) => Work | Promise<Work>): this {
     this.requiredOption('--organisation <login>', "the organisation's login");
-    return this.answer<Options & { organisation: string }>((options, ...operands) =>
-      withOrganisation(this.context, options.organisation, (deps, organisation) =>
-        run(deps, organisation, options, ...operands),
-      ),
+    return this.answer<Options & { organisation: string }>(async (options, ...operands) =>
+      withOrganisation(this.context, options.organisation, await prepare(options, ...operands)),
     );
   }
 }
 
-/** `help rules plan`. Commander's own command knows one word only. */
+/** `help rules plan`. Commander's own command takes only one word. */
 export function helpCommand(program: PullscoreCommand): void {
   program
     .helpCommand(false)
@@ -105,7 +107,7 @@ export function finishCommands(command: Command, context: Context): void {
   }
 }
 
-/** Commander would name a missing option before an unknown one, which may be the same with a slip. */
+/** Commander would name a missing option before an unknown one, which may be the same option, misspelt. */
 function finishRequiredOptions(command: Command): void {
   const required = command.options.filter(({ mandatory }) => mandatory);
   for (const option of required) {

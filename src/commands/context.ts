@@ -18,7 +18,7 @@ export interface Context {
   readonly stdout: NodeJS.WritableStream;
   /** Columns of what is printed. */
   readonly columns: number;
-  readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
+  readonly stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
 }
 
 /** A failure that the operator can fix. */
@@ -84,21 +84,17 @@ export const withOrganisation = <Result>(
   work: (deps: Deps, organisation: Organisation) => Promise<Result>,
 ): Promise<Result> => withDeps(context, async deps => work(deps, await requireOrganisation(context, deps, login)));
 
-/**
- * The user who runs the program: the name, or the number if there is no name, as in some containers.
- *
- * @param read throws if there is no name
- */
-export function systemUser(read: () => { username: string } = userInfo): string {
+/** The user who runs the program: the name, or the number if there is no name, as in some containers. */
+export function operatorName(): string {
   try {
-    return read().username;
+    return userInfo().username;
   } catch {
     return `user ${process.getuid?.() ?? ''}`.trim();
   }
 }
 
 /** For the audit log. */
-export const operator = (): Actor => ({ name: systemUser(), requestId: null });
+export const operator = (): Actor => ({ name: operatorName(), requestId: null });
 
 /**
  * Asks on a terminal, unless `--yes` has answered.
@@ -111,7 +107,10 @@ export async function confirm(context: Context, question: string, login: string,
   if (!process.stdin.isTTY) throw new UsageError(`${question} This can't be undone.`, 'Add --yes to go on.');
   const terminal = createInterface({ input: process.stdin, output: context.stderr });
   try {
-    const typed = await terminal.question(`${question} This can't be undone. Type ${login} to go on: `);
+    terminal.setPrompt(`${question} This can't be undone. Type ${login} to go on: `);
+    terminal.prompt();
+    // Unlike `question`, this also ends with Ctrl-C and Ctrl-D, which close the terminal.
+    const { value: typed = '' } = await terminal[Symbol.asyncIterator]().next();
     if (typed.trim().toLowerCase() !== login.toLowerCase()) throw new CommandError('Nothing was removed.');
   } finally {
     terminal.close();
@@ -121,15 +120,16 @@ export async function confirm(context: Context, question: string, login: string,
 /** @throws UsageError if the text is not an http or https address */
 export function requirePhotoUrl(text = ''): void {
   if (text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))) return;
-  throw new UsageError(`"${text}" is not a valid address of a photo.`, 'Give one that begins with https://.');
+  throw new UsageError(`"${text}" is not a valid photo URL.`, 'Give one that begins with https://.');
 }
 
 /**
- * The first second, UTC, of the day that an option names, as a Unix time.
+ * The first second, UTC, of the day that an option names, as a Unix time; undefined without the option.
  *
  * @throws UsageError if it is not a valid day
  */
-export function parseDay(text: string): number {
+export function parseDay(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
   const moment = startOfDay(text);
   if (moment === undefined) throw new UsageError(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.');
   return moment;

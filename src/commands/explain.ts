@@ -17,23 +17,22 @@ import { factsOf } from '../scoring/facts.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
-import { counted } from './numbers.ts';
+import { counted, number } from './numbers.ts';
 import { brief, shellWord, table } from './terminal.ts';
 
 /**
  * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints it.
  *
- * @returns `url` in lower case; without one, the page of any host is meant
+ * @returns without a `host`, the page of any is meant
  */
 function parsePage(text: string) {
   const [, name, digit] = /^([\w.-]+\/[\w.-]+)#(\d{1,9})$/.exec(text) ?? [];
-  if (name !== undefined) return { repository: name, number: Number(digit), url: undefined };
+  if (name !== undefined) return { repository: name, number: Number(digit), host: undefined };
   if (!URL.canParse(text)) return undefined;
   const { protocol, host, pathname } = new URL(text);
   const [, repository, digits] = /^\/([^/]+\/[^/]+)\/pull\/(\d{1,9})(?:\/.*)?$/.exec(pathname) ?? [];
   if (repository === undefined || !/^https?:$/.test(protocol)) return undefined;
-  const number = Number(digits);
-  return { repository, number, url: `${protocol}//${host}/${repository}/pull/${number}`.toLowerCase() };
+  return { repository, number: Number(digits), host };
 }
 
 /**
@@ -60,9 +59,9 @@ async function findPullRequests(executor: Executor, { id, page }: Name): Promise
     const found = id === undefined ? undefined : await findPullRequestAnywhere(executor, id);
     return found === undefined ? [] : [found];
   }
-  const { url } = page;
+  const { host } = page;
   const found = await findPullRequestsOfPage(executor, page);
-  return url === undefined ? found : found.filter(({ pullRequest }) => hostOf(pullRequest.url) === hostOf(url));
+  return host === undefined ? found : found.filter(({ pullRequest }) => hostOf(pullRequest.url) === host);
 }
 
 /** @throws CommandError if no pull request has this name, or several have */
@@ -168,7 +167,7 @@ function represent({ found, version, explanation, scoreInForce, changes }: Expla
 
 function showStanding({ program }: Context, { found, version, explanation, scoreInForce }: Explained): string {
   const { pullRequest, organisation } = found;
-  const { score } = pullRequest;
+  const score = number(pullRequest.score);
   if (organisation.rulesetVersion === 0) {
     return `Score ${score}: no rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation.login}`;
   }
@@ -176,10 +175,10 @@ function showStanding({ program }: Context, { found, version, explanation, score
   const standing =
     scoreInForce === null
       ? `Score ${score} ${under}, which is in force.`
-      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${scoreInForce}. The service will update it. To watch: ${program} rescore --organisation ${organisation.login}`;
-  if (explanation.score === score) return standing;
+      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${number(scoreInForce)}. The service will update it. To watch: ${program} rescore --organisation ${organisation.login}`;
+  if (explanation.score === pullRequest.score) return standing;
   // Facts, score and version are stored together, so another release probably calculated the score.
-  return `${standing}\nThis release calculates ${explanation.score}, as shown below. The next sync of the pull request updates the stored score.`;
+  return `${standing}\nThis release calculates ${number(explanation.score)}, as shown below. The next sync of the pull request updates the stored score.`;
 }
 
 function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {
@@ -215,8 +214,8 @@ function show(context: Context, explained: Explained): string {
       ['CHANGED', 'FROM', 'TO', 'CAUSE'],
       latest.map(change => [
         showTime(change.changedAt),
-        change.fromScore === null ? '-' : String(change.fromScore),
-        String(change.toScore),
+        change.fromScore === null ? '-' : number(change.fromScore),
+        number(change.toScore),
         causeOf(change),
       ]),
       'The score has not changed yet.',

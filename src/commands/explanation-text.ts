@@ -2,6 +2,7 @@
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain.ts';
 import type { Value } from '../scoring/functions.ts';
+import { number, signed } from './numbers.ts';
 import { brief } from './terminal.ts';
 
 const maxTextWidth = 80;
@@ -56,10 +57,7 @@ const inMargin = (text: string, rest: string) => `${text.padStart(7)}  ${rest}`.
 const placeOf = ({ name, entries }: ExplainedRule, { entry }: ExplainedEntry): string =>
   entries.length === 1 ? brief(name) : `${brief(name)}, entry ${entry}`;
 
-function signed({ action, effect }: ExplainedEntry): string {
-  const sum = action === 'ADD' ? effect : -effect;
-  return sum > 0 ? `+${sum}` : String(sum);
-}
+const points = ({ action, effect }: ExplainedEntry) => signed(action === 'ADD' ? effect : -effect);
 
 function showEntry(rule: ExplainedRule, entry: ExplainedEntry): string[] {
   const place = placeOf(rule, entry);
@@ -70,7 +68,7 @@ function showEntry(rule: ExplainedRule, entry: ExplainedEntry): string[] {
   const lines = shown.flatMap(part => showPart(part, margin, noted));
   if (entry.outcome !== 'counted') return [inMargin('·', `${place}: ${brief(entry.reason, 300)}`), ...lines];
   const rounded = entry.reason.includes('rounded') ? `: ${entry.reason}` : '';
-  return [inMargin(signed(entry), `${place}${rounded}`), ...lines];
+  return [inMargin(points(entry), `${place}${rounded}`), ...lines];
 }
 
 function showRule(rule: ExplainedRule): string[][] {
@@ -87,7 +85,7 @@ const maxCounted = 10;
 /** The entries that counted, on one line. */
 export function showCounted({ rules }: Explanation): string {
   const counted = rules.flatMap(rule =>
-    rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${signed(entry)} ${placeOf(rule, entry)}`] : [])),
+    rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${points(entry)} ${placeOf(rule, entry)}`] : [])),
   );
   const others = counted.length > maxCounted ? [`${counted.length - maxCounted} more`] : [];
   return [...counted.slice(0, maxCounted), ...others].join('; ') || 'nothing counted';
@@ -96,9 +94,6 @@ export function showCounted({ rules }: Explanation): string {
 /** Every entry with its parts, then the total. */
 export function showExplanation({ rules, sum, score }: Explanation): string {
   if (rules.length === 0) return 'There are no rules.';
-  const total =
-    sum === score
-      ? inMargin(String(score), 'total')
-      : inMargin(String(score), `total: the sum ${sum}, limited to 32 bits`);
+  const total = inMargin(number(score), sum === score ? 'total' : `total: the sum ${number(sum)}, limited to 32 bits`);
   return [...rules.flatMap(showRule), [inMargin('───────', ''), total]].map(lines => lines.join('\n')).join('\n\n');
 }

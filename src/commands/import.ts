@@ -2,7 +2,7 @@ import { noCredentials } from '../github/credentials.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
-import { CommandError, type Context, parseDay, showTime, withOrganisation } from './context.ts';
+import { CommandError, type Context, parseDay, showTime } from './context.ts';
 import { counted, duration, number } from './numbers.ts';
 import { startProgress } from './progress.ts';
 import { grid, right } from './terminal.ts';
@@ -10,11 +10,16 @@ import { grid, right } from './terminal.ts';
 /** How many repositories the table lists. The others share a line. */
 const maxNamed = 40;
 
+interface ImportOptions {
+  repository?: string[];
+  since?: string;
+  dryRun?: boolean;
+}
+
 export function importCommands(program: PullscoreCommand, context: Context): void {
   program
     .command('import')
     .description("import the organisation's pull requests from GitHub")
-    .requiredOption('--organisation <login>', "the organisation's login")
     .option(
       '--repository <owner/name>',
       'only this repository; can be repeated',
@@ -24,48 +29,46 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
     .option('--dry-run', 'only estimate requests, rate limit points and time')
     .addHelpText('after', '\nIf the import is interrupted, run the same command again: it continues where it stopped.')
     .examples('import --organisation acme --dry-run', 'import --organisation acme --repository acme/website')
-    .answer<{ organisation: string; repository?: string[]; since?: string; dryRun?: boolean }>(
-      ({ organisation: login, repository: repositories, since: day, dryRun }) => {
-        const scope = { repositories, since: day === undefined ? undefined : parseDay(day) };
-        // An interrupted import says how to continue; an estimate just ends.
-        const signal = dryRun === true ? undefined : context.interrupted;
-        return withOrganisation(context, login, async (deps, organisation) => {
-          if (!deps.github.configured) throw noCredentials();
-          if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
-          const progress = startProgress(context, 'pull requests');
-          try {
-            const result = await importPullRequests(deps, organisation, {
-              ...scope,
-              signal,
-              onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
-              onProgress: at => progress.update(at.seen, at.total, describeStep(at), at.looked),
-            });
-            return describeResult(result);
-          } catch (error) {
-            if (signal?.aborted !== true) throw error;
-            throw new CommandError('Interrupted. What was imported is kept; run the same command again to continue.');
-          } finally {
-            progress.stop();
-          }
-        });
-      },
-    );
+    .answerFor<ImportOptions>(({ repository: repositories, since: day, dryRun }) => {
+      const scope = { repositories, since: parseDay(day) };
+      // An interrupted import says how to continue; an estimate just ends.
+      const signal = dryRun ? undefined : context.interrupted;
+      return async (deps, organisation) => {
+        if (!deps.github.configured) throw noCredentials();
+        if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
+        const progress = startProgress(context, 'pull requests');
+        try {
+          const result = await importPullRequests(deps, organisation, {
+            ...scope,
+            signal,
+            onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
+            onProgress: at => progress.update(at.seen, at.total, describeStep(at), at.looked),
+          });
+          return describeResult(result);
+        } catch (error) {
+          if (!signal.aborted) throw error;
+          throw new CommandError('Interrupted. What was imported is kept; run the same command again to continue.');
+        } finally {
+          progress.stop();
+        }
+      };
+    });
 }
 
 /** What the import reads now, or how long and why it waits. */
 function describeStep({ repository, waitingSeconds, waitingReason }: ImportProgress): string {
   if (waitingSeconds === undefined) return repository;
   const until = showTime(new Date(Date.now() + waitingSeconds * 1000)).slice(-5);
-  return `${repository === '' ? '' : `${repository}: `}waits until ${until} UTC: ${waitingReason}`;
+  return `${repository === '' ? '' : `${repository}: `}waiting until ${until} UTC: ${waitingReason}`;
 }
 
 function describeResult({ failedRepositories, ...result }: ImportResult): Answer {
   const { repositories: read, seen, saved, untracked, failed, requests } = result;
   const text =
-    `Looked at ${counted(seen, 'pull request')} of ${counted(read, 'repository', 'repositories')} ` +
+    `Checked ${counted(seen, 'pull request')} in ${counted(read, 'repository', 'repositories')} ` +
     `with ${counted(requests, 'request')}: ` +
     `${number(saved)} saved, ${number(untracked)} by people who are not members` +
-    `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not return in full; the service tries them again (see the log)`}.`;
+    `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not return in full; the service tries again what GitHub named (see the log)`}.`;
   const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
   return {
     json: { ...result, failed_repositories: failedRepositories },
@@ -109,7 +112,7 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
   const notes: string[] = [];
   if (finished > 0) {
     notes.push(
-      `An interrupted import will continue; it has finished ${counted(finished, 'repository', 'repositories')}.`,
+      `This continues an interrupted import, which has finished ${counted(finished, 'repository', 'repositories')}.`,
     );
   }
   if (day !== undefined && total.atMost) {
@@ -120,7 +123,7 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
   if (repositories.length === 0) return { json, text: ['There is nothing to import.', ...notes].join('\n') };
   notes.push(
     describeBudget(estimate),
-    `The time assumes 3 seconds for a request. Nothing was imported; the estimate took ${counted(asked, 'request')}.`,
+    `The time assumes 3 seconds per request. Nothing was imported; the estimate took ${counted(asked, 'request')}.`,
   );
   const bySize = repositories.toSorted((a, b) => b.pullRequests - a.pullRequests);
   const row = (name: string, part: Effort) => [
@@ -146,5 +149,5 @@ function describeBudget({ total, budget }: ImportEstimate): string {
   const reset = showTime(new Date(resetAt * 1000)).slice(-5);
   const left = `GitHub has ${number(remaining)} of the hour's ${number(limit)} points left, until ${reset} UTC`;
   if (total.points <= usablePoints(budget)) return `${left}: enough.`;
-  return `${left}, and a tenth of the hour's points is reserved for webhooks and PUT syncs. These are not enough, so the import will wait for the next hour; the total time includes such waits.`;
+  return `${left}, and a tenth of the hour's points is reserved for webhooks and PUT syncs. That is not enough, so the import will wait for the next hour; the total time includes such waits.`;
 }

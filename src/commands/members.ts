@@ -17,7 +17,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .description('list the members, and with --left also those who have left')
     .option('--left', 'also list those who have left: their pull requests are kept')
     .examples('members list --organisation acme')
-    .answerFor<{ left?: boolean }>(async ({ database }, { id, login }, { left = false }) => {
+    .answerFor<{ left?: boolean }>(({ left = false }) => async ({ database }, { id, login }) => {
       const members = await listMembers(database.executor, id, left);
       return {
         json: members.map(member => ({
@@ -40,7 +40,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .command('sync')
     .description("read GitHub's list of members now")
     .examples('members sync --organisation acme')
-    .answerFor(async (deps, organisation) => {
+    .answerFor(() => async (deps, organisation) => {
       if (!deps.github.configured) throw noCredentials();
       const { members, left } = await syncMembers(deps, organisation);
       return { json: { members, left }, text: describeMembers(organisation.login, members, left) };
@@ -55,19 +55,19 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .option('--yes', 'do not ask')
     .addHelpText('after', '\nTitles, descriptions and comments of others are left as they are.')
     .examples('member erase ada --organisation acme --yes')
-    .answerFor<{ yes?: boolean }>(async ({ database }, organisation, { yes }, login) => {
+    .answerFor<{ yes?: boolean }>(({ yes }, login) => async ({ database }, organisation) => {
       await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
       const erased = await eraseMember(database, organisation.id, login, executor =>
         recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
       );
       if (erased === undefined) {
-        const message = `${organisation.login} knows nobody with the login ${login}.`;
+        const message = `No member of ${organisation.login} has the login ${login}.`;
         throw new CommandError(message, 'Check its spelling.', 'not_found');
       }
       const { pullRequests, assignments, hadLeft } = erased;
       const note = hadLeft
         ? ''
-        : ` GitHub listed them as a member last: remove them from ${organisation.login} there, or the next comparison adds them again.`;
+        : ` GitHub last listed them as a member: remove them from ${organisation.login} there, or the next comparison adds them again.`;
       return {
         json: {
           organisation: organisation.login,

@@ -17,11 +17,11 @@ export async function nextSteps({ program, config }: Context, { github, database
   const organisations = await listOrganisations(database.executor);
   const steps: Steps = [
     !github.configured && {
-      what: 'set GitHub credentials: a token (a classic one with the scopes repo and read:org), or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; then start the service again',
+      what: 'set GitHub credentials: a token (a classic one with the scopes repo and read:org), or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; then restart the service',
       command: setting(program, 'GITHUB_TOKEN'),
     },
     config.webhookSecrets.length === 0 && {
-      what: "set the secret of the organisation's webhook, and start the service again",
+      what: "set the secret of the organisation's webhook, and restart the service",
       command: setting(program, 'GITHUB_WEBHOOK_SECRET'),
     },
   ];

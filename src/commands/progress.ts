@@ -1,59 +1,42 @@
-import { Presets, SingleBar } from 'cli-progress';
 import { CommandError, type Context } from './context.ts';
 import { duration } from './numbers.ts';
+import { bar, lineWidth, plain, truncate } from './terminal.ts';
 
-export interface Progress {
-  /**
-   * @param total 0 while it is unknown
-   * @param worked how much of `done` this run did: the rate counts only this
-   */
-  update(done: number, total: number, note: string, worked?: number): void;
-  stop(): void;
-}
-
-/** Between two lines if standard error is not a terminal. */
-const lineIntervalMs = 10_000;
+/** On a terminal, one line is drawn again and again. */
+const intervalMs = { terminal: 100, file: 10_000 };
+const barWidth = 20;
+const clearLine = '\r\u001b[K';
 
 /** The rate is an average over this time: long enough for pages of all sizes, short enough to follow GitHub's speed. */
 const rateWindowMs = 60_000;
 
-/**
- * Shows progress on standard error: a bar on a terminal, otherwise a line every ten seconds.
- *
- * @param now milliseconds
- */
-export function startProgress({ stderr }: Context, unit: string, now = () => performance.now()): Progress {
-  const speedOf = createSpeed(now);
-  if (stderr.isTTY !== true) {
-    let last = now();
-    return {
-      update(done, total, note, worked = done) {
-        const speed = speedOf(worked, total - done);
-        if (now() - last < lineIntervalMs) return;
-        last = now();
-        const parts = [`${done}${total > 0 ? ` of ${total}` : ''} ${unit}`, ...speed].join(', ');
-        stderr.write(`${parts}${note === '' ? '' : ` (${note})`}\n`);
-      },
-      stop: () => undefined,
-    };
-  }
-  const bar = new SingleBar(
-    {
-      stream: stderr,
-      format: `{bar} {value}/{total} ${unit}  {speed}  {note}`,
-      hideCursor: true,
-      // The bar can only draw over a line that does not wrap.
-      linewrap: false,
-    },
-    Presets.shades_classic,
-  );
-  bar.start(0, 0, { speed: '', note: '' });
+/** Shows progress on standard error: a bar on a terminal, otherwise a line every ten seconds. */
+export function startProgress({ stderr }: Context, unit: string) {
+  const isTerminal = stderr.isTTY === true;
+  const speedOf = createSpeed();
+  let line = '';
+  let shown = '';
+  const show = () => {
+    if (line === shown) return;
+    shown = line;
+    // The cursor stays at the start of the line: what others write, such as the log, replaces the bar.
+    stderr.write(isTerminal ? `${clearLine}${truncate(plain(line), lineWidth(stderr) - 1)}\r` : `${line}\n`);
+  };
+  const timer = setInterval(show, isTerminal ? intervalMs.terminal : intervalMs.file).unref();
   return {
-    update(done, total, note, worked = done) {
-      bar.setTotal(Math.max(total, done));
-      bar.update(done, { speed: speedOf(worked, total - done).join(', '), note });
+    /**
+     * @param total 0 while it is unknown
+     * @param worked how much of `done` this run did: the rate counts only this
+     */
+    update(done: number, total: number, note = '', worked = done): void {
+      const parts = [`${done}${total > 0 ? ` of ${total}` : ''} ${unit}`, ...speedOf(worked, total - done)].join(', ');
+      const drawn = isTerminal && total > 0 ? `${bar(Math.min(done, total), total, barWidth).padEnd(barWidth)} ` : '';
+      line = `${drawn}${parts}${note && ` (${note})`}`;
     },
-    stop: () => bar.stop(),
+    stop(): void {
+      clearInterval(timer);
+      if (isTerminal && shown !== '') stderr.write(clearLine);
+    },
   };
 }
 
@@ -72,14 +55,14 @@ export async function addAll<PullRequest>(
   const progress = startProgress(context, 'pull requests');
   let done = 0;
   try {
-    progress.update(0, total, '');
+    progress.update(0, total);
     for await (const batch of batches) {
       if (context.interrupted.aborted) throw new CommandError('Interrupted. Nothing was changed.');
       for (const pullRequest of batch) {
         add(pullRequest);
         done += 1;
       }
-      progress.update(done, total, '');
+      progress.update(done, total);
     }
   } finally {
     progress.stop();
@@ -90,10 +73,10 @@ export async function addAll<PullRequest>(
  * @returns a function that takes the work done so far and what is left, and gives `12/s` and, if there is more to do,
  * `4 min left`; nothing in the first second
  */
-function createSpeed(now: () => number): (worked: number, left: number) => string[] {
+function createSpeed(): (worked: number, left: number) => string[] {
   const samples: { at: number; worked: number }[] = [];
   return (worked, left) => {
-    const at = now();
+    const at = performance.now();
     samples.push({ at, worked });
     while (samples.length > 2 && at - (samples[1]?.at ?? at) > rateWindowMs) samples.shift();
     const [first] = samples;

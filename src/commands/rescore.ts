@@ -12,15 +12,15 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
     .description('bring every score up to date with the rules in force, and wait for it')
     .addHelpText('after', '\nThe service does this in the background. This command helps it and shows the progress.')
     .examples('rescore --organisation acme')
-    .answerFor(async (deps, { id }) => {
+    .answerFor(() => async (deps, { id }) => {
       const { interrupted } = context;
       const count = () => countOutdated(deps.database.executor, id);
       const { outdated, total } = await count();
       const progress = startProgress(context, 'scores');
       try {
         let left = outdated;
-        progress.update(0, outdated, '');
         while (left > 0) {
+          progress.update(Math.max(0, outdated - left), outdated);
           if (interrupted.aborted) {
             throw new CommandError('Interrupted. The service continues.', 'Run the command again to watch.');
           }
@@ -28,7 +28,6 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
           // The service may be working on the last ones.
           if (scored === 0) await delay(200, undefined, { signal: interrupted }).catch(() => undefined);
           left = scored === 0 || scored >= left ? (await count()).outdated : left - scored;
-          progress.update(Math.max(0, outdated - left), outdated, '');
         }
       } finally {
         progress.stop();

@@ -8,7 +8,7 @@ import { createAudit } from '../scoring/audit.ts';
 import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, UsageError, withOrganisation } from './context.ts';
+import { type Context, UsageError } from './context.ts';
 import { decimal, number, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
@@ -98,7 +98,7 @@ function auditText({
     const columns = ['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST'), 'PAID BY', 'EXAMPLE'];
     lines.push(...grid(columns, rows), '');
   }
-  if (others.length > 0) lines.push(`Without any gain: ${others.map(({ way }) => descriptions[way]).join('; ')}.`);
+  if (others.length > 0) lines.push(`No gain from: ${others.map(({ way }) => descriptions[way]).join('; ')}.`);
   return lines.join('\n').trimEnd();
 }
 
@@ -116,7 +116,6 @@ export function auditCommand(group: PullscoreCommand, context: Context): void {
     .command('audit')
     .description('search a rules file for ways to game it; saves nothing')
     .argument('<file>', 'a rules file; - for standard input')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--max-share <percentage>', 'fail if any way gains on a larger share of the pull requests, such as 5%')
     .addHelpText(
       'after',
@@ -125,21 +124,21 @@ Changes stored pull requests in small, cheap ways, scores them again, and shows 
 much, and which rule pays. More than ${number(maxAudited)} pull requests are sampled. Makes no requests to GitHub.`,
     )
     .examples('rules audit rules.example.yaml --organisation acme --max-share 5%')
-    .answer<{ organisation: string; maxShare?: string }>(async ({ organisation: login, maxShare }, file) => {
+    .answerFor<{ maxShare?: string }>(async ({ maxShare }, file) => {
       const limit = maxShare === undefined ? 100 : parsePercentage(maxShare);
       const { ruleset } = await loadRules(context, file);
-      const document = await withOrganisation(context, login, (deps, organisation) =>
-        auditRules(context, deps, organisation, ruleset),
-      );
-      const over = document.ways.filter(({ share }) => share * 100 > limit + rounding);
-      const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
-      return {
-        json: document,
-        text: auditText(document),
-        failure:
-          over.length === 0
-            ? undefined
-            : `These gain on more than ${maxShare} of the pull requests: ${names.join('; ')}.`,
+      return async (deps, organisation) => {
+        const document = await auditRules(context, deps, organisation, ruleset);
+        const over = document.ways.filter(({ share }) => share * 100 > limit + rounding);
+        const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
+        return {
+          json: document,
+          text: auditText(document),
+          failure:
+            over.length === 0
+              ? undefined
+              : `These gain on more than ${maxShare} of the pull requests: ${names.join('; ')}.`,
+        };
       };
     });
 }

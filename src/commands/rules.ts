@@ -2,7 +2,7 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { applyRuleset, findRulesetSource, getRuleset } from '../database/rules.ts';
 import { defineKey, formatRulesFile } from '../scoring/rules-file.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, operator, systemUser, UsageError, withOrganisation } from './context.ts';
+import { type Context, operator, operatorName, UsageError } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
@@ -46,21 +46,19 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
 
   group
     .command('apply')
-    .description('put a rules file, or an earlier version, in force; the service then updates every score')
+    .description('apply a rules file, or restore an earlier version; the service then updates every score')
     .argument('[file]', 'a rules file; - for standard input')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--version <number>', 'instead of a file: a version that `rules history` lists')
-    .option('--by <name>', 'who applies them, for the history (default: the user who runs the command)')
+    .option('--by <name>', 'name to record in the history (default: the user who runs the command)')
     .examples('rules apply rules.example.yaml --organisation acme', 'rules apply --version 3 --organisation acme')
-    .answer<{ organisation: string; version?: string; by?: string }>(async (options, path) => {
-      const { organisation: login, version: wanted, by = systemUser() } = options;
+    .answerFor<{ version?: string; by?: string }>(async ({ version: wanted, by = operatorName() }, path) => {
       if ((path === undefined) === (wanted === undefined)) {
         throw new UsageError('Give either a rules file or --version.');
       }
       const given = path === undefined ? undefined : await loadRules(context, path);
-      return withOrganisation(context, login, async (deps, organisation) => {
-        const { id, login: name } = organisation;
-        const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? ''));
+      return async (deps, organisation) => {
+        const { id, login } = organisation;
+        const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? '', 1));
         const { version, changed, sourceChanged } = await deps.database.transaction(async executor => {
           const source = given?.source ?? (await findRulesetSource(executor, id, Number(wanted)));
           const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200), source);
@@ -74,19 +72,19 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
           ? `Version ${version}, in force, has the same rules. Their comments and tests are now those of the file.`
           : `Nothing to do: version ${version}, in force, has the same rules.`;
         return {
-          json: { organisation: name, version, changed, rules: ruleset.rules.length },
+          json: { organisation: login, version, changed, rules: ruleset.rules.length },
           text: changed
-            ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${name}`
+            ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${login}`
             : unchanged,
         };
-      });
+      };
     });
 
   group
     .command('export')
     .description("print the organisation's rules as the file that was applied, with its comments and tests")
     .examples('rules export --organisation acme > rules.yaml')
-    .answerFor(async ({ database: { executor } }, { id, rulesetVersion }) => {
+    .answerFor(() => async ({ database: { executor } }, { id, rulesetVersion }) => {
       const ruleset = await getRuleset(executor, id, rulesetVersion);
       const source = await findRulesetSource(executor, id, rulesetVersion);
       if (rulesetVersion > 0 && source === null) {

@@ -12,6 +12,7 @@ import { table } from './terminal.ts';
 /**
  * The version that an operator names.
  *
+ * @param first the lowest: 0 is before the first rules
  * @throws UsageError if the text is not a number, CommandError if there is no such version
  */
 export async function requireRuleset(
@@ -19,10 +20,11 @@ export async function requireRuleset(
   { database }: Deps,
   organisation: Organisation,
   text: string,
+  first: 0 | 1,
 ): Promise<Ruleset> {
   if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version.`, 'Give its number.');
   const version = Number(text);
-  if (version > organisation.rulesetVersion) {
+  if (version < first || version > organisation.rulesetVersion) {
     throw new CommandError(
       `${organisation.login} has no version ${version} of its rules.`,
       `List them: ${context.program} rules history --organisation ${organisation.login}`,
@@ -43,7 +45,7 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
     .command('history')
     .description('list the versions of the rules that were applied')
     .examples('rules history --organisation acme')
-    .answerFor(async ({ database }, { id, login, rulesetVersion }) => {
+    .answerFor(() => async ({ database }, { id, login, rulesetVersion }) => {
       const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
         ...ruleset,
         changes: compareRules(all[index + 1] ?? { definitions: [], rules: [] }, ruleset),
@@ -79,9 +81,9 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
     .argument('<from>', 'a version, as `rules history` lists it; 0 is before the first')
     .argument('<to>', 'another version')
     .examples('rules diff 3 4 --organisation acme')
-    .answerFor(async (deps, organisation, _options, from, to) => {
-      const before = await requireRuleset(context, deps, organisation, from);
-      const after = await requireRuleset(context, deps, organisation, to);
+    .answerFor((_options, from, to) => async (deps, organisation) => {
+      const before = await requireRuleset(context, deps, organisation, from, 0);
+      const after = await requireRuleset(context, deps, organisation, to, 0);
       const { added, changed, removed, reordered, definitions } = compareRules(before, after);
       const lines = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
         .trimEnd()

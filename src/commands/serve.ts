@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
+import type { App } from '../app.ts';
 import { reportService } from '../database/service-reports.ts';
 import { createDeps } from '../deps.ts';
 import { startLoops } from '../sync/loops.ts';
@@ -36,13 +37,11 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   try {
     await reportService(deps.database, 'serve', config.variables);
     steps = await nextSteps(context, deps);
-    // For "localhost" Fastify would start a second server, without our listeners for connections.
-    const { address: host } = await lookup(config.host);
-    await app.listen({ host, port: config.port });
+    await listen(app, config);
   } catch (error) {
     await app.close();
     await deps.close();
-    throw listenError(error, config);
+    throw error;
   }
   const loops = config.worker ? startLoops(deps) : undefined;
   closeOnSignal(context, async signal => {
@@ -97,22 +96,25 @@ function closeOnSignal(context: Context, close: (signal: string | undefined) => 
   if (context.interrupted.aborted) void closing.close();
 }
 
-function listenError(error: unknown, { host, port }: Context['config']): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (code === 'EADDRINUSE') {
-    return new CommandError(
-      `Port ${port} on ${host} is in use.`,
-      'Stop the other program, or set PORT to another port.',
-    );
-  }
-  if (code === 'EACCES') {
-    return new CommandError(`This user may not listen on port ${port}.`, 'Set PORT to a port above 1023.');
-  }
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new CommandError(
+/** @throws CommandError if the address can't be used */
+async function listen(app: App, { host, port }: Context['config']): Promise<void> {
+  try {
+    // For "localhost" Fastify would start a second server, without our listeners for connections.
+    const { address } = await lookup(host);
+    await app.listen({ host: address, port });
+  } catch (error) {
+    const foreign = [
       `HOST ${host} is not an address of this machine.`,
       'Set it to 127.0.0.1, or to 0.0.0.0 for all addresses.',
-    );
+    ] as const;
+    const failures: Readonly<Record<string, readonly [message: string, action: string]>> = {
+      EADDRINUSE: [`Port ${port} on ${host} is in use.`, 'Stop the other program, or set PORT to another port.'],
+      EACCES: [`You don't have permission to listen on port ${port}.`, 'Set PORT to a port above 1023.'],
+      EADDRNOTAVAIL: foreign,
+      ENOTFOUND: foreign,
+      EAI_AGAIN: foreign,
+    };
+    const failure = failures[(error as NodeJS.ErrnoException).code ?? ''];
+    throw failure === undefined ? error : new CommandError(...failure);
   }
-  return error;
 }

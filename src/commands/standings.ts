@@ -1,21 +1,21 @@
 import { Option } from 'commander';
 import { createFactsReader } from '../database/facts.ts';
-import { getOrganisation } from '../database/organisations.ts';
+import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescoring.ts';
 import { readSnapshot } from '../database/snapshot.ts';
 import { isCounted, listTotals, type Period } from '../database/standings.ts';
+import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import { rank } from '../scoring/plan.ts';
 import { compileRuleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, parseDay, UsageError, withOrganisation } from './context.ts';
+import { type Context, parseDay, UsageError } from './context.ts';
 import { counted, number, twoDecimals } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
 import { grid, plain, right } from './terminal.ts';
 
 interface StandingsOptions {
-  organisation: string;
   since?: string;
   until?: string;
   by: Period['by'];
@@ -25,11 +25,10 @@ interface StandingsOptions {
   json?: boolean;
 }
 
-type StandingsDocument = Awaited<ReturnType<typeof makeStandings>>;
+type StandingsDocument = Awaited<ReturnType<Awaited<ReturnType<typeof prepareStandings>>>>;
 
 function parsePeriod({ by, since, until }: StandingsOptions): Period {
-  const from = since === undefined ? undefined : parseDay(since);
-  const last = until === undefined ? undefined : parseDay(until);
+  const [from, last] = [parseDay(since), parseDay(until)];
   if (from !== undefined && last !== undefined && from > last) {
     throw new UsageError(`--since ${since} is after --until ${until}.`, 'Write the earlier day after --since.');
   }
@@ -42,11 +41,12 @@ const sumOf = <Key extends string>(rows: readonly Record<Key, number>[], key: Ke
 /** Rounded to hundredths. */
 const meanOf = (total: number, count: number): number => Math.round((total / count) * 100) / 100;
 
-async function makeStandings(context: Context, options: StandingsOptions) {
+/** Checks the options. @returns a function that reads the totals */
+async function prepareStandings(context: Context, options: StandingsOptions) {
   const { by, of, since = null, until = null } = options;
   const period = parsePeriod(options);
   const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
-  return withOrganisation(context, options.organisation, ({ database }, organisation) =>
+  return ({ database }: Deps, organisation: Organisation) =>
     // All as of one moment. And a snapshot has time for a million pull requests.
     readSnapshot(database, async ({ executor, readFacts }) => {
       const { id: organisationId, login: name, rulesetVersion } = await getOrganisation(executor, organisation.id);
@@ -87,8 +87,7 @@ async function makeStandings(context: Context, options: StandingsOptions) {
           mean: meanOf(total, pullRequests),
         })),
       };
-    }),
-  );
+    });
 }
 
 function describePeriod({ by, since, until }: StandingsDocument): string {
@@ -98,7 +97,7 @@ function describePeriod({ by, since, until }: StandingsDocument): string {
   return `pull requests ${by} ${days} (UTC)`;
 }
 
-/** What a reader of the figures must know; empty if there is nothing. */
+/** A note that readers of the figures need; empty if there is none. */
 function noteOf({ organisation, ruleset_version: version, outdated }: StandingsDocument, program: string): string {
   if (version === 0) {
     return `No rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation}`;
@@ -126,7 +125,9 @@ function standingsText(document: StandingsDocument, { columns: width, program }:
   const owner = { heading: of === 'members' ? 'MEMBER' : 'REPOSITORY', shrinks: true };
   const columns = [right('RANK'), owner, ...logins('LOGIN'), ...['PULL REQUESTS', 'TOTAL', 'MEAN'].map(right)];
   const lines =
-    rows.length === 0 ? ['There are none.'] : grid(columns, [...rows, row('', 'total', '', document)], { width });
+    rows.length === 0
+      ? ['No pull requests in this period.']
+      : grid(columns, [...rows, row('', 'total', '', document)], { width });
   const note = noteOf(document, program);
   return [
     `${organisation}: ${describePeriod(document)}${scoredBy}`,
@@ -156,11 +157,16 @@ export function standingsCommand(program: PullscoreCommand, context: Context): v
   program
     .command('standings')
     .description('total the scores of members or repositories, highest first')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .option('--since <day>', 'only pull requests of this day (UTC) or later, such as 2026-01-01')
     .option('--until <day>', 'only pull requests of this day (UTC) or earlier, such as 2026-01-31')
-    .addOption(new Option('--by <event>', 'which day counts').choices(['created', 'merged']).default('created'))
-    .addOption(new Option('--of <whom>', 'whose totals').choices(['members', 'repositories']).default('members'))
+    .addOption(
+      new Option('--by <event>', 'date by which pull requests count').choices(['created', 'merged']).default('created'),
+    )
+    .addOption(
+      new Option('--of <whom>', 'total by member or by repository')
+        .choices(['members', 'repositories'])
+        .default('members'),
+    )
     .option('--rules <file>', 'score by this rules file instead; saves nothing; - for standard input')
     .option('--csv', 'answer as comma-separated values')
     .addHelpText(
@@ -173,12 +179,15 @@ those of members who have left do.`,
       'standings --organisation acme --since 2026-01-01 --until 2026-01-31 --by merged',
       'standings --organisation acme --of repositories --rules rules.example.yaml --csv',
     )
-    .answer<StandingsOptions>(async options => {
+    .answerFor<StandingsOptions>(async options => {
       if (options.csv && options.json) throw new UsageError('Give either --csv or --json.');
-      const document = await makeStandings(context, options);
-      if (!options.csv) return { json: document, text: standingsText(document, context) };
-      const note = noteOf(document, context.program);
-      if (note !== '') context.stderr.write(`${note}\n`);
-      return { json: document, text: standingsCsv(document) };
+      const makeStandings = await prepareStandings(context, options);
+      return async (deps, organisation) => {
+        const document = await makeStandings(deps, organisation);
+        if (!options.csv) return { json: document, text: standingsText(document, context) };
+        const note = noteOf(document, context.program);
+        if (note !== '') context.stderr.write(`${note}\n`);
+        return { json: document, text: standingsCsv(document) };
+      };
     });
 }

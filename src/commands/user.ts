@@ -1,6 +1,5 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
-import { listOrganisations } from '../database/organisations.ts';
-import { addUser, findUsers, listUsers, removeUser, type User } from '../database/users.ts';
+import { addUser, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import type { PullscoreCommand } from './command.ts';
@@ -13,7 +12,6 @@ import {
   seconds,
   UsageError,
   withDeps,
-  withOrganisation,
 } from './context.ts';
 import { shellWord, table } from './terminal.ts';
 
@@ -35,7 +33,7 @@ export async function requireUser(
 ): Promise<User> {
   const organisation =
     organisationLogin === undefined ? undefined : await requireOrganisation(context, deps, organisationLogin);
-  const found = (await findUsers(deps.database.executor, email)).filter(
+  const found = (await listUsers(deps.database.executor, email)).filter(
     user => organisation === undefined || user.organisationId === organisation.id,
   );
   const [user] = found;
@@ -47,10 +45,7 @@ export async function requireUser(
     );
   }
   if (found.length > 1) {
-    const organisations = await listOrganisations(deps.database.executor);
-    const logins = organisations
-      .filter(({ id }) => found.some(({ organisationId }) => organisationId === id))
-      .map(({ login }) => login);
+    const logins = found.map(({ organisation: login }) => login);
     throw new CommandError(
       `${email} is a user of ${logins.join(' and ')}.`,
       `Choose one, as in --organisation ${logins[0]}.`,
@@ -65,35 +60,29 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
   group
     .command('add')
     .description('add a user to an organisation')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .requiredOption('--name <name>', 'display name')
-    .requiredOption('--email <email>', 'names the user in commands')
+    .requiredOption('--email <email>', 'identifies the user in commands')
     .option('--photo-url <url>', "the photo's address (default: the organisation's photo)")
     .examples('user add --organisation acme --name "Ada Lovelace" --email ada@acme.example')
-    .answer<{ organisation: string; name: string; email: string; photoUrl?: string }>(
-      ({ organisation: login, name, email, photoUrl = '' }) => {
-        if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
-          throw new UsageError(`"${email}" is not an e-mail address.`);
-        }
-        if (name.trim() === '' || name.length > 200) {
-          throw new UsageError('The name must have 1 to 200 characters.');
-        }
-        requirePhotoUrl(photoUrl);
-        return withOrganisation(context, login, async ({ database }, organisation) => {
-          const values = { organisationId: organisation.id, name, email, photoUrl };
-          const user = await database.transaction(async executor => {
-            const added = await addUser(executor, values);
-            if (added) await recordAuditEvent(executor, organisation.id, operator(), 'user.add', email);
-            return added;
-          });
-          if (user === undefined) throw new CommandError(`${organisation.login} already has a user ${email}.`);
-          return {
-            json: represent(user, organisation.login),
-            text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --organisation ${organisation.login}`,
-          };
+    .answerFor<{ name: string; email: string; photoUrl?: string }>(({ name, email, photoUrl = '' }) => {
+      if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
+        throw new UsageError(`"${email}" is not an e-mail address.`);
+      }
+      if (name.trim() === '' || name.length > 200) throw new UsageError('The name must have 1 to 200 characters.');
+      requirePhotoUrl(photoUrl);
+      return async ({ database }, { id: organisationId, login }) => {
+        const user = await database.transaction(async executor => {
+          const added = await addUser(executor, { organisationId, name, email, photoUrl });
+          if (added) await recordAuditEvent(executor, organisationId, operator(), 'user.add', email);
+          return added;
         });
-      },
-    );
+        if (user === undefined) throw new CommandError(`${login} already has a user ${email}.`);
+        return {
+          json: represent(user, login),
+          text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --organisation ${login}`,
+        };
+      };
+    });
 
   group
     .command('list')

@@ -25,7 +25,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
       .command(name)
       .description(description)
       .examples(`webhooks ${name} --organisation acme`)
-      .answerFor(async ({ database }, { id, login }) => {
+      .answerFor(() => async ({ database }, { id, login }) => {
         await database.transaction(async executor => {
           await setWebhooksEnabled(executor, id, enabled);
           await recordAuditEvent(executor, id, operator(), `webhooks.${name}`, login);
@@ -44,7 +44,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     .command('status')
     .description('show the setting, the last deliveries, and the pull requests that wait or fail')
     .examples('webhooks status --organisation acme')
-    .answerFor(async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
+    .answerFor(() => async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
       const [deliveries, gone, requests, failing] = await Promise.all([
         listDeliveries(executor, id, 20),
         countGoneDeliveries(executor, id),
@@ -121,7 +121,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
       '\nA pull request that keeps failing is parked. The service retries it within a minute of its next change; this command retries it now.',
     )
     .examples('webhooks retry --organisation acme')
-    .answerFor(async ({ database }, { id, login }) => {
+    .answerFor(() => async ({ database }, { id, login }) => {
       const { retried, parked } = await retrySyncRequests(database.executor, id);
       return {
         json: { organisation: login, retried, parked },

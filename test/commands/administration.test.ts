@@ -175,7 +175,7 @@ describe('member erase', () => {
     const ended = await runHere(environment, 'member', 'erase', 'nobody', '--organisation', 'acme', '--yes');
     expect([ended.code, complaintOf(ended)]).toEqual([
       1,
-      'pullscore: acme knows nobody with the login nobody. Check its spelling.',
+      'pullscore: No member of acme has the login nobody. Check its spelling.',
     ]);
   });
 });

@@ -276,7 +276,7 @@ tests:
     ]);
     expect(apply).toMatchObject({
       code: 1,
-      stderr: `pullscore: ${path}:8: ${message}. To see how the score came about: pullscore rules check ${path}\n`,
+      stderr: `pullscore: ${path}:8: ${message}. To see how the score was calculated: pullscore rules check ${path}\n`,
     });
     expect(check).toMatchObject({
       code: 1,
@@ -298,7 +298,7 @@ pullscore: ${path}:8: ${message}
     ]);
   });
 
-  test('are refused with each test that fails, and how its score came about', async () => {
+  test('are refused with each test that fails, and how its score was calculated', async () => {
     const more = '      - { expression: draft, effect: { action: SUBTRACT, value: 3 } }\n';
     const path = file(
       'failing.yaml',
@@ -307,16 +307,16 @@ pullscore: ${path}:8: ${message}
     const { code, stderr } = await runHere({}, 'rules', 'check', path);
     expect([code, stderr]).toEqual([
       1,
-      `${path}:12: test "a draft" expected 0, but the score is -2 (+1 Size, entry 1; -3 Size, entry 2); correct the rules or the test
+      `${path}:12: test "a draft" expected 0, but the score is −2 (+1 Size, entry 1; −3 Size, entry 2); correct the rules or the test
      +1  Size, entry 1
          additions > 0 → true   where additions = 1
          additions = 1
 
-     -3  Size, entry 2
+     −3  Size, entry 2
          draft = true
 
 ───────
-     -2  total
+     −2  total
 
 ${path}:15: test "nothing" expected 1, but the score is 0 (nothing counted); correct the rules or the test
       ·  Size, entry 1: its condition is false
@@ -360,7 +360,7 @@ test('an import can be estimated with --dry-run', async () => {
     '',
     '≤ is an upper bound: GitHub does not say how many of them changed since 2024-01-01.',
     expect.stringMatching(/^GitHub has 4,9\d\d of the hour's 5,000 points left, until \d\d:\d\d UTC: enough\.$/),
-    'The time assumes 3 seconds for a request. Nothing was imported; the estimate took 1 request.',
+    'The time assumes 3 seconds per request. Nothing was imported; the estimate took 1 request.',
     '',
   ]);
 });
@@ -384,7 +384,7 @@ test('members and pull requests are imported from GitHub', async () => {
   ]);
   expect(members.stdout).toBe('Acme has 2 members.\n');
   expect(imported.stdout).toBe(
-    'Looked at 60 pull requests of 1 repository with 2 requests: 60 saved, 0 by people who are not members.\n',
+    'Checked 60 pull requests in 1 repository with 2 requests: 60 saved, 0 by people who are not members.\n',
   );
   expect(imported.stderr).toMatch(
     /^About 60 pull requests in 2 requests, 6 s; 6 of the 4,9\d\d points that GitHub has left\.\n$/,
@@ -412,7 +412,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
   expect(stderr).toMatch(/pullscore: 1 repository failed\. Run the same command again: it continues with them\.\n$/);
   const again = await runHere(environment, 'import', ...acme);
   expect(again.stdout.split('\n')).toEqual([
-    expect.stringMatching(/^Looked at 0 pull requests of 0 repositories /),
+    expect.stringMatching(/^Checked 0 pull requests in 0 repositories /),
     expect.stringMatching(/^Acme\/api: GitHub does not let GITHUB_TOKEN read /),
     '',
   ]);

@@ -13,6 +13,7 @@ import {
   checkFacts,
   checkRules,
   checkServer,
+  checkService,
   type OrganisationScope,
 } from '../../src/commands/doctor/local-checks.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -69,6 +70,25 @@ describe('the database server', () => {
     );
   });
 });
+
+test.each([
+  ['0.0.0.0', ['HOST'], true],
+  ['0.0.0.0', ['HOST', 'PUBLIC_URL'], false],
+  // The service listens on its default, or its HOST is not known here.
+  ['0.0.0.0', [], false],
+  ['127.0.0.1', ['HOST'], false],
+])(
+  'with HOST=%s here and %j set for the service, a missing PUBLIC_URL is reported: %j',
+  (host, variables, isReported) => {
+    const report = { process: 'serve' as const, startedAt: new Date(), variables };
+    const expected = 'PUBLIC_URL is not set for the service, and HOST is';
+    expect(
+      linesOf(checkService([report], scopeWith({ HOST: host })))
+        .join()
+        .includes(expected),
+    ).toBe(isReported);
+  },
+);
 
 test('a rule that this release refuses is named', () => {
   const rule = { name: 'Old', description: '', is_enabled: true };
@@ -135,7 +155,7 @@ test('an organisation can have no repositories, or none with a pull request', ()
 });
 
 test('three lost repositories are named, and more may be lost', () => {
-  const lost = ['a', 'b', 'c'].map((name, githubId) => ({ githubId, name: `acme/${name}`, pullRequests: 2 }));
+  const lost = ['a', 'b', 'c'].map(name => ({ nodeId: name, name: `acme/${name}`, pullRequests: 2 }));
   expect(linesOf(checkRepositories(lost, scopeWith()))).toEqual([
     expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more: 6 stored pull requests stay /),
   ]);

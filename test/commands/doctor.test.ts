@@ -247,7 +247,7 @@ describe('the database', () => {
       /^problem server: The user doctor_guest may not change the schema of \w+, .*alter database "\w+" owner to "doctor_guest"/,
     );
     expect((await complaints({ DATABASE_URL: as('-c default_transaction_read_only=on') }))[0]).toMatch(
-      /^problem server: The server takes no writes/,
+      /^problem server: The server does not accept writes/,
     );
   });
 });
@@ -297,7 +297,7 @@ describe('GitHub', () => {
 
   test('does not answer at an address where something else does', async () => {
     expect((await complaints({ GITHUB_API_URL: `${github.apiUrl}/not/here` }))[0]).toBe(
-      'problem credentials: No GitHub API answers at this address. → Check GITHUB_API_URL.',
+      'problem credentials: There is no GitHub API at this address. → Check GITHUB_API_URL.',
     );
   });
 
@@ -818,10 +818,10 @@ describe('the background work', () => {
       .toEqual([
         'warning workers: No process keeps pull requests and scores up to date, and WORKER is false here. → Start one beside the service: pullscore worker',
         expect.stringMatching(
-          /^problem requests: 1 pull request waits to be synced, the first for 60 min\. → Nothing syncs now\. Start pullscore serve/,
+          /^problem requests: 1 pull request waits to be synced, the first for 60 min\. → Nothing is syncing\. Start pullscore serve/,
         ),
         expect.stringMatching(
-          /^warning comparison: The comparison with GitHub has been overdue for 3 h\. → Nothing compares now\. Start/,
+          /^warning comparison: The comparison with GitHub has been overdue for 3 h\. → Nothing is comparing\. Start/,
         ),
       ]);
   });

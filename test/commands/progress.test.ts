@@ -1,35 +1,29 @@
 import { Writable } from 'node:stream';
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { addAll, startProgress } from '../../src/commands/progress.ts';
 
-/** Progress with a clock of its own, and what it writes. */
-function start(isTTY: boolean) {
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const wait = (seconds: number) => vi.advanceTimersByTime(seconds * 1_000);
+
+/** Progress, and what it writes. */
+function start(terminal: { isTTY?: boolean; columns?: number } = {}) {
   let written = '';
-  let milliseconds = 0;
-  const stderr = Object.assign(
-    new Writable({
-      write(chunk, _encoding, done) {
-        written += chunk;
-        done();
-      },
-    }),
-    { isTTY, columns: 200, cursorTo: () => true, clearLine: () => true, moveCursor: () => true },
-  );
-  const progress = startProgress({ stderr } as unknown as Context, 'pull requests', () => milliseconds);
-  return {
-    progress,
-    wait: (seconds: number) => {
-      milliseconds += seconds * 1_000;
+  const stderr = new Writable({
+    write(chunk, _encoding, done) {
+      written += chunk;
+      done();
     },
-    lines: () => written.split('\n').filter(line => line !== ''),
-    text: () => written,
-  };
+  });
+  const progress = startProgress({ stderr: Object.assign(stderr, terminal) } as unknown as Context, 'pull requests');
+  return { progress, lines: () => written.split('\n').filter(line => line !== ''), text: () => written };
 }
 
 describe('without a terminal', () => {
   test('a line every ten seconds shows the progress, the rate and the time left', () => {
-    const { progress, wait, lines } = start(false);
+    const { progress, lines } = start();
     progress.update(0, 1_000, 'acme/web');
     for (let done = 50; done <= 1_000; done += 50) {
       wait(4);
@@ -37,47 +31,80 @@ describe('without a terminal', () => {
     }
     progress.stop();
     expect(lines().slice(0, 2)).toEqual([
-      '150 of 1000 pull requests, 13/s, 68 s left (acme/web)',
-      '300 of 1000 pull requests, 13/s, 56 s left (acme/web)',
+      '100 of 1000 pull requests, 13/s, 72 s left (acme/web)',
+      '200 of 1000 pull requests, 13/s, 64 s left (acme/web)',
     ]);
-    expect(lines()).toHaveLength(6);
-    expect(lines().at(-1)).toBe('900 of 1000 pull requests, 13/s, 8 s left');
+    expect(lines()).toHaveLength(8);
+    expect(lines().at(-1)).toBe('950 of 1000 pull requests, 13/s, 4 s left');
   });
 
   test('the rate is that of the last minute, without the work of earlier runs', () => {
-    const { progress, wait, lines } = start(false);
+    const { progress, lines } = start();
     progress.update(900, 2_000, '', 0);
-    wait(10);
-    progress.update(1_000, 2_000, '', 100);
+    wait(9);
+    progress.update(990, 2_000, '', 90);
     for (let seconds = 0; seconds < 120; seconds += 1) {
       wait(1);
       progress.update(1_100 + seconds, 2_000, '', 200 + seconds);
     }
-    expect(lines()[0]).toBe('1000 of 2000 pull requests, 10/s, 100 s left');
+    wait(10);
+    expect(lines()[0]).toBe('990 of 2000 pull requests, 10/s, 101 s left');
     expect(lines().at(-1)).toBe('1219 of 2000 pull requests, 1.0/s, 13 min left');
   });
 
   test('an unknown rate or total is left out', () => {
-    const { progress, wait, lines } = start(false);
-    progress.update(0, 0, '');
-    wait(10);
-    progress.update(0, 0, 'acme/web: waits until 14:05 UTC');
-    wait(10);
+    const { progress, lines } = start();
+    progress.update(0, 0);
+    wait(9);
+    progress.update(0, 0, 'acme/web: waiting until 14:05 UTC');
+    wait(11);
     progress.update(40, 0, 'acme/web');
+    wait(10);
     expect(lines()).toEqual([
-      '0 pull requests (acme/web: waits until 14:05 UTC)',
+      '0 pull requests (acme/web: waiting until 14:05 UTC)',
       '40 pull requests, 2.0/s (acme/web)',
     ]);
   });
+
+  test('a line that has not changed is not repeated', () => {
+    const { progress, lines } = start();
+    progress.update(0, 0, 'acme/web: waiting until 14:05 UTC');
+    wait(60);
+    expect(lines()).toHaveLength(1);
+  });
 });
 
-test('on a terminal, the bar shows the rate and the time left', () => {
-  const { progress, wait, text } = start(true);
-  progress.update(0, 100, 'acme/web');
-  wait(5);
-  progress.update(50, 100, 'acme/api');
-  progress.stop();
-  expect(text()).toContain('50/100 pull requests  10/s, 5 s left  acme/api');
+describe('on a terminal', () => {
+  const clear = '\r\u001b[K';
+
+  test('a bar shows the rate and the time left, and ends as an empty line', () => {
+    const { progress, text } = start({ isTTY: true, columns: 200 });
+    progress.update(0, 100, 'acme/web');
+    wait(5);
+    progress.update(50, 100, 'acme/api');
+    wait(1);
+    progress.stop();
+    wait(1);
+    expect(text()).toBe(
+      `${clear}${' '.repeat(20)} 0 of 100 pull requests (acme/web)\r` +
+        `${clear}${'█'.repeat(10)}${' '.repeat(10)} 50 of 100 pull requests, 10/s, 5 s left (acme/api)\r${clear}`,
+    );
+  });
+
+  test('a line never wraps, and has no control characters of others', () => {
+    const { progress, text } = start({ isTTY: true, columns: 30 });
+    progress.update(0, 0, 'acme/a\u001b[31mweb and more');
+    wait(1);
+    expect(text()).toBe(`${clear}0 pull requests (acme/a [31m…\r`);
+  });
+
+  test('work that ends at once shows nothing', () => {
+    const { progress, text } = start({ isTTY: true, columns: 200 });
+    progress.update(0, 0);
+    progress.stop();
+    wait(1);
+    expect(text()).toBe('');
+  });
 });
 
 test('pull requests are handed over in their order, until the operator interrupts', async () => {

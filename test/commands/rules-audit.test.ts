@@ -65,7 +65,7 @@ test('a reward for size is reported for padding, in words', async () => {
   expect(code).toBe(0);
   expect(stdout).toMatch(/^How these rules can be gamed: all 4 pull requests of /);
   expect(stdout).toMatch(/padded with a lock, .* 100% +\+30 +\+30 +Pays 100%/);
-  expect(stdout).toMatch(/Without any gain: .*split into two/);
+  expect(stdout).toMatch(/No gain from: .*split into two/);
 });
 
 test('--max-share fails if a way gains on more', async () => {

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { systemUser } from '../../src/commands/context.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
 import { query } from '../support/database-server.ts';
 import { createDatabase } from '../support/service.ts';
@@ -64,14 +63,6 @@ test('the history shows when and by whom each version was applied, and what it c
   expect(stdout).toMatch(/^2 \(in force\) .* Bert/m);
 });
 
-test('a system user without a name is known by the number', () => {
-  const nameless = () => {
-    throw new Error('A system error occurred: uv_os_get_passwd returned ENOENT (no such file or directory)');
-  };
-  expect(systemUser(nameless)).toBe(`user ${process.getuid?.()}`);
-  expect(systemUser(() => ({ username: 'ada' }))).toBe('ada');
-});
-
 test('a diff shows the lines in which two versions differ', async () => {
   const { code, stdout } = await runHere(environment, 'rules', 'diff', '1', '2', ...acme);
   expect(code).toBe(0);
@@ -101,6 +92,9 @@ test('a version must be a number, and have been applied', async () => {
   const never = await runHere(environment, 'rules', 'apply', '--version', '9', ...acme);
   expect(never.code).toBe(1);
   expect(complaintOf(never)).toContain('has no version 9');
+  // A diff takes 0, which has no rules.
+  const none = await runHere(environment, 'rules', 'apply', '--version', '0', ...acme);
+  expect([none.code, complaintOf(none)]).toEqual([1, expect.stringContaining('acme has no version 0 of its rules.')]);
   const both = await runHere(environment, 'rules', 'apply', 'rules.yaml', '--version', '1', ...acme);
   expect(both.code).toBe(2);
 });

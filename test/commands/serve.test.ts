@@ -1,10 +1,12 @@
+import dns from 'node:dns/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { startProxy } from '../support/proxy.ts';
 import { closing, createDatabase, createTenant, startReplica, type Tenant, webhookSecret } from '../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runJson, startForTest } from './support.ts';
+import { complaintOf, type Environment, requireBuild, run, runHere, runJson, startForTest } from './support.ts';
 
 let database: { url: string; drop(): Promise<void> };
 let github: GithubStandIn;
@@ -233,6 +235,20 @@ describe('serve', () => {
       'pullscore: HOST 192.0.2.1 is not an address of this machine. Set it to 127.0.0.1, or to 0.0.0.0 for all addresses.',
     );
   });
+
+  test.each(['ENOTFOUND', 'EAI_AGAIN'])(
+    'blames HOST, and not the database, if its lookup fails with %s',
+    async code => {
+      const looking = vi.spyOn(dns, 'lookup').mockRejectedValue(Object.assign(new Error(code), { code }));
+      syncBuiltinESMExports();
+      onTestFinished(() => {
+        looking.mockRestore();
+        syncBuiltinESMExports();
+      });
+      const ended = await runHere({ ...environment, HOST: 'nowhere' }, 'serve');
+      expect([ended.code, complaintOf(ended)]).toEqual([1, expect.stringContaining('HOST nowhere is not an address')]);
+    },
+  );
 });
 
 describe('worker', () => {

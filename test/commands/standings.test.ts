@@ -267,7 +267,7 @@ describe('a period', () => {
       'rank,id,name,login,left,pull_requests,total,mean\n',
     );
     expect((await standings(login, ...empty, '--rules', lineRules)).stdout).toBe(
-      `${login}: pull requests created from 2024-01-01 to 2024-12-31 (UTC), scored by ${lineRules}\n\nThere are none.\n`,
+      `${login}: pull requests created from 2024-01-01 to 2024-12-31 (UTC), scored by ${lineRules}\n\nNo pull requests in this period.\n`,
     );
   });
 });

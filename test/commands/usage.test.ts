@@ -205,7 +205,7 @@ describe('help', () => {
   test('marks required options', async () => {
     const { stdout } = await runHere({}, 'user', 'add', '--help');
     const required = stdout.split('\n').filter(line => line.endsWith('(required)'));
-    expect(required.map(line => /--\w+/.exec(line)?.[0])).toEqual(['--organisation', '--name', '--email']);
+    expect(required.map(line => /--\w+/.exec(line)?.[0])).toEqual(['--name', '--email', '--organisation']);
   });
 
   test('names a command with all its words', async () => {

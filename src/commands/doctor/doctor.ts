@@ -201,7 +201,7 @@ async function checkRateLimits(report: Report, access: Access, organisations: re
     const [first] = group;
     if (first === undefined || database === undefined) continue;
     const scope = usesApp ? { ...access, organisation: first } : access;
-    const gather = async () => (await findLimits(database, credentialOf(config, first))).secondsBlocked;
+    const gather = async () => (await findLimits(database.executor, credentialOf(config, first))).secondsBlocked;
     if ((await report.check(checks.rateLimit, scope, gather)) === 0) free.push(...group);
   }
   return free;

@@ -1,9 +1,7 @@
 /** The findings of `doctor`: how they are collected, made safe to print, and printed. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { ConfigError } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
-import { CommandError } from '../context.ts';
 import { counted } from '../numbers.ts';
 import { brief, labelled } from '../terminal.ts';
 
@@ -23,7 +21,7 @@ export interface Finding {
   /** The check's name, for programs. */
   name: string;
   /** The login, if the check is about one organisation. */
-  organisation?: string;
+  organisation: string | undefined;
   /** A `problem` stops the service from working, a `warning` does not; `skipped` was not checked. */
   status: 'ok' | 'warning' | 'problem' | 'skipped';
   /** One line. */
@@ -45,7 +43,7 @@ export const skipped = (message: string, action: string | null = null): Verdict 
   action,
 });
 
-/** The remedy is for errors while facts are gathered that don't say what to do. */
+/** The remedy is shown if gathering facts fails and the error suggests none. */
 export type Check<Facts, Scope> = readonly [
   area: Area,
   name: string,
@@ -53,8 +51,6 @@ export type Check<Facts, Scope> = readonly [
   remedy: string | ((scope: Scope) => string),
 ];
 
-/** To gather the facts of one check: longer than the timeouts of GitHub and the database. */
-const timeoutMs = 10_000;
 /** Per message: error texts of others can have any length. */
 const maxMessageWidth = 600;
 
@@ -67,12 +63,13 @@ export function createReport() {
     },
 
     skip(area: Area, name: string, why: string, organisation?: { login: string }): void {
-      found.push(toFindings({ area, name, organisation }, skipped(why)));
+      found.push(toFindings({ area, name, organisation: organisation?.login }, skipped(why)));
     },
 
     /**
      * Runs one check. If its facts can't be gathered, that is the finding: the other checks still run.
      *
+     * @param gather has a time limit of its own, as everything has that asks GitHub or the database
      * @returns the facts; undefined if they could not be gathered, or the check found a problem
      */
     async check<Facts, Scope extends { organisation?: { login: string } }>(
@@ -80,22 +77,16 @@ export function createReport() {
       scope: Scope,
       gather: () => Promise<Facts>,
     ): Promise<Facts | undefined> {
-      const place = { area, name, organisation: scope.organisation };
+      const place = { area, name, organisation: scope.organisation?.login };
       const own: Finding[] = [];
       found.push(own);
-      const ended = new AbortController();
-      const timeout = delay(timeoutMs, undefined, { signal: ended.signal }).then(() => {
-        throw new CommandError(`There was no answer within ${timeoutMs / 1000} seconds.`);
-      });
       try {
-        const facts = await Promise.race([gather(), timeout]);
+        const facts = await gather();
         own.push(...toFindings(place, find(facts, scope)));
         return hasProblem(own) ? undefined : facts;
       } catch (error) {
         own.push(...toFindings(place, problemsOf(error, typeof remedy === 'string' ? remedy : remedy(scope))));
         return undefined;
-      } finally {
-        ended.abort();
       }
     },
   };
@@ -103,26 +94,18 @@ export function createReport() {
 
 export type Report = ReturnType<typeof createReport>;
 
-interface Place {
-  area: Area;
-  name: string;
-  organisation: { login: string } | undefined;
-}
-
 /** Makes messages safe to print, in one line each: they contain names and texts of other people. */
-const toFindings = ({ organisation, ...place }: Place, verdicts: Verdicts): Finding[] =>
+const toFindings = (place: Pick<Finding, 'area' | 'name' | 'organisation'>, verdicts: Verdicts): Finding[] =>
   [verdicts].flat().flatMap(verdict => {
     if (verdict === false) return [];
     const { status, message, action } = verdict;
-    const about = organisation === undefined ? place : { ...place, organisation: organisation.login };
     const safe = { message: brief(message, maxMessageWidth), action: action && brief(action, maxMessageWidth) };
-    return [{ ...about, status, ...safe }];
+    return [{ ...place, status, ...safe }];
   });
 
 function problemsOf(error: unknown, remedy: string): Verdict[] {
   if (error instanceof ConfigError) return error.problems.map(text => problem(`${text}.`, remedy));
   if (error instanceof ServiceError) return [problem(error.message, error.action ?? remedy)];
-  if (error instanceof CommandError) return [problem(error.message, remedy)];
   // The message of a failed query contains its parameters, which may be private.
   const text = error instanceof DrizzleQueryError ? (error.cause?.message ?? 'a query failed') : error;
   return [problem(`Unexpected error: ${text}`, remedy)];

@@ -162,24 +162,17 @@ export function checkPullRequests(facts: Awaited<ReturnType<typeof tryPullReques
 /** How many lost repositories are named. */
 export const maxNamed = 3;
 
-/**
- * Finds stored repositories that GitHub no longer shows in the organisation. `stored` has those first that have left or
- * that a comparison saw longest ago, so the search ends at the first that GitHub shows.
- */
+/** Finds stored repositories that GitHub no longer shows in the organisation. */
 export async function findLostRepositories(
   call: Call,
   github: Github,
   organisation: IdentifiedOrganisation,
   stored: readonly UnconfirmedRepository[],
 ): Promise<UnconfirmedRepository[]> {
-  const lost: UnconfirmedRepository[] = [];
-  for (const each of stored) {
-    const name = each.name.slice(each.name.indexOf('/') + 1);
-    const { repository } = await call(() => github.findRepository(organisation, name));
-    if (repository?.githubId === each.githubId && repository.owner === organisation.login) break;
-    lost.push(each);
-  }
-  return lost;
+  if (stored.length === 0) return [];
+  const nodeIds = stored.map(({ nodeId }) => nodeId);
+  const owners = await call(() => github.findRepositoryOwners(organisation, nodeIds));
+  return stored.filter(({ nodeId }) => owners.get(nodeId) !== organisation.githubId);
 }
 
 export function checkRepositories(lost: readonly UnconfirmedRepository[], { config }: Scope): Verdicts {

@@ -89,10 +89,12 @@ export function checkService(reports: readonly ServiceReport[], { config }: Scop
           'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
         ),
     ),
-    (service === undefined ? !isLoopback(config.host) : variables.includes('HOST')) &&
+    // A report does not say what HOST is; in the service's container, it is also set here.
+    variables.includes('HOST') &&
+      !isLoopback(config.host) &&
       !variables.includes('PUBLIC_URL') &&
       warning(
-        `PUBLIC_URL ${where}, and HOST is${service === undefined ? ` ${config.host}` : ''}: links contain the address of each request.`,
+        `PUBLIC_URL ${where}, and HOST is ${config.host}: links contain the address of each request.`,
         'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
       ),
   ];
@@ -110,7 +112,7 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
   return [
     ok(`${release} ${location}, answers in ${Math.ceil(server.milliseconds)} ms.`),
     isReadOnly &&
-      problem('The server takes no writes: it is a standby, or read-only.', 'Set DATABASE_URL to the primary.'),
+      problem('The server does not accept writes: it is a standby, or read-only.', 'Set DATABASE_URL to the primary.'),
     !(isReadOnly || server.mayMigrate) &&
       problem(
         `The user ${user} may not change the schema of ${database}, so the service does not start.`,
@@ -209,7 +211,7 @@ export function checkDeliveries(
     sinceLastDelivery === null &&
       config.webhookSecrets.length > 0 &&
       warning(
-        'No deliveries have come yet, except perhaps a ping.',
+        'No deliveries have arrived yet, apart from perhaps a ping.',
         `If something has changed on GitHub since, check that its webhook goes to ${webhookUrl(config)}.`,
       ),
     lateDeliveries > 0 &&
@@ -251,8 +253,8 @@ export function checkBacklog(
     failing > parked && warning(`${retried} tried again${parked > 0 ? '.' : reason}`, retry),
     isLate &&
       (scope.workers > 0
-        ? warning(late, 'See the log of the service. If it keeps up too slowly, start more processes.')
-        : problem(late, `Nothing syncs now. Start ${scope.program} serve, or worker if WORKER=false.`)),
+        ? warning(late, "See the log of the service. If it can't keep up, start more processes.")
+        : problem(late, `Nothing is syncing. Start ${scope.program} serve, or worker if WORKER=false.`)),
   ];
 }
 
@@ -288,7 +290,7 @@ export function checkComparison(facts: OrganisationInspection, scope: Organisati
           `The comparison with GitHub has been overdue for ${duration(-untilComparison)}.`,
           workers > 0
             ? 'See the log of the service for the reason.'
-            : `Nothing compares now. Start ${program} serve, or worker.`,
+            : `Nothing is comparing. Start ${program} serve, or worker.`,
         ),
     (sinceOldestFetch ?? 0) >= 2 * promisedSeconds &&
       warning(

@@ -3,6 +3,7 @@ import type { Bucket } from '../../scoring/distribution.ts';
 import type { Summary } from '../../scoring/plan.ts';
 import { bucketLabel, decimal, number } from '../numbers.ts';
 import { plain, truncate } from '../terminal.ts';
+import type { PlannedMember } from './document.ts';
 import { type Html, html, nothing } from './html.ts';
 
 /** Two decimals: enough for an attribute. */
@@ -126,14 +127,6 @@ export function differenceBar(value: number, max: number): Html {
 </svg>`;
 }
 
-export interface RankedMember {
-  name: string;
-  before: number;
-  after: number;
-  rank_before: number;
-  rank_after: number;
-}
-
 const slope = { width: 960, row: 25, top: 30, left: 330, right: 630, names: 26 } as const;
 
 /**
@@ -143,14 +136,14 @@ const slope = { width: 960, row: 25, top: 30, left: 330, right: 630, names: 26 }
  * @param members in the order of their totals after
  * @param rows how many ranks each side shows
  */
-export function rankChart(members: readonly RankedMember[], rows: number): Html {
+export function rankChart(members: readonly PlannedMember[], rows: number): Html {
   const former = [...members].sort((one, two) => one.rank_before - two.rank_before || one.rank_after - two.rank_after);
   const placesBefore = new Map(former.map((member, index) => [member, index]));
   const count = Math.min(rows, members.length);
   const height = slope.top + count * slope.row + (members.length > count ? slope.row / 2 : 4);
   // A place that is not shown lies below the lower edge, which clips it.
   const y = (place: number) => (place < count ? slope.top + (place + 0.5) * slope.row : height + slope.row);
-  const label = (member: RankedMember, place: number, side: 'before' | 'after') => {
+  const label = (member: PlannedMember, place: number, side: 'before' | 'after') => {
     if (place >= count) return nothing;
     const isLeft = side === 'before';
     const [total, rank] = [member[side], isLeft ? member.rank_before : member.rank_after];

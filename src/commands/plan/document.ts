@@ -44,7 +44,7 @@ function planRule({ name, before, after, entries }: RuleResult, changes: RuleCha
   };
 }
 
-export interface PlanDetails {
+interface PlanDetails {
   organisation: string;
   file: string;
   /** The version in force, which the file is compared with; 0 if no rules have been applied yet. */

@@ -14,7 +14,7 @@ import { createPlan } from '../../scoring/plan.ts';
 import { compareRules } from '../../scoring/rule-changes.ts';
 import type { Ruleset } from '../../scoring/ruleset.ts';
 import type { PullscoreCommand } from '../command.ts';
-import { CommandError, type Context, withOrganisation } from '../context.ts';
+import { CommandError, type Context } from '../context.ts';
 import { addAll } from '../progress.ts';
 import { loadRules } from '../rules-file.ts';
 import { shellWord } from '../terminal.ts';
@@ -70,7 +70,6 @@ async function checkReportPath(path: string, file: string): Promise<void> {
 }
 
 interface PlanOptions {
-  organisation: string;
   detailedExitcode?: boolean;
   format: 'text' | 'markdown';
   report?: string;
@@ -81,7 +80,6 @@ export function planCommand(group: PullscoreCommand, context: Context): void {
     .command('plan')
     .description('show what a rules file would change; saves nothing')
     .argument('<file>', 'a rules file; - for standard input')
-    .requiredOption('--organisation <login>', "the organisation's login")
     .addOption(
       new Option('--format <format>', 'text for a terminal, markdown for a comment on a pull request')
         .choices(['text', 'markdown'])
@@ -96,23 +94,23 @@ Scores every stored pull request by the rules in force and by the file, and comp
 GitHub.`,
     )
     .examples('rules plan rules.example.yaml --organisation acme --report plan.html')
-    .answer<PlanOptions>(async ({ organisation: login, report, format, detailedExitcode }, file) => {
+    .answerFor<PlanOptions>(async ({ report, format, detailedExitcode }, file) => {
       const { name, ruleset } = await loadRules(context, file);
       if (report !== undefined) await checkReportPath(report, file);
-      const plan = await withOrganisation(context, login, (deps, organisation) =>
-        makePlan(context, deps, organisation, name, ruleset),
-      );
-      if (report !== undefined) {
-        await writeFile(report, planReport(plan, new Date())).catch(error => {
-          throw unwritable(report, error, 'Name another file.');
-        });
-      }
-      const apply = `${context.program} rules apply ${shellWord(file)} --organisation ${plan.organisation}`;
-      const text = format === 'markdown' ? planMarkdown(plan, apply) : planText(plan, context.columns, apply);
-      return {
-        json: plan,
-        text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
-        exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
+      return async (deps, organisation) => {
+        const plan = await makePlan(context, deps, organisation, name, ruleset);
+        if (report !== undefined) {
+          await writeFile(report, planReport(plan, new Date())).catch(error => {
+            throw unwritable(report, error, 'Name another file.');
+          });
+        }
+        const apply = `${context.program} rules apply ${shellWord(file)} --organisation ${plan.organisation}`;
+        const text = format === 'markdown' ? planMarkdown(plan, apply) : planText(plan, context.columns, apply);
+        return {
+          json: plan,
+          text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
+          exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
+        };
       };
     });
 }

@@ -109,16 +109,11 @@ function badges(rule: PlannedRule, total: number) {
   ];
 }
 
-interface Sides {
-  before: PlannedShare | null;
-  after: PlannedShare | null;
-}
-
 /** The bars, counts and points of a rule or an entry; no cells if there are no pull requests. */
-function shareCells({ before, after }: Sides, total: number): Html {
+function shareCells({ before, after }: Pick<PlannedEntry, 'before' | 'after'>, total: number): Html {
   if (total === 0) return nothing;
-  const count = (side: Sides['before']) => (side === null ? '–' : number(side.pull_requests));
-  const points = (side: Sides['before']) => (side === null ? '–' : signed(side.points));
+  const count = (side: PlannedShare | null) => (side === null ? '–' : number(side.pull_requests));
+  const points = (side: PlannedShare | null) => (side === null ? '–' : signed(side.points));
   const change = (one: string, other: string) => (one === other || before === null ? other : fromTo(one, other));
   return html`<td>${pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total)}</td>
 <td class="n">${change(count(before), count(after))}</td>

@@ -156,11 +156,17 @@ function movers(title: string, moves: readonly PlannedMove[], count: number, lay
   if (moves.length === 0) return [];
   const change = ({ from, to }: PlannedMove) =>
     layout.first ? [number(to)] : [signed(to - from), `${number(from)} → ${number(to)}`];
+  const room = Math.max(20, layout.width - 30);
+  const describe = ({ title, member }: PlannedMove) => {
+    const author = ` (${plain(member)})`;
+    // Only a narrow terminal cuts the author, too.
+    return truncate(truncate(plain(title), Math.max(8, room - author.length)) + author, room);
+  };
   const none = ['', ...unlessFirst(layout, '')];
   const lines = grid(
     [right(title), ...none],
     moves.slice(0, shown.movers).flatMap(move => [
-      [...change(move), truncate(plain(`${move.title} (${move.member})`), Math.max(20, layout.width - 30))],
+      [...change(move), describe(move)],
       [...none, move.url],
     ]),
     { indent: '  ' },

@@ -24,10 +24,14 @@ export function describeRuleChanges({ rule_changes: rules, definition_changes: d
 /** What else the counts of a plan need to be understood. */
 export function describeScores({ pull_requests: pulls, ruleset_version: version }: PlanDocument): string[] {
   const { breakdown_only: same, outdated } = pulls;
-  const kept = counted(same, 'pull request keeps its score', 'pull requests keep their score');
+  const kept = counted(
+    same,
+    'pull request keeps its score, but its breakdown changes',
+    'pull requests keep their scores, but their breakdowns change',
+  );
   const stored = counted(outdated, 'stored score is', 'stored scores are');
   return [
-    ...(same > 0 ? [`${kept} with another breakdown.`] : []),
+    ...(same > 0 ? [`${kept}.`] : []),
     ...(outdated > 0 ? [`${stored} out of date; the plan compares with what version ${version} gives.`] : []),
   ];
 }
@@ -42,7 +46,7 @@ export function ruleNotes({ before, after, changes }: PlannedRule, total: number
     ['changed', isSwitched && (isOff ? 'switched off' : 'switched on')],
     ['', isOff && !isSwitched && 'off'],
     ['never', total > 0 && after !== null && !isOff && after.pull_requests === 0 && 'never counts'],
-    ['never', before !== null && !before.valid && 'not valid as it is in force'],
+    ['never', before !== null && !before.valid && 'its present version is not valid'],
   ];
   return notes.flatMap(([kind, text]) => (text === false ? [] : [{ kind, text }]));
 }

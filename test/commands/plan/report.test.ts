@@ -170,6 +170,10 @@ describe('the text', () => {
     for (const line of lines.slice(1)) expect([line, stringWidth(line) <= columns]).toEqual([line, true]);
   });
 
+  test('names the member beside a long title', () => {
+    expect(planText(planOf(30, 3, { ...usual, title: 'word '.repeat(40) }), 80, 'apply')).toMatch(/ wor… \(Ada\)$/m);
+  });
+
   test('says that there are no pull requests', () => {
     expect(planText(planOf(0), 80, 'apply')).toContain('none are stored yet');
   });

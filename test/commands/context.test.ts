@@ -1,0 +1,46 @@
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { type Context, confirm, operatorName } from '../../src/commands/context.ts';
+
+/** Asks on a terminal on which this is typed. */
+async function ask(typed: string): Promise<string> {
+  const terminal = () => Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => undefined });
+  const [stdin, stderr] = [terminal(), terminal()];
+  const reading = vi.spyOn(process, 'stdin', 'get').mockReturnValue(stdin as never);
+  try {
+    const asking = confirm({ stderr } as unknown as Context, 'Remove acme?', 'acme');
+    stdin.write(typed);
+    await asking;
+  } finally {
+    reading.mockRestore();
+  }
+  return text(stderr.end());
+}
+
+test('what was asked for goes on if the login is typed, in any case', async () => {
+  expect(await ask(' ACME\r')).toContain("Remove acme? This can't be undone. Type acme to go on: ");
+});
+
+test.each([
+  ['another text', 'emca\r'],
+  ['an empty line', '\r'],
+  ['Ctrl-C', 'ac\u0003'],
+  ['Ctrl-D', '\u0004'],
+])('%s removes nothing, and the command ends', async (_name, typed) => {
+  await expect(ask(typed)).rejects.toThrow('Nothing was removed.');
+});
+
+test('an operator without a name is known by the number', () => {
+  const asking = vi.spyOn(os, 'userInfo').mockImplementation(() => {
+    throw new Error('A system error occurred: uv_os_get_passwd returned ENOENT (no such file or directory)');
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    asking.mockRestore();
+    syncBuiltinESMExports();
+  });
+  expect(operatorName()).toBe(`user ${process.getuid?.()}`);
+});
