@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
@@ -6,14 +7,7 @@ import Fastify, { type FastifyBaseLogger } from 'fastify';
 import { accountRoutes } from './api/account.ts';
 import { requireHost } from './api/addresses.ts';
 import { requireAuthentication } from './api/authentication.ts';
-import {
-  ErrorBody,
-  handleClientError,
-  handleConnections,
-  handleErrors,
-  newRequestId,
-  sendError,
-} from './api/errors.ts';
+import { ErrorBody, handleClientError, handleConnections, handleErrors, sendError } from './api/errors.ts';
 import { memberRoutes } from './api/members.ts';
 import { describeApi } from './api/openapi.ts';
 import { addOperationRoutes } from './api/operations.ts';
@@ -47,7 +41,7 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new Fastify.LogController({ disableRequestLogging: true }),
-    trustProxy: config.trustProxy === undefined ? false : [...config.trustProxy],
+    trustProxy: config.trustProxy.length > 0 && [...config.trustProxy],
     // No endpoint of the interface takes a body; webhooks set their own limit.
     bodyLimit: 16 * 1024,
     requestTimeout: 30_000,
@@ -64,12 +58,12 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
     return503OnClosing: false,
     genReqId: request => {
       const given = request.headers['x-request-id'];
-      return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : newRequestId();
+      return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
     },
     // Errors before routing, such as a path that can't be decoded.
     frameworkErrors: sendError,
     clientErrorHandler: handleClientError,
-    // As long as a request's head may be: what is too long for an id is not found, like any other.
+    // The maximum size of the headers: an overlong id gets 404, like any unknown one.
     routerOptions: { maxParamLength: 16 * 1024 },
   }).withTypeProvider<TypeBoxTypeProvider>();
 

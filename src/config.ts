@@ -89,7 +89,7 @@ export function loadConfig(env: Variables) {
     if (!URL.canParse(environment[name] ?? 'https://unset')) problems.add(`${name} must be ${address.title}`);
   }
   const trustProxy = list(environment.TRUST_PROXY);
-  for (const proxy of trustProxy ?? []) {
+  for (const proxy of trustProxy) {
     if (!isProxy(proxy)) {
       problems.add(
         `TRUST_PROXY names "${proxy}", which is not an IP address, network (10.0.0.0/8), loopback, linklocal or uniquelocal`,
@@ -105,13 +105,13 @@ export function loadConfig(env: Variables) {
   if (environment.GITHUB_TOKEN !== undefined && environment.GITHUB_APP_ID !== undefined) {
     problems.add('GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one');
   }
-  const webhookSecrets = (list(environment.GITHUB_WEBHOOK_SECRET) ?? []).map(readWebhookSecret);
+  const webhookSecrets = list(environment.GITHUB_WEBHOOK_SECRET).map(readWebhookSecret);
   if (webhookSecrets.some(({ secret }) => secret.length < minSecretLength)) {
     problems.add(
       `GITHUB_WEBHOOK_SECRET must have at least ${minSecretLength} characters: openssl rand -hex 24 makes one`,
     );
   }
-  const corsOrigins = list(environment.CORS_ORIGINS) ?? [];
+  const corsOrigins = list(environment.CORS_ORIGINS);
   for (const origin of corsOrigins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
       problems.add(`CORS_ORIGINS names "${origin}", which is not an origin such as https://dashboard.example.com`);
@@ -128,8 +128,8 @@ export function loadConfig(env: Variables) {
     home: resolve(environment.PULLSCORE_HOME),
     host: environment.HOST,
     port: environment.PORT,
-    /** Without a trailing slash. */
-    publicUrl: environment.PUBLIC_URL?.replace(/\/+$/, ''),
+    /** In ASCII, without a trailing slash. */
+    publicUrl: environment.PUBLIC_URL && new URL(environment.PUBLIC_URL).href.replace(/\/+$/, ''),
     /** Addresses and networks of proxies whose forwarded headers count. */
     trustProxy,
     github: Object.freeze({
@@ -143,8 +143,7 @@ export function loadConfig(env: Variables) {
           ? undefined
           : Object.freeze({
               id: environment.GITHUB_APP_ID,
-              // In one line of an .env file, a PEM key's line breaks are written as \n.
-              privateKey: environment.GITHUB_APP_PRIVATE_KEY.replaceAll('\\n', '\n'),
+              privateKey: environment.GITHUB_APP_PRIVATE_KEY,
             }),
     }),
     /** A delivery signed with any of these is valid; empty: webhooks are refused. */
@@ -202,10 +201,7 @@ function expectation(schema: { [key: string]: unknown }): string {
   return String(schema.title);
 }
 
-function list(text: string | undefined): readonly string[] | undefined {
-  const items = text?.split(',').flatMap(item => item.trim() || []);
-  return items === undefined || items.length === 0 ? undefined : Object.freeze(items);
-}
+const list = (text = ''): readonly string[] => Object.freeze(text.split(',').flatMap(item => item.trim() || []));
 
 function isProxy(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;

@@ -4,14 +4,15 @@ import { ServiceError } from '../errors.ts';
 const hostRefused = () =>
   new ServiceError('bad_request', 'The request needs exactly one Host header, with a valid host.');
 
+/** All values of a header: of several, Node shows only the first. */
+export const headerValues = ({ raw: { rawHeaders } }: FastifyRequest, name: string): string[] =>
+  rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
+
 /** HTTP/1.1 requires one Host header. Node's own check would answer without a body. */
 export function requireHost(app: FastifyInstance): void {
-  app.addHook('onRequest', async ({ raw: { rawHeaders, httpVersion } }) => {
-    let hosts = 0;
-    for (let index = 0; index < rawHeaders.length; index += 2) {
-      if (rawHeaders[index]?.toLowerCase() === 'host') hosts += 1;
-    }
-    if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) throw hostRefused();
+  app.addHook('onRequest', async request => {
+    const { length: hosts } = headerValues(request, 'host');
+    if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1')) throw hostRefused();
   });
 }
 

@@ -4,6 +4,7 @@ import { hashAccessToken, isAccessToken, type Scope } from '../access-token.ts';
 import { type Caller, findCallers, writeTokenUse } from '../database/access-tokens.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { headerValues } from './addresses.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -23,8 +24,8 @@ export const forbidden = (action?: string) =>
 
 /** Makes every route of the instance require a valid token with the route's scope. */
 export function requireAuthentication(app: FastifyInstance, { database, log }: Deps): void {
-  // Requests from one turn of the event loop share a lookup; `setImmediate`, as each connection has its own tick in a
-  // turn. Nothing is cached: a revoked token is refused from the next request on.
+  // Requests from one turn of the event loop share a lookup. `setImmediate`, because each connection runs in a tick of
+  // its own. Nothing is cached: a revoked token is refused from the next request on.
   const callers = new DataLoader<string, Caller | undefined>(
     async hashes => {
       const found = await findCallers(database, hashes);
@@ -56,15 +57,10 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
 }
 
 function bearerToken(request: FastifyRequest): string {
-  const { rawHeaders } = request.raw;
-  let credentials: string | undefined;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    if (rawHeaders[index]?.toLowerCase() !== 'authorization') continue;
-    // Node silently keeps the first of several; nobody knows which one was meant.
-    if (credentials !== undefined) throw unauthenticated();
-    credentials = rawHeaders[index + 1];
-  }
-  const token = /^bearer +(\S+)$/i.exec(credentials ?? '')?.[1];
+  const [credentials = '', ...others] = headerValues(request, 'authorization');
+  // Of several, nobody knows which one was meant.
+  if (others.length > 0) throw unauthenticated();
+  const token = /^bearer +(\S+)$/i.exec(credentials)?.[1];
   if (token === undefined || !isAccessToken(token)) throw unauthenticated();
   return token;
 }

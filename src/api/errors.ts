@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Type } from '@sinclair/typebox';
@@ -143,17 +144,8 @@ export function handleClientError(error: Error & { code?: string }, socket: Sock
     const body = JSON.stringify({ message });
     socket.write(
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-        `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${newRequestId()}\r\nconnection: close\r\n\r\n${body}`,
+        `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${randomUUID()}\r\nconnection: close\r\n\r\n${body}`,
     );
   }
   socket.destroySoon();
-}
-
-let requests = 0;
-const processTag = Math.random().toString(36).slice(2, 8);
-
-/** Unique enough to tell the requests of all replicas apart in logs. */
-export function newRequestId(): string {
-  requests += 1;
-  return `${processTag}-${requests.toString(36)}`;
 }

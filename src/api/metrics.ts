@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Backlog, readBacklog } from '../database/backlog.ts';
 import type { Deps } from '../deps.ts';
@@ -101,7 +102,7 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
     registers,
   });
 
-  const lastLimits = new Map<string, RateLimit & { at: number }>();
+  const lastLimits = new LRUCache<string, RateLimit>({ max: 10_000, ttl: rateLimitMaxAgeMs });
   const limitGauge = (name: string, help: string, property: 'limit' | 'remaining' | 'resetAt') =>
     new Gauge({
       name: `pullscore_github_rate_limit_${name}`,
@@ -110,10 +111,7 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
       registers,
       collect() {
         this.reset();
-        for (const [organisation, limit] of lastLimits) {
-          if (performance.now() - limit.at > rateLimitMaxAgeMs) lastLimits.delete(organisation);
-          else this.set({ organisation }, limit[property]);
-        }
+        for (const [organisation, limit] of lastLimits.entries()) this.set({ organisation }, limit[property]);
       },
     });
   limitGauge('points', 'Points per hour', 'limit');
@@ -121,12 +119,12 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
   limitGauge('reset_timestamp_seconds', 'When the next hour begins', 'resetAt');
 
   return ({ organisation, operation, milliseconds, rateLimit, error }) => {
-    const outcome = error === undefined ? 'ok' : error instanceof ServiceError ? error.code : 'aborted';
+    const outcome = error === undefined ? 'ok' : error instanceof ServiceError ? error.code : 'internal';
     requests.inc({ operation, outcome });
     duration.observe({ operation }, milliseconds / 1000);
     if (rateLimit === undefined) return;
     points.inc({ operation }, rateLimit.cost);
-    lastLimits.set(perOrganisation ? organisation : '', { ...rateLimit, at: performance.now() });
+    lastLimits.set(perOrganisation ? organisation : '', rateLimit);
   };
 }
 

@@ -38,7 +38,7 @@ export function createPageCache(): SendPage {
   const pages = new LRUCache<string, Buffer>({
     maxSize: maxCacheBytes,
     maxEntrySize: maxPageBytes,
-    // With the entry itself, which counts if pages are small.
+    // Plus the entry's own overhead, which matters for small pages.
     sizeCalculation: page => page.length + 500,
   });
   const askedOnce = new LRUCache<string, true>({ max: maxAskedOnce });
@@ -48,7 +48,7 @@ export function createPageCache(): SendPage {
     reply.type('application/json; charset=utf-8');
     if (contentVersion === null) return build();
     const tag = entityTag(contentVersion, baseUrl(request) + request.url);
-    // Nobody can guess a tag: who has it got this page, so the request is valid.
+    // Nobody can guess a tag: a client that has it was sent this page, so its request is valid.
     const isKnown = hasTag(request.headers['if-none-match'], tag);
     let page = isKnown ? undefined : pages.get(tag);
     if (!isKnown && page === undefined) {

@@ -38,12 +38,14 @@ export const PageLinks = Type.Object(
 export const dataOf = <Data extends TSchema>(data: Data, description: string) =>
   Type.Object({ data }, { additionalProperties: false, description });
 
-/** A reply with this schema, which the handler returns as JSON text. */
-export const jsonText = (schema: TSchema) => Type.Unsafe<string>(schema);
+/** A reply with this schema, which the handler returns as the bytes of its JSON. */
+export const jsonBytes = (schema: TSchema) => Type.Unsafe<Buffer>(schema);
 
-/** A page of these items, which the handler returns as the bytes of its JSON. */
+/** JSON whose texts are byte strings. */
+export const bytesOf = (json: string): Buffer => Buffer.from(json, 'latin1');
+
 export const pageOf = (item: TSchema) =>
-  Type.Unsafe<Buffer>(
+  jsonBytes(
     Type.Object(
       { data: Type.Array(Type.Ref(item)), meta: Type.Ref(PageMeta), links: Type.Ref(PageLinks) },
       { additionalProperties: false, description: 'A page of the list' },
@@ -62,17 +64,17 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   readonly columns: Columns;
   /** Undefined if the id in the cursor is not valid. */
   locate(columns: Static<Columns>): Position | undefined;
-  /** The row's place in the order. */
+  /** The row's place in the order, its texts as byte strings. */
   placeOf(row: Row): Static<Columns>;
   /** Before all rows. */
   readonly start: Position;
   /** Up to `limit` rows after the position, or before it with the nearest first. */
   read(direction: 'next' | 'previous', from: Position, limit: number): Promise<Row[]>;
-  /** The item as JSON text. */
+  /** The item as JSON, its texts as byte strings. */
   format(row: Row): string;
 }
 
-/** The requested page as JSON. In bytes, because a string would be scanned once more for its length. */
+/** The requested page as JSON. */
 export async function paginate<Row, Columns extends TObject, Position>(
   request: FastifyRequest<{ Querystring: PageQuery }>,
   list: PagedList<Row, Columns, Position>,
@@ -103,11 +105,11 @@ export async function paginate<Row, Columns extends TObject, Position>(
   const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: previous };
   const links = { first: null, last: null, prev: link(previous), next: link(next) };
   const items = page.map(list.format).join(',');
-  return Buffer.from(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
+  return bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
 }
 
 function formatCursor(place: object, direction: 'next' | 'previous'): string {
-  return Buffer.from(JSON.stringify({ ...place, _pointsToNextItems: direction === 'next' })).toString('base64url');
+  return bytesOf(JSON.stringify({ ...place, _pointsToNextItems: direction === 'next' })).toString('base64url');
 }
 
 function parseCursor<Row, Columns extends TObject, Position>(

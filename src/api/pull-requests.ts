@@ -19,7 +19,7 @@ import { baseUrl } from './addresses.ts';
 import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
 import { notModified } from './page-cache.ts';
-import { dataOf, jsonText, PageQuery, pageOf, paginate } from './pagination.ts';
+import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from './pagination.ts';
 
 /** A union of literals would be `anyOf`, of which client generators make a type for each value. */
 const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
@@ -78,7 +78,7 @@ const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
 });
 
-/** Numbers and the breakdown are JSON already; ids and states need no escaping. */
+/** As JSON. Numbers and the breakdown are JSON already; ids and states need no escaping. */
 function represent(row: PullRequestRow, base: string): string {
   return (
     `{"id":"${formatId('pr', row.id)}","external_id":"${row.githubId}","number":${row.number},` +
@@ -161,7 +161,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
         tags: ['Pull requests'],
         params: PullRequestParams,
         response: {
-          200: jsonText(dataOf(Type.Ref(PullRequest), 'The refreshed pull request')),
+          200: jsonBytes(dataOf(Type.Ref(PullRequest), 'The refreshed pull request')),
           ...errorResponses(
             [
               'not_found',
@@ -185,7 +185,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       const row = await findPullRequestRow(database, organisationId, id);
       if (row === undefined) throw notFound('pull request');
       reply.type('application/json; charset=utf-8');
-      return `{"data":${represent(row, baseUrl(request))}}`;
+      return bytesOf(`{"data":${represent(row, baseUrl(request))}}`);
     },
   );
 

@@ -5,19 +5,15 @@ import { ServiceError } from '../errors.ts';
 
 const windowMs = 60_000;
 
-/** The plugin's own store gives all callers one object, which has changed before they read it. */
+/** The plugin's own store hands all callers one object, which concurrent requests change before it is read. */
 class FixedWindows {
-  readonly #windows = new LRUCache<string, { count: number; endsAt: number }>({ max: 10_000 });
+  /** By token, until its window ends. */
+  readonly #counts = new LRUCache<string, number>({ max: 10_000, ttl: windowMs });
 
   incr(tokenId: string, callback: (error: null, result: { current: number; ttl: number }) => void): void {
-    const now = performance.now();
-    let window = this.#windows.get(tokenId);
-    if (window === undefined || window.endsAt <= now) {
-      window = { count: 0, endsAt: now + windowMs };
-      this.#windows.set(tokenId, window);
-    }
-    window.count += 1;
-    callback(null, { current: window.count, ttl: window.endsAt - now });
+    const current = (this.#counts.get(tokenId) ?? 0) + 1;
+    this.#counts.set(tokenId, current, { noUpdateTTL: true });
+    callback(null, { current, ttl: this.#counts.getRemainingTTL(tokenId) });
   }
 
   child(): this {

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { type RuleRow, readRules } from '../database/rules.ts';
 import { formatId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
-import { dataOf, jsonText } from './pagination.ts';
+import { dataOf, jsonBytes } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
 
 const Rule = Type.Object(
@@ -45,7 +45,7 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Rules that the account has access to, sorted by creation date, most recent first.',
         tags: ['Rules'],
         response: {
-          200: jsonText(dataOf(Type.Array(Type.Ref(Rule)), 'The rules')),
+          200: jsonBytes(dataOf(Type.Array(Type.Ref(Rule)), 'The rules')),
           ...errorResponses(),
         },
       },
@@ -53,7 +53,7 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
     async ({ caller }, reply) => {
       const rules = await readRules(database, caller.organisationId);
       reply.type('application/json; charset=utf-8');
-      return `{"data":[${rules.map(represent).join(',')}]}`;
+      return Buffer.from(`{"data":[${rules.map(represent).join(',')}]}`);
     },
   );
 };

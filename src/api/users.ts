@@ -1,11 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { beforeAllUsers, readUserPage, type UserRow } from '../database/users.ts';
 import { formatId, parseId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
 import { PageQuery, pageOf, paginate } from './pagination.ts';
 
-const User = Type.Object(
+export const User = Type.Object(
   {
     id: Type.String({ description: 'Identifier' }),
     name: Type.String({ description: 'Name' }),
@@ -15,6 +15,14 @@ const User = Type.Object(
   },
   { additionalProperties: false, $id: 'User' },
 );
+
+export const representUser = ({ id, name, email, photoUrl, createdAt }: UserRow): Static<typeof User> => ({
+  id: formatId('usr', id),
+  name,
+  email,
+  profile_photo_url: photoUrl,
+  created_at: Number(createdAt),
+});
 
 // PostgreSQL's text can't hold NUL, so no name has one.
 const cursorColumns = Type.Object({
@@ -51,14 +59,7 @@ export const userRoutes: FastifyPluginAsyncTypebox = async app => {
         start: beforeAllUsers,
         read: (direction, from, limit) => readUserPage(database, organisationId, direction, from, limit),
         placeOf: ({ id, name }: UserRow) => ({ name, id: formatId('usr', id) }),
-        format: ({ id, name, email, photoUrl, createdAt }) =>
-          JSON.stringify({
-            id: formatId('usr', id),
-            name,
-            email,
-            profile_photo_url: photoUrl,
-            created_at: Number(createdAt),
-          }),
+        format: row => JSON.stringify(representUser(row)),
       });
     },
   );

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
+import { Parser } from 'pg-protocol/dist/parser.js';
 import type { Logger } from 'pino';
 import { CommitUnknown, isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
 import { type Selection, type Statement, valuesOf } from './statement.ts';
@@ -41,13 +42,13 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** Tries in all of a transaction or a write. */
+/** How often a transaction or a write is attempted. */
 const maxAttempts = 4;
 
 /** Idle connections are probed after this: otherwise a dead one goes unnoticed for hours. */
 export const keepAliveDelayMs = 10_000;
 
-/** After this, a hung server or a half-open connection is given up. */
+/** How long to wait for a hung server or a half-open connection. */
 const queryTimeoutMs = 5_000;
 
 /**
@@ -63,12 +64,12 @@ const readerSettings = [
   .map(setting => `-c ${setting}`)
   .join(' ');
 
-/** In SQL. Another value after a restart, and on another server. */
+/** SQL whose value differs after a restart and on another server. */
 const serverStart = 'extract(epoch from pg_postmaster_start_time())::text';
 
 /** A transaction whose commit is about to be sent. */
 interface Committing<Result> {
-  /** PostgreSQL's id of it, and when its server was started: a restarted one may give the id to another. */
+  /** Its id in PostgreSQL, and when the server started: after a restart another transaction may get the id. */
   readonly id: string;
   readonly serverStart: string;
   readonly processId: number;
@@ -93,34 +94,6 @@ export function connectDatabase(url: string, log: Logger): Database {
   pool.on('connect', client => client.on('error', () => undefined));
   const reader = createReader({ ...options, pipeline: true, options: readerSettings }, log);
 
-  const attempt = async <Result>(
-    begin: string,
-    work: (executor: Executor) => Promise<Result>,
-    beforeCommit: (committing: Committing<Result>) => void,
-  ): Promise<Result> => {
-    const client = await pool.connect();
-    let isBroken = true;
-    try {
-      // Several statements in one message have several results.
-      const results = (await client.query(
-        `${begin}; select pg_current_xact_id() as id, ${serverStart} as "serverStart", pg_backend_pid() as "processId"`,
-      )) as unknown as pg.QueryResult[];
-      const result = await work(drizzle({ client }));
-      beforeCommit({ ...results.at(-1)?.rows[0], result });
-      await client.query('commit');
-      isBroken = false;
-      return result;
-    } catch (error) {
-      if (!isConnectionFailure(error)) {
-        await client.query('rollback');
-        isBroken = false;
-      }
-      throw error;
-    } finally {
-      client.release(isBroken);
-    }
-  };
-
   /** @throws CommitUnknown */
   const hasCommitted = async ({ id, serverStart: start, processId }: Committing<unknown>): Promise<boolean> => {
     for (const begun = performance.now(); performance.now() - begun < queryTimeoutMs; await delay(50)) {
@@ -135,10 +108,40 @@ export function connectDatabase(url: string, log: Logger): Database {
         // The session has not noticed that its client is gone.
         await pool.query('select pg_terminate_backend($1)', [processId]);
       } catch (error) {
-        log.debug({ err: error }, 'a commit without a reply is asked about again');
+        log.debug({ err: error }, 'checking again whether a transaction committed');
       }
     }
     throw new CommitUnknown('it is not known whether a transaction committed');
+  };
+
+  const attempt = async <Result>(begin: string, work: (executor: Executor) => Promise<Result>): Promise<Result> => {
+    const client = await pool.connect();
+    let committing: Committing<Result> | undefined;
+    try {
+      let isBroken = true;
+      try {
+        // Several statements in one message have several results.
+        const results = (await client.query(
+          `${begin}; select pg_current_xact_id() as id, ${serverStart} as "serverStart", pg_backend_pid() as "processId"`,
+        )) as unknown as pg.QueryResult[];
+        const result = await work(drizzle({ client }));
+        committing = { ...results.at(-1)?.rows[0], result };
+        await client.query('commit');
+        isBroken = false;
+        return result;
+      } catch (error) {
+        if (!isConnectionFailure(error)) {
+          await client.query('rollback');
+          isBroken = false;
+        }
+        throw error;
+      } finally {
+        client.release(isBroken);
+      }
+    } catch (error) {
+      if (committing === undefined || !isConnectionFailure(error) || !(await hasCommitted(committing))) throw error;
+      return committing.result;
+    }
   };
 
   const withRetries = async <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -167,18 +170,7 @@ export function connectDatabase(url: string, log: Logger): Database {
     },
     transaction<Result>(work: (executor: Executor) => Promise<Result>, { durable = true } = {}) {
       const begin = durable ? 'begin' : 'begin; set local synchronous_commit to off';
-      return withRetries(async () => {
-        let committing: Committing<Result> | undefined;
-        try {
-          return await attempt(begin, work, last => {
-            committing = last;
-          });
-        } catch (error) {
-          if (committing === undefined || !isConnectionFailure(error)) throw error;
-          if (await hasCommitted(committing)) return committing.result;
-          throw error;
-        }
-      });
+      return withRetries(() => attempt(begin, work));
     },
     async close() {
       await Promise.all([reader.close(), pool.end()]);
@@ -201,11 +193,31 @@ export async function queryText<Row extends TextRow>(
   return rows as Row[];
 }
 
+/** The driver can only decode UTF-8. Its own settings are private, so tests with other letters guard this. */
+function readByteStrings(client: pg.Client): void {
+  const { connection } = client as unknown as {
+    connection: pg.Connection & { attachListeners(stream: NodeJS.ReadableStream): void };
+  };
+  connection.attachListeners = stream => {
+    const parser = new Parser();
+    (parser as unknown as { reader: { encoding: BufferEncoding } }).reader.encoding = 'latin1';
+    stream.on('data', (chunk: Buffer) =>
+      parser.parse(chunk, message => {
+        connection.emit(message.name === 'error' ? 'errorMessage' : message.name, message);
+      }),
+    );
+  };
+}
+
+const decode = (byteString: string) =>
+  /[\u0080-\u00ff]/.test(byteString) ? Buffer.from(byteString, 'latin1').toString() : byteString;
+
 function createReader(options: pg.ClientConfig, log: Logger) {
   let connection: Promise<pg.Client> | undefined;
 
   const connect = (): Promise<pg.Client> => {
     const client = new pg.Client(options);
+    readByteStrings(client);
     const connecting = client.connect().then(() => client);
     const drop = () => {
       if (connection === connecting) connection = undefined;
@@ -220,14 +232,15 @@ function createReader(options: pg.ClientConfig, log: Logger) {
   };
 
   const query = async <Row extends object>(selection: Selection<Row>, given: Values): Promise<Row[]> => {
-    const { name, text, columns } = selection;
+    const { name, text, columns, givesByteStrings } = selection;
     const values = valuesOf(selection, given);
     connection ??= connect();
     const rows = await queryText(await connection, { name, text, values });
     return rows.map(row => {
       const named: Record<string, string | null | undefined> = {};
       columns.forEach((column, index) => {
-        named[column] = row[index];
+        const value = row[index];
+        named[column] = givesByteStrings || value == null ? value : decode(value);
       });
       return named as Row;
     });

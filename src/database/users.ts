@@ -19,17 +19,14 @@ export async function addUser(
   return added;
 }
 
-export function listUsers(executor: Executor): Promise<(User & { organisation: string })[]> {
+/** @param email only users who have it, in any case: one in each organisation */
+export function listUsers(executor: Executor, email?: string): Promise<(User & { organisation: string })[]> {
   return executor
     .select({ ...getTableColumns(users), organisation: organisations.login })
     .from(users)
     .innerJoin(organisations, isInOrganisation)
+    .where(email === undefined ? undefined : sql`lower(${users.email}) = lower(${email})`)
     .orderBy(organisations.login, sortedName, users.id);
-}
-
-/** One in each organisation that has the e-mail address, in any case. */
-export function findUsers(executor: Executor, email: string): Promise<User[]> {
-  return executor.select().from(users).where(sql`lower(${users.email}) = lower(${email})`);
 }
 
 /** Removes the user's tokens, too. */
@@ -74,6 +71,7 @@ function createPage(direction: 'next' | 'previous') {
       .innerJoin(organisations, isInOrganisation)
       .where(and(isOfOrganisation, sql`(${sortedName}, ${users.id}) ${isPast} ${position}`))
       .orderBy(order(sortedName), order(users.id)),
+    { givesByteStrings: true },
   );
 }
 
@@ -89,7 +87,7 @@ export async function findUserRow(database: Database, organisationId: string, id
   return row;
 }
 
-/** Sorted by name, equal names by id; towards the previous page in reverse. */
+/** Sorted by name, equal names by id, their texts as byte strings; towards the previous page in reverse. */
 export function readUserPage(
   database: Database,
   organisationId: string,

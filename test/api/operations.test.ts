@@ -174,14 +174,12 @@ describe('/metrics, about GitHub and pending work,', () => {
     await replica.github.pageMembers(identity, null).catch(() => undefined);
     github.fault({ kind: 'reply', status: 500 });
     await replica.github.pageMembers(identity, null).catch(() => undefined);
-    await replica.github.pageMembers(identity, null, 100, AbortSignal.abort()).catch(() => undefined);
     expect(await scrape(replica)).toMatchObject({
       'pullscore_github_requests_total{operation="Organisation",outcome="ok"}': 2,
       'pullscore_github_requests_total{operation="Members",outcome="ok"}': 1,
       'pullscore_github_requests_total{operation="Members",outcome="github_rate_limited"}': 1,
       'pullscore_github_requests_total{operation="Members",outcome="github_failed"}': 1,
-      'pullscore_github_requests_total{operation="Members",outcome="aborted"}': 1,
-      'pullscore_github_request_duration_seconds_count{operation="Members"}': 4,
+      'pullscore_github_request_duration_seconds_count{operation="Members"}': 3,
       'pullscore_github_points_total{operation="Organisation"}': 2,
       'pullscore_github_points_total{operation="Members"}': 1,
       'pullscore_github_rate_limit_points{organisation=""}': 5_000,
