@@ -85,15 +85,15 @@ export function createServiceSide(parts: {
         standingOf(pullRequest, organisation).seen !== undefined;
       const expected =
         organisation === undefined
-          ? 'is not tracked here|nothing depends'
+          ? 'is not tracked here|pullscore does not use'
           : !interesting.test(name)
-            ? 'nothing depends'
+            ? 'pullscore does not use'
             : event.event === 'issue_comment' && !isStored
-              ? 'Taken|applied before|not stored here|webhooks are disabled'
+              ? 'Taken|already been applied|not stored here|webhooks are disabled'
               : !organisation.webhooksEnabled
                 ? 'webhooks are disabled'
                 : wasTried
-                  ? 'Taken|applied before'
+                  ? 'Taken|already been applied'
                   : 'Taken';
       if (!new RegExp(expected).test(body) || (status === 202) !== body.includes('Taken')) {
         differences.push(`a delivery of ${name} was answered ${status} ${body}, not “${expected}”`);

@@ -179,4 +179,4 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
 }
 
 const isAcknowledged = ({ status, answer }: Delivery): boolean =>
-  status === 202 || (status === 200 && answer.includes('applied before'));
+  status === 202 || (status === 200 && answer.includes('already been applied'));

@@ -5,31 +5,25 @@ import { isInRepository } from './pull-requests.ts';
 import { githubLimits, organisations, pullRequests, repositories, rescoreRanges, syncRequests } from './schema.ts';
 import { drawTicket } from './tickets.ts';
 
-/* What operators see of the work that waits, and the retry that they can ask for. */
+/* The waiting work as operators see it, and the retry they can request. */
 
-export interface SyncRequestCounts {
-  waiting: number;
-  /** Of the waiting ones: GitHub does not show yet what a webhook announced. That is not a failure. */
-  behind: number;
-  /** Of the waiting ones: parked, or to be tried again. */
-  failing: number;
-  /** Of the failing ones. */
-  parked: number;
-  /** Since the first of those that are due became so; 0 if none is due. */
-  overdueSeconds: number;
-}
+export type SyncRequestCounts = Awaited<ReturnType<typeof countSyncRequests>>;
 
 /** @param organisationId undefined counts those of all organisations */
-export async function countSyncRequests(executor: Executor, organisationId?: string): Promise<SyncRequestCounts> {
+export async function countSyncRequests(executor: Executor, organisationId?: string) {
   const { dueAt, lastError, behindSince } = syncRequests;
   const countIf = (condition: SQL) => sql<number>`(count(*) filter (where ${condition}))::int`;
   const overdue = sql`extract(epoch from now() - min(${dueAt}) filter (where ${dueAt} <= now()))`;
   const [counts] = await executor
     .select({
       waiting: count(),
+      /** Of the waiting ones: GitHub does not show yet what a webhook announced. That is not a failure. */
       behind: countIf(sql`${lastError} is null and ${behindSince} is not null`),
+      /** Of the waiting ones: parked, or to be tried again. */
       failing: countIf(isNotNull(lastError)),
+      /** Of the failing ones. */
       parked: countIf(isNull(dueAt)),
+      /** How long the oldest due request has been due; 0 if none is. */
       overdueSeconds: sql<number>`coalesce(${overdue}::int, 0)`,
     })
     .from(syncRequests)
@@ -38,24 +32,10 @@ export async function countSyncRequests(executor: Executor, organisationId?: str
   return counts;
 }
 
-/** The work that waits in all organisations together. */
-export interface Backlog {
-  /** Each sync request counts as one of `waiting`, `behind`, `failing` and `parked`. */
-  waiting: number;
-  /** GitHub does not show yet what a webhook announced: they are fetched again. */
-  behind: number;
-  /** They failed, and are tried again. */
-  failing: number;
-  /** They failed so often that only a change on GitHub or an operator starts another try. */
-  parked: number;
-  overdueSeconds: number;
-  /** Ranges of pull requests whose scores may be older than the rules in force. */
-  rescoreRanges: number;
-  /** When GitHub may be called again, in Unix seconds, by the organisation's login; by `''` for a token. */
-  blockedUntil: Map<string, number>;
-}
+export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
 
-export async function readBacklog(executor: Executor): Promise<Backlog> {
+/** The work that waits in all organisations together. */
+export async function readBacklog(executor: Executor) {
   const { blockedUntil, credential } = githubLimits;
   const [{ waiting, behind, failing, parked, overdueSeconds }, ranges, blocks] = await Promise.all([
     countSyncRequests(executor),
@@ -70,12 +50,17 @@ export async function readBacklog(executor: Executor): Promise<Backlog> {
       .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, 'token'), isNotNull(organisations.id)))),
   ]);
   return {
+    /** Each sync request counts as one of `waiting`, `behind`, `failing` and `parked`. */
     waiting: waiting - behind - failing,
     behind,
+    /** They failed, and are tried again. */
     failing: failing - parked,
+    /** They failed so often that only a change on GitHub or an operator starts another try. */
     parked,
     overdueSeconds,
+    /** Ranges of pull requests whose scores may be older than the rules in force. */
     rescoreRanges: ranges,
+    /** When GitHub may be called again, in Unix seconds, by the organisation's login; by `''` for a token. */
     blockedUntil: new Map(blocks.map(({ organisation, until }) => [organisation, until])),
   };
 }

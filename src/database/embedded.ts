@@ -14,11 +14,7 @@ export interface EmbeddedDatabase {
   leave(): Promise<void>;
 }
 
-/**
- * A connection that a user keeps for as long as it uses the server. It holds the advisory lock below, shared with all
- * other users; the one who gets that lock alone is the last. Even after `kill -9` the system closes the connection, and
- * PostgreSQL frees the lock.
- */
+/** A connection that a user keeps while it uses the server. It holds the advisory lock below, shared. */
 interface Hold {
   client: pg.Client;
   /** The server's process id. */
@@ -46,9 +42,8 @@ const settings = {
 const notDurable = { fsync: 'off', full_page_writes: 'off' };
 
 /**
- * Joins the embedded server of `home`, starting it first if none runs. All processes that join the same home share one
- * server, and the last to leave stops it. A server that killed processes left behind is joined by the next one. If the
- * server is killed, those who use it start it again, and connections made after that work again.
+ * Joins the embedded server of `home`, starting it first if none runs. If the server is killed, those who use it start
+ * it again, and connections made after that work again.
  *
  * @throws ServiceError `database_unavailable`, with what to do
  */

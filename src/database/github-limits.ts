@@ -1,7 +1,7 @@
 import { and, eq, gt, sql } from 'drizzle-orm';
-import type { Database, Executor } from './client.ts';
+import type { Executor } from './client.ts';
 import { githubLimits } from './schema.ts';
-import { createSelection, placeholder, query, secondsFromNow } from './statement.ts';
+import { secondsFromNow } from './statement.ts';
 
 /** GitHub's points for an hour. */
 export interface Points {
@@ -11,41 +11,27 @@ export interface Points {
   resetAt: number;
 }
 
-const limitsOfCredential = createSelection(
-  'github_limits',
-  query
+export type Limits = Awaited<ReturnType<typeof findLimits>>;
+
+/**
+ * `secondsBlocked` until GitHub may be called again, 0 means now; and the points as GitHub last reported them, undefined
+ * after their reset or if there was no report.
+ */
+export async function findLimits(executor: Executor, credential: string) {
+  const { blockedUntil, points, remainingPoints, resetAt } = githubLimits;
+  const [row] = await executor
     .select({
-      secondsBlocked: sql<number>`ceil(extract(epoch from ${githubLimits.blockedUntil} - now()))::int`,
-      limit: githubLimits.points,
-      remaining: githubLimits.remainingPoints,
-      resetAt: sql<number>`extract(epoch from ${githubLimits.resetAt})::bigint`,
-      secondsToReset: sql<number>`ceil(extract(epoch from ${githubLimits.resetAt} - now()))::int`,
+      secondsBlocked: sql<number>`greatest(0, ceil(extract(epoch from ${blockedUntil} - now())))::int`,
+      limit: sql<number>`${points}`,
+      remaining: sql<number>`${remainingPoints}`,
+      resetAt: sql<number>`extract(epoch from ${resetAt})::float8`,
+      secondsToReset: sql<number>`coalesce(ceil(extract(epoch from ${resetAt} - now())), 0)::int`,
     })
     .from(githubLimits)
-    .where(eq(githubLimits.credential, placeholder('credential'))),
-);
-
-export interface Limits {
-  /** Until GitHub may be called again; 0 means now. */
-  secondsBlocked: number;
-  /** As GitHub last reported them; undefined after their reset, or if there was no report. */
-  points: (Points & { secondsToReset: number }) | undefined;
-}
-
-export async function findLimits(database: Database, credential: string): Promise<Limits> {
-  const [row] = await database.read(limitsOfCredential, { credential });
-  const secondsToReset = Number(row?.secondsToReset ?? 0);
+    .where(eq(githubLimits.credential, credential));
   return {
-    secondsBlocked: Math.max(0, Number(row?.secondsBlocked ?? 0)),
-    points:
-      row === undefined || secondsToReset <= 0
-        ? undefined
-        : {
-            limit: Number(row.limit),
-            remaining: Number(row.remaining),
-            resetAt: Number(row.resetAt),
-            secondsToReset,
-          },
+    secondsBlocked: row?.secondsBlocked ?? 0,
+    points: row !== undefined && row.secondsToReset > 0 ? row : undefined,
   };
 }
 

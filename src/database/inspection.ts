@@ -12,7 +12,7 @@ export interface ServerInspection extends ServerFacts, Measurements {
   place: string;
   /** Of one round trip. */
   milliseconds: number;
-  /** Null if the user may not look. */
+  /** Null if the user lacks the rights. */
   pendingMigrations: number | null;
 }
 
@@ -147,7 +147,7 @@ export function findUnconfirmedRepositories(executor: Executor, organisationId: 
   const stored = executor.select({ id: pullRequests.id }).from(pullRequests).where(isStored);
   return executor
     .select({
-      githubId: repositories.githubId,
+      nodeId: repositories.nodeId,
       name: repositories.name,
       pullRequests: executor.$count(pullRequests, isStored),
     })

@@ -70,7 +70,7 @@ export async function saveProfile(
     );
 }
 
-/** By login. `left` is whether those who have left are in it, too. */
+/** Sorted by login; `left` includes those who have left. */
 export const listMembers = (executor: Executor, organisationId: string, left: boolean): Promise<Member[]> =>
   executor
     .select()
@@ -131,7 +131,7 @@ const hasId = eq(members.id, placeholder('id'));
 /** Members that one statement reads. */
 const stepSize = 100;
 
-/** In whole seconds, creation times would be those of many members: the place in the list has PostgreSQL's text. */
+/** Many members share a second, so the place is PostgreSQL's own text. */
 const place = sql<string>`${members.createdAt}::text`;
 
 const presentMembers = createSelection(

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -48,7 +47,7 @@ export async function migrateDatabase(
   try {
     await requireUsable(client);
     await takeAdvisoryLock(client);
-    const migrations = readMigrations(folder);
+    const migrations = readMigrationFiles({ migrationsFolder: folder });
     const newest = await newestMigration(client);
     const pending = migrations.filter(({ folderMillis }) => folderMillis > newest);
     const unavailable = (text: string, action: string) => new ServiceError('database_unavailable', text, { action });
@@ -211,17 +210,10 @@ function refusalOf(error: unknown, client: pg.Client): ServiceError {
   );
 }
 
-/** In the order in which they are applied. Each has a timestamp by which it is known, `folderMillis`. */
-function readMigrations(folder: string): MigrationMeta[] {
-  const journal = `${folder}/meta/_journal.json`;
-  if (!existsSync(journal)) throw new Error(`${journal} is missing: the installation is incomplete`);
-  return readMigrationFiles({ migrationsFolder: folder });
-}
-
 /** How many of this release's migrations have not been applied. */
 export async function countPendingMigrations(client: pg.Client): Promise<number> {
   const newest = await newestMigration(client);
-  return readMigrations(migrationsFolder).filter(({ folderMillis }) => folderMillis > newest).length;
+  return readMigrationFiles({ migrationsFolder }).filter(({ folderMillis }) => folderMillis > newest).length;
 }
 
 /** The timestamp of the newest migration that was applied; 0 if none was. */
@@ -247,12 +239,15 @@ const newestApplied: Selection<{ newest: string | null }> = {
 /** Of this release; read once. */
 let newestMillis: number | undefined;
 
-/** Whether all of this release's migrations have been applied. A replica that runs goes on after those of a later one. */
+/**
+ * Whether all of this release's migrations have been applied. A running replica keeps going after a later release has
+ * migrated.
+ */
 export async function isMigrated(database: Database): Promise<boolean> {
   const [applied] = await database.read(newestApplied, {}).catch((error: unknown) => {
     if (error instanceof pg.DatabaseError && error.code === undefinedTable) return [];
     throw error;
   });
-  newestMillis ??= readMigrations(migrationsFolder).at(-1)?.folderMillis ?? 0;
+  newestMillis ??= readMigrationFiles({ migrationsFolder }).at(-1)?.folderMillis ?? 0;
   return Number(applied?.newest ?? 0) >= newestMillis;
 }

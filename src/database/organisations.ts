@@ -1,6 +1,6 @@
 import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { ServiceError } from '../errors.ts';
-import type { GithubIdentity } from '../github/organisation.ts';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { organisations } from './schema.ts';
@@ -9,6 +9,8 @@ export type Organisation = typeof organisations.$inferSelect;
 
 /** With GitHub's ids. */
 export type IdentifiedOrganisation = Organisation & { githubId: number; nodeId: string };
+
+type GithubIdentity = Pick<IdentifiedOrganisation, 'githubId' | 'nodeId' | 'login'>;
 
 const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${login})`;
 
@@ -127,12 +129,20 @@ export async function getOrganisation(executor: Executor, id: string): Promise<O
   return organisation;
 }
 
+export async function updateOrganisation(
+  executor: Executor,
+  id: string,
+  values: PgUpdateSetSource<typeof organisations>,
+): Promise<void> {
+  await executor.update(organisations).set(values).where(eq(organisations.id, id));
+}
+
 export async function setWebhooksEnabled(executor: Executor, id: string, enabled: boolean): Promise<void> {
-  await executor
-    .update(organisations)
+  await updateOrganisation(executor, id, {
+    webhooksEnabled: enabled,
     // Look at once for what was missed while they were disabled, even if a comparison is under way.
-    .set({ webhooksEnabled: enabled, ...(enabled ? { reconcileDueAt: sql`now()`, reconcileCursor: null } : {}) })
-    .where(eq(organisations.id, id));
+    ...(enabled ? { reconcileDueAt: sql`now()`, reconcileCursor: null } : {}),
+  });
 }
 
 /**

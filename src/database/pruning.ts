@@ -2,6 +2,7 @@ import { and, asc, eq, gt, lte, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { keptChanges } from './explanations.ts';
 import { type Lease, takeLease } from './lease.ts';
+import { updateOrganisation } from './organisations.ts';
 import { auditEvents, organisations, pullRequests } from './schema.ts';
 
 /*
@@ -50,7 +51,7 @@ export async function deleteOldAuditEvents(executor: Executor, organisationId: s
   return rowCount === maxDeleted;
 }
 
-/** The audit events of a removed organisation go three years after its removal, which goes last. */
+/** The audit events of a removed organisation are deleted three years after its removal, the record of it last. */
 export async function deleteEventsOfRemovedOrganisations(executor: Executor): Promise<boolean> {
   const [removed] = await executor
     .select({ organisationId: auditEvents.organisationId })
@@ -110,9 +111,6 @@ export async function foldScoreChanges(executor: Executor, organisationId: strin
         and score_changes.id = folded.last_id`);
   }
   const isLast = next.length < foldSize;
-  await executor
-    .update(organisations)
-    .set({ foldedId: isLast ? null : until })
-    .where(eq(organisations.id, organisationId));
+  await updateOrganisation(executor, organisationId, { foldedId: isLast ? null : until });
   return !isLast;
 }

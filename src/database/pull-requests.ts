@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { lockOrganisation } from './organisations.ts';
 import { deletedPullRequests, organisations, pullRequests, repositories, scoreChanges } from './schema.ts';
@@ -43,8 +43,10 @@ const hasId = eq(pullRequests.id, placeholder('id'));
 const pullRequestOfId = createSelection(
   'pull_request_of_id',
   query.select(fields).from(pullRequests).where(and(isOfOrganisation, hasId)),
+  { givesByteStrings: true },
 );
 
+/** Its texts are byte strings. */
 export type PullRequestRow = RowOf<typeof pullRequestOfId>;
 
 /** Probes one index entry per organisation; runs only if the caller's own has no such pull request. */
@@ -70,6 +72,7 @@ function createPage(list: 'organisation' | 'member', direction: Direction) {
       .from(pullRequests)
       .where(and(isOfOrganisation, isOfList, sql`(${createdAt}, ${id}) ${isPast} ${position}`))
       .orderBy(order(createdAt), order(id)),
+    { givesByteStrings: true },
   );
 }
 
@@ -147,10 +150,8 @@ export async function describePullRequests(
 }
 
 /**
- * Deletes the pull request and leaves a tombstone: no fetch that began before, or that finds nothing newer, brings it
- * back. Runs in a transaction.
+ * Deletes the pull request as {@link deletePullRequests} does. Runs in a transaction.
  *
- * @param ticket drawn for this deletion
  * @returns whether it was there
  */
 export async function deletePullRequest(
@@ -161,15 +162,35 @@ export async function deletePullRequest(
 ): Promise<boolean> {
   // A save under way holds this lock shared and ends first: its result is deleted. The next save sees the tombstone.
   await lockOrganisation(executor, organisationId, 'exclusive');
-  const [deleted] = await executor
+  return (await deletePullRequests(executor, organisationId, eq(pullRequests.id, id), ticket)).length > 0;
+}
+
+/**
+ * Deletes pull requests with their score changes, and leaves tombstones: no fetch that began before, or that finds
+ * nothing newer, brings them back. The caller holds the organisation's exclusive lock.
+ *
+ * @param ticket drawn for this deletion
+ * @returns their GitHub ids
+ */
+export async function deletePullRequests(
+  executor: Executor,
+  organisationId: string,
+  condition: SQL,
+  ticket: number,
+): Promise<number[]> {
+  const { id, githubId, sourceUpdatedAt } = pullRequests;
+  const deleted = await executor
     .delete(pullRequests)
-    .where(and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.id, id)))
-    .returning({ githubId: pullRequests.githubId, sourceUpdatedAt: pullRequests.sourceUpdatedAt });
-  if (deleted === undefined) return false;
+    .where(and(eq(pullRequests.organisationId, organisationId), condition))
+    .returning({ id, githubId, sourceUpdatedAt });
+  if (deleted.length === 0) return [];
+  const ids = deleted.map(row => row.id);
   await executor
     .delete(scoreChanges)
-    .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, id)));
-  // It can't exist yet: the save that stored the pull request removed it.
-  await executor.insert(deletedPullRequests).values({ organisationId, ...deleted, ticket });
-  return true;
+    .where(and(eq(scoreChanges.organisationId, organisationId), inArray(scoreChanges.pullRequestId, ids)));
+  // They can't exist yet: the saves that stored the pull requests removed them.
+  await executor
+    .insert(deletedPullRequests)
+    .values(deleted.map(({ id: _, ...row }) => ({ organisationId, ...row, ticket })));
+  return deleted.map(row => row.githubId);
 }

@@ -2,6 +2,7 @@ import { and, eq, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
 import { notify } from './notifications.ts';
+import { updateOrganisation } from './organisations.ts';
 import { organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
@@ -41,14 +42,11 @@ export async function requestComparison(
   { members = false }: { members?: boolean } = {},
 ): Promise<void> {
   const earliest = members ? sql`greatest(now(), ${organisations.membersDueAt})` : sql`now()`;
-  await executor
-    .update(organisations)
-    .set({
-      // If it has been due for longer, it keeps its place in the queue.
-      reconcileDueAt: sql`least(${organisations.reconcileDueAt}, ${earliest})`,
-      reconcileAgainAt: sql`greatest(${organisations.reconcileAgainAt}, now() + interval '1 minute', ${earliest})`,
-    })
-    .where(eq(organisations.id, organisationId));
+  await updateOrganisation(executor, organisationId, {
+    // If it has been due for longer, it keeps its place in the queue.
+    reconcileDueAt: sql`least(${organisations.reconcileDueAt}, ${earliest})`,
+    reconcileAgainAt: sql`greatest(${organisations.reconcileAgainAt}, now() + interval '1 minute', ${earliest})`,
+  });
   await notify(executor, 'reconcile');
 }
 
@@ -68,10 +66,10 @@ export async function saveReconcileCursor(
   organisationId: string,
   cursor: string | null,
 ): Promise<void> {
-  await executor.update(organisations).set({ reconcileCursor: cursor }).where(eq(organisations.id, organisationId));
+  await updateOrganisation(executor, organisationId, { reconcileCursor: cursor });
 }
 
-/** Each hundred members, one request, delay the next list by this: lists take a small share of the points. */
+/** Each request, for a hundred members, delays the next list by this much: lists take a small share of the points. */
 const secondsPerHundredMembers = 6;
 
 /** Whether the members may be listed again. */
@@ -90,13 +88,9 @@ export async function areMembersDue(executor: Executor, organisationId: string):
 export async function saveMembersListed(executor: Executor, organisationId: string, members: number): Promise<void> {
   const seconds = Math.floor(members / 100) * secondsPerHundredMembers;
   const { id, membersDueAt, reconcileAgainAt } = organisations;
-  const isOrganisation = eq(id, organisationId);
-  await executor
-    .update(organisations)
-    .set({ membersDueAt: secondsFromNow(seconds) })
-    .where(isOrganisation);
+  await updateOrganisation(executor, organisationId, { membersDueAt: secondsFromNow(seconds) });
   await executor
     .update(organisations)
     .set({ reconcileAgainAt: sql`greatest(${reconcileAgainAt}, ${membersDueAt})` })
-    .where(and(isOrganisation, isNotNull(reconcileAgainAt)));
+    .where(and(eq(id, organisationId), isNotNull(reconcileAgainAt)));
 }

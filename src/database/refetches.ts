@@ -2,6 +2,7 @@ import { and, eq, lt, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
+import { updateOrganisation } from './organisations.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
@@ -22,11 +23,11 @@ export async function sweepPullRequests(executor: Executor, organisationId: stri
     .from(organisations)
     .where(and(eq(id, organisationId), lt(sweptAt, sql`now() - interval '1 minute'`)));
   const limit = last === undefined ? 0 : Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600);
-  // The time since the last one goes on until it is enough for one.
+  // Keep the elapsed time until it allows for one.
   if (limit === 0) return;
   await requestRefetches(executor, organisationId, limit);
   // Last: if the process dies before this, the next sweep does the same again.
-  await executor.update(organisations).set({ sweptAt: sql`now()` }).where(eq(id, organisationId));
+  await updateOrganisation(executor, organisationId, { sweptAt: sql`now()` });
 }
 
 /**
@@ -52,24 +53,26 @@ export async function requestRefetches(executor: Executor, organisationId: strin
   return count;
 }
 
-/**
- * Requests refetches of stored pull requests with a label or milestone that was renamed or deleted on GitHub.
- *
- * @param of the repository's GitHub id, and the former name of a label or a milestone
- */
+/** The former name of a label or a milestone that was renamed or deleted on GitHub. */
+export type Carried = { label: string } | { milestone: string };
+
+/** Requests refetches of stored pull requests of a repository that carry it. */
 export async function requestCarriers(
   executor: Executor,
   organisationId: string,
-  of: { repositoryGithubId: number; label: string } | { repositoryGithubId: number; milestone: string },
+  repositoryGithubId: number,
+  carried: Carried,
 ): Promise<void> {
   const carries =
-    'label' in of ? sql`labels @> array[${storable(of.label)}]` : sql`milestone = ${storable(of.milestone)}`;
+    'label' in carried
+      ? sql`labels @> array[${storable(carried.label)}]`
+      : sql`milestone = ${storable(carried.milestone)}`;
   const { rows } = await executor.execute(sql`
     with carriers as materialized (
       select pull_requests.github_id, pull_requests.node_id from pull_requests
       join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
       where pull_requests.organisation_id = ${organisationId}
-        and repositories.github_id = ${of.repositoryGithubId} and ${carries}
+        and repositories.github_id = ${repositoryGithubId} and ${carries}
     ), requested as (${requestInBackground(organisationId, sql`carriers`, carrierDelaySeconds)})
     select github_id from requested limit 1`);
   if (rows.length > 0) await notify(executor, 'sync');
@@ -81,8 +84,8 @@ export async function requestCarriers(
  */
 const carrierDelaySeconds = 15;
 
-/** @param source with the columns github_id and node_id */
-const requestInBackground = (organisationId: string, source: SQL, seconds = 0) =>
+/** A request that exists gets a new ticket only. @param source with the columns github_id and node_id */
+export const requestInBackground = (organisationId: string, source: SQL, seconds = 0) =>
   sql`insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background)
     select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true
     from (select * from ${source} order by github_id) as source

@@ -2,7 +2,8 @@ import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
-import { lockOrganisation } from './organisations.ts';
+import { lockOrganisation, updateOrganisation } from './organisations.ts';
+import { deletePullRequests } from './pull-requests.ts';
 import { requestRescoring } from './rescoring.ts';
 import {
   accessTokens,
@@ -20,7 +21,7 @@ import { drawTicket } from './tickets.ts';
 
 /*
  * Removes what operators ask for. Large tables are emptied in steps: one statement for all rows would exceed its
- * timeout and hold up webhooks. Whoever is interrupted runs the command again.
+ * timeout and hold up webhooks. If it is interrupted, run the command again.
  */
 
 const stepSize = 2_000;
@@ -41,22 +42,17 @@ async function deleteInSteps(
   }
 }
 
-export interface RemovedOrganisation {
-  pullRequests: number;
-  members: number;
-  users: number;
-}
-
 /**
  * Removes an organisation and all that is stored for it, except its audit events.
  *
  * @param record runs in the last transaction, before the organisation is gone
+ * @returns how many there were
  */
 export async function removeOrganisation(
   database: Database,
   id: string,
   record: (executor: Executor) => Promise<void>,
-): Promise<RemovedOrganisation> {
+) {
   const { executor } = database;
   const [memberCount, userCount] = await Promise.all([
     executor.$count(members, eq(members.organisationId, id)),
@@ -64,10 +60,7 @@ export async function removeOrganisation(
   ]);
   // Nobody sees it half removed, and no replica starts anything new for it.
   await executor.delete(accessTokens).where(eq(accessTokens.organisationId, id));
-  await executor
-    .update(organisations)
-    .set({ webhooksEnabled: false, syncLeasedUntil: sql`'infinity'` })
-    .where(eq(organisations.id, id));
+  await updateOrganisation(executor, id, { webhooksEnabled: false, syncLeasedUntil: sql`'infinity'` });
   await deleteInSteps(database, syncRequests, id);
   await deleteInSteps(database, webhookDeliveries, id);
   await deleteInSteps(database, scoreChanges, id);
@@ -92,8 +85,8 @@ export interface ErasedMember {
 }
 
 /**
- * Erases what is stored about a person: profile, pull requests with their scores, and assignments; what they merged was
- * merged by a ghost then. Tombstones, which name only GitHub's ids, keep their pull requests away until these change on
+ * Erases what is stored about a person: profile, pull requests with their scores, and assignments; what they merged then
+ * shows `ghost`. Tombstones, which name only GitHub's ids, keep their pull requests away until these change on
  * GitHub.
  *
  * @param record runs in the last transaction
@@ -195,20 +188,11 @@ async function erasePullRequests(
   memberIds: readonly string[],
 ): Promise<number> {
   const ticket = await drawTicket(executor);
-  const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
-  const { id, githubId, memberId, sourceUpdatedAt } = pullRequests;
-  const isTheirs = and(isOfOrganisation, inArray(memberId, [...memberIds]));
+  const { id, memberId } = pullRequests;
+  const isTheirs = and(eq(pullRequests.organisationId, organisationId), inArray(memberId, [...memberIds]));
   const step = executor.select({ id }).from(pullRequests).where(isTheirs).limit(stepSize);
-  const erased = await executor
-    .delete(pullRequests)
-    .where(and(isOfOrganisation, sql`${id} = any(array${step})`))
-    .returning({ id, githubId, sourceUpdatedAt });
-  if (erased.length === 0) return 0;
-  const ids = erased.map(row => row.id);
-  const githubIds = erased.map(row => row.githubId);
-  await executor
-    .delete(scoreChanges)
-    .where(and(eq(scoreChanges.organisationId, organisationId), inArray(scoreChanges.pullRequestId, ids)));
+  const githubIds = await deletePullRequests(executor, organisationId, sql`${id} = any(array${step})`, ticket);
+  if (githubIds.length === 0) return 0;
   await executor
     .delete(syncRequests)
     .where(and(eq(syncRequests.organisationId, organisationId), inArray(syncRequests.githubId, githubIds)));
@@ -217,9 +201,5 @@ async function erasePullRequests(
     .update(webhookDeliveries)
     .set({ state: 'applied', appliedAt: sql`now()` })
     .where(and(eq(organisation, organisationId), inArray(pullRequestGithubId, githubIds), eq(state, 'pending')));
-  await executor
-    .insert(deletedPullRequests)
-    .values(erased.map(({ id: _, ...row }) => ({ organisationId, ...row, ticket })))
-    .onConflictDoNothing();
-  return erased.length;
+  return githubIds.length;
 }

@@ -134,7 +134,7 @@ export async function confirmNames(
 }
 
 /**
- * Those that a list of the organisation's repositories did not have, first those that were listed longest ago.
+ * Repositories missing from GitHub's list, those listed longest ago first.
  *
  * @param ticket of the list
  */

@@ -9,9 +9,8 @@ import { lockOrganisation } from './organisations.ts';
 import { pullRequests, rescoreRanges } from './schema.ts';
 
 /*
- * Ranges of ids in `rescore_ranges` must be scored again. A worker leases a range, reads and scores it outside of any
- * transaction, and deletes it in the short one that saves the scores. If it dies the range stays, and is free again when
- * the lease ends. If the rules or a name change meanwhile the range is replaced, and the scores are discarded.
+ * Ranges of ids in `rescore_ranges` must be scored again. A worker leases a range, scores it outside of any transaction,
+ * and deletes it in the one that saves the scores. A change of the rules or of a name replaces all ranges meanwhile.
  */
 
 const beforeAllIds = '00000000-0000-0000-0000-000000000000';
@@ -45,25 +44,12 @@ export async function requestRescoring(
     .delete(rescoreRanges)
     .where(eq(rescoreRanges.organisationId, organisationId))
     .returning({ urlsStale: rescoreRanges.urlsStale });
-  await executor
-    .insert(rescoreRanges)
-    .values({
-      organisationId,
-      fromId: beforeAllIds,
-      untilId: null,
-      isBatch: false,
-      urlsStale: urlsStale || replaced.some(range => range.urlsStale),
-    })
-    .onConflictDoUpdate({
-      target: [rescoreRanges.organisationId, rescoreRanges.fromId],
-      set: {
-        id: sql`excluded.id`,
-        untilId: null,
-        isBatch: false,
-        leasedUntil: null,
-        urlsStale: sql`${rescoreRanges.urlsStale} or excluded.urls_in_doubt`,
-      },
-    });
+  await executor.insert(rescoreRanges).values({
+    organisationId,
+    fromId: beforeAllIds,
+    isBatch: false,
+    urlsStale: urlsStale || replaced.some(range => range.urlsStale),
+  });
   await notify(executor, 'rescore');
 }
 

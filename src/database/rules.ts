@@ -4,7 +4,7 @@ import { compareRules, hasChanges } from '../scoring/rule-changes.ts';
 import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
 import { storable } from '../scoring/text.ts';
 import type { Database, Executor } from './client.ts';
-import { lockOrganisation } from './organisations.ts';
+import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { organisations, rulesets, rules as rulesTable } from './schema.ts';
 import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
@@ -158,7 +158,7 @@ export async function applyRuleset(
         },
       });
   }
-  await executor.update(organisations).set({ rulesetVersion: version }).where(eq(organisations.id, organisationId));
+  await updateOrganisation(executor, organisationId, { rulesetVersion: version });
   await requestRescoring(executor, organisationId);
   return { version, changed: true, sourceChanged: true };
 }

@@ -345,10 +345,7 @@ export const rulesets = pgTable(
   table => [primaryKey({ columns: [table.organisationId, table.version] })],
 );
 
-/**
- * A row says: the scores of the pull requests from one id up to another may be older than the ruleset in force. It is
- * deleted once they have been recalculated. A score that stays the same keeps its older version number.
- */
+/** A row says: the scores of the pull requests from one id up to another may be older than the ruleset in force. */
 export const rescoreRanges = pgTable(
   'rescore_ranges',
   {
@@ -369,9 +366,8 @@ export const rescoreRanges = pgTable(
 );
 
 /**
- * The latest changes of a pull request are kept; earlier ones of a month are folded into one row, with the time, the
- * cause and the version of the last of them. Without a foreign key to the pull request, which would make re-scoring take a third longer; deleting a
- * pull request deletes its changes.
+ * The latest changes of a pull request, and earlier ones folded by month. Without a foreign key to the pull request,
+ * which would make re-scoring take a third longer.
  */
 export const scoreChanges = pgTable(
   'score_changes',
@@ -394,10 +390,7 @@ export const scoreChanges = pgTable(
   ],
 );
 
-/**
- * Changes with everything that lists of pull requests show. In a table of its own, so that those who change it wait for
- * nobody who holds the organisation's row.
- */
+/** In a table of its own, so that those who change it wait for nobody who holds the organisation's row. */
 export const contentVersions = pgTable('content_versions', {
   organisationId: organisationId().primaryKey(),
   version: uuid('version').notNull(),
@@ -430,10 +423,7 @@ export const webhookDeliveries = pgTable(
   ],
 );
 
-/**
- * A row says: this pull request must be fetched. Many updates of one pull request fold into one row. The replica that
- * holds the organisation's `sync_leased_until` fetches.
- */
+/** A row says: this pull request must be fetched. Many updates of one pull request fold into one row. */
 export const syncRequests = pgTable(
   'sync_requests',
   {
@@ -456,7 +446,7 @@ export const syncRequests = pgTable(
     behindSourceUpdatedAt: seconds('behind_source_updated_at'),
     /** GitHub failed on it alone: it is fetched alone, so that it harms no others. */
     isIsolated: boolean('is_isolated').notNull().default(false),
-    /** Nobody waits for it: it fills up requests to GitHub and keeps to the reserve of points. */
+    /** Nobody waits for it: it fills spare places in requests, and leaves the reserve of points alone. */
     isBackground: boolean('is_background').notNull().default(false),
   },
   table => [

@@ -4,7 +4,7 @@ import { isInPresentRepository } from './pull-requests.ts';
 import { members, pullRequests, repositories } from './schema.ts';
 
 export interface Period {
-  /** The day of which event must be in the period. */
+  /** Which event's day must fall in the period. */
   by: 'created' | 'merged';
   /** In Unix seconds; undefined for no limit. */
   from: number | undefined;

@@ -31,7 +31,7 @@ export async function claimSyncTurn(executor: Executor): Promise<Lease | undefin
   }
 }
 
-export interface SyncRequest {
+export type SyncRequest = {
   githubId: number;
   nodeId: string;
   /** Another one in the row means that the request has been made again. */
@@ -42,11 +42,12 @@ export interface SyncRequest {
   minSourceUpdatedAt: number | null;
   /** Seconds since the request was made, or since its latest delivery. */
   age: number;
-  /** GitHub's last answer, if below the floor: its `updated_at`, and how many seconds it has stayed the same. */
-  behind: { sourceUpdatedAt: number | null; seconds: number } | undefined;
+  /** Of GitHub's last answer, if that was below the floor: its `updated_at`, and how long it has stayed the same. */
+  behindSourceUpdatedAt: number | null;
+  behindSeconds: number | null;
   isIsolated: boolean;
   isBackground: boolean;
-}
+};
 
 /**
  * Up to `limit` requests for one call to GitHub, for the holder of the organisation's turn. If there is room, requests
@@ -58,9 +59,7 @@ export async function findDueSyncRequests(
   organisationId: string,
   limit: number,
 ): Promise<SyncRequest[]> {
-  const { rows } = await executor.execute<
-    Omit<SyncRequest, 'behind'> & { behind: number | null; behindSeconds: number | null }
-  >(sql`
+  const { rows: requests } = await executor.execute<SyncRequest>(sql`
     with waiting as (
       select *, due_at + case when is_isolated then interval '30 seconds' else interval '0' end as turn_at
       from sync_requests where organisation_id = ${organisationId}
@@ -75,17 +74,11 @@ export async function findDueSyncRequests(
     select github_id::float8 as "githubId", node_id as "nodeId", ticket::float8, attempts,
       extract(epoch from min_source_updated_at)::float8 as "minSourceUpdatedAt",
       extract(epoch from now() - requested_at)::float8 as age,
-      extract(epoch from behind_source_updated_at)::float8 as behind,
+      extract(epoch from behind_source_updated_at)::float8 as "behindSourceUpdatedAt",
       extract(epoch from now() - behind_since)::float8 as "behindSeconds",
       is_isolated as "isIsolated", is_background as "isBackground"
     from (select * from due union all select * from riding) as found
     order by place, is_background, turn_at limit ${limit}`);
-  const requests = rows.map(
-    ({ behind: sourceUpdatedAt, behindSeconds: seconds, ...request }): SyncRequest => ({
-      ...request,
-      behind: seconds === null ? undefined : { sourceUpdatedAt, seconds },
-    }),
-  );
   return requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated);
 }
 

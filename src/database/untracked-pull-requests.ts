@@ -1,6 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
+import { requestInBackground } from './refetches.ts';
 import { untrackedPullRequests } from './schema.ts';
 
 /*
@@ -43,8 +44,8 @@ export async function forgetUntracked(
 const maxRequested = 10_000;
 
 /**
- * Requests syncs of the pull requests of people who are members now, and wakes the loop. A request that exists gets a new
- * ticket only: a fetch from before they were members does not settle it. The next call for all authors takes what this
+ * Requests syncs of the pull requests of people who are members now, and wakes the loop. A fetch from before they were
+ * members does not settle them. The next call for all authors takes what this
  * one leaves: those past the limit, and those that another transaction is saving at this moment.
  *
  * @param authorGithubIds undefined means all authors
@@ -71,9 +72,6 @@ export async function requestUntrackedOfMembers(
       where organisation_id = ${organisationId} and untracked_pull_requests.github_id = held.github_id
       returning untracked_pull_requests.github_id, node_id
     )
-    insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
-    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), true
-    from (select * from moved order by github_id) as ordered
-    on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket)`);
+    ${requestInBackground(organisationId, sql`moved`)}`);
   if (rowCount) await notify(executor, 'sync');
 }

@@ -81,9 +81,9 @@ const takeDeliveries = createStatement(
 );
 
 /**
- * Stores deliveries and their sync requests in one statement: all are durable when it returns, or none. A GUID that was
- * applied makes no request; one that was taken but not yet applied makes its request again, which folds into the
- * pending one. Rows are written in the order of their keys, to avoid deadlocks.
+ * Stores deliveries and their sync requests in one statement: all are durable when it returns, or none. A redelivery of
+ * one that is not yet applied makes its request again, which folds into the pending one. Rows are written in the order
+ * of their keys, to avoid deadlocks.
  *
  * @returns outcomes in the order given
  */
@@ -163,14 +163,7 @@ export async function takeAppliedDelivery(
 /** Latest first, for operators. */
 export function listDeliveries(executor: Executor, organisationId: string, limit: number) {
   return executor
-    .select({
-      guid: webhookDeliveries.guid,
-      event: webhookDeliveries.event,
-      action: webhookDeliveries.action,
-      state: webhookDeliveries.state,
-      receivedAt: webhookDeliveries.receivedAt,
-      appliedAt: webhookDeliveries.appliedAt,
-    })
+    .select()
     .from(webhookDeliveries)
     .where(eq(webhookDeliveries.organisationId, organisationId))
     .orderBy(desc(webhookDeliveries.receivedAt))

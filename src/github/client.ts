@@ -5,26 +5,20 @@ import { errorOfFailures, type GithubError, type GraphqlFailure } from './errors
 import { readFurtherPages } from './further-pages.ts';
 import {
   type GithubIdentity,
-  type GithubOrganisation,
   membersQuery,
   organisationByLoginQuery,
   organisationQuery,
   readMembers,
   readNamedRepository,
   readOrganisation,
+  readOwners,
   readRepositories,
   repositoriesQuery,
   repositoryOwnersQuery,
   repositoryQuery,
 } from './organisation.ts';
-import type { MemberPage, Page, PageChoice, PullRequestPage, RepositoryPage } from './pages.ts';
-import {
-  isPullRequestPage,
-  type ListedPullRequest,
-  nodeIdOf,
-  readListed,
-  readPullRequestPage,
-} from './pull-request.ts';
+import type { PageChoice } from './pages.ts';
+import { isPullRequestPage, nodeIdOf, readListed, readPullRequestPage } from './pull-request.ts';
 import { pullRequestListQuery, pullRequestPageQuery, pullRequestsQuery } from './pull-request-queries.ts';
 import {
   answerAt,
@@ -33,7 +27,6 @@ import {
   read,
   readEntry,
   readListedRepositories,
-  readOwners,
   unexpectedReplyError,
 } from './replies.ts';
 import { createTransport, type GithubOptions, type RequestContext } from './transport.ts';
@@ -56,10 +49,8 @@ export type Github = ReturnType<typeof createGithub>;
 
 /**
  * What this service asks GitHub. Each method sends one GraphQL request, which settles within the time limit; those that
- * fetch pull requests send up to 29 more if lists have further pages. A request is repeated once if its connection breaks
- * before the reply. All methods throw {@link ServiceError}, mostly a {@link GithubError}, which says whether a smaller
- * request may succeed (`tooMuch`) and when to try again (`retryAfter`). If `signal` is aborted, they reject with its
- * reason. An App uses its installation on `organisation`. Octokit is imported with the first request only.
+ * fetch pull requests send up to 29 more if lists have further pages. All methods throw {@link ServiceError}, mostly a
+ * {@link GithubError}. An App uses its installation on `organisation`.
  */
 export function createGithub(config: GithubConfig, options: GithubOptions = {}) {
   const transport = createTransport(config, options);
@@ -70,67 +61,59 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     configured: config.app !== undefined || Boolean(config.token),
     onRequest: transport.onRequest,
 
-    /** @param nodeIds up to {@link maxPullRequests}; the result has all of them */
+    /**
+     * @param nodeIds up to {@link maxPullRequests}; the result has all of them
+     * @param deadline of all requests together, by `performance.now()`
+     */
     async fetchPullRequests(
       organisation: OrganisationReference,
       nodeIds: readonly string[],
-      signal?: AbortSignal,
-    ): Promise<Map<string, FetchResult>> {
-      if (nodeIds.length === 0) return new Map();
-      if (nodeIds.length > maxPullRequests) throw new RangeError(`More than ${maxPullRequests} pull requests at once`);
+      deadline = Number.POSITIVE_INFINITY,
+    ) {
       const subject = nodeIds.length === 1 ? `the pull request ${nodeIds[0]}` : `${nodeIds.length} pull requests`;
-      const context = { organisation, subject, signal };
+      const context = { organisation, subject, deadline };
       const answer = await askNodes(pullRequestsQuery, nodeIds, context);
       const results = await readPullRequests(answer, ['nodes'], context, index => `the pull request ${nodeIds[index]}`);
       return new Map(results.map((result, index) => [nodeIds[index] ?? '', result]));
     },
 
-    /** Undefined if GitHub does not show the repository. */
-    async pagePullRequests(
-      organisation: OrganisationReference,
-      repositoryNodeId: string,
-      choice: PageChoice,
-      signal?: AbortSignal,
-    ): Promise<PullRequestPage | undefined> {
-      const answer = await askPage(pullRequestPageQuery, organisation, repositoryNodeId, choice, signal);
+    /**
+     * Undefined if GitHub does not show the repository. `failed` has the entries that are missing or incomplete; a node
+     * id is undefined if GitHub did not return it.
+     */
+    async pagePullRequests(organisation: OrganisationReference, repositoryNodeId: string, choice: PageChoice) {
+      const answer = await askPage(pullRequestPageQuery, organisation, repositoryNodeId, choice);
       if (answer === undefined) return undefined;
-      const page: PullRequestPage = { items: [], failed: [], ...answer.pageInfo };
-      const { subject } = answer;
+      const { nodes, pageInfo, subject } = answer;
       const path = ['node', 'pullRequests', 'nodes'];
-      const results = await readPullRequests(answer, path, { organisation, subject, signal }, () => subject);
-      results.forEach((result, index) => {
-        if (result.status === 'found') page.items.push(result.pullRequest);
-        if (result.status === 'failed') {
-          page.failed.push({ nodeId: nodeIdOf(answer.nodes[index]), error: result.error });
-        }
-      });
-      return page;
+      const results = await readPullRequests(answer, path, { organisation, subject }, () => subject);
+      return {
+        ...pageInfo,
+        items: results.flatMap(result => (result.status === 'found' ? [result.pullRequest] : [])),
+        failed: results.flatMap((result, index) =>
+          result.status === 'failed' ? [{ nodeId: nodeIdOf(nodes[index]), error: result.error }] : [],
+        ),
+      };
     },
 
     /** The same page without facts, and without pull requests whose ids GitHub does not return. */
-    async listPullRequests(
-      organisation: OrganisationReference,
-      repositoryNodeId: string,
-      choice: PageChoice,
-      signal?: AbortSignal,
-    ): Promise<Page<ListedPullRequest> | undefined> {
-      const answer = await askPage(pullRequestListQuery, organisation, repositoryNodeId, choice, signal);
+    async listPullRequests(organisation: OrganisationReference, repositoryNodeId: string, choice: PageChoice) {
+      const answer = await askPage(pullRequestListQuery, organisation, repositoryNodeId, choice);
       return answer && { items: answer.nodes.flatMap(readListed), ...answer.pageInfo };
     },
 
     /**
-     * Repositories, oldest first.
+     * Repositories, oldest first. `failed` says why entries are missing.
      * @param choice `pageSize` is up to {@link maxRepositories}; without `facts` the page has no items, only its end
      * @throws not_found if GitHub does not show the organisation
      */
     async pageRepositories(
       organisation: GithubIdentity,
       { after, pageSize, facts = true }: { after: string | null; pageSize: number; facts?: boolean },
-      signal?: AbortSignal,
-    ): Promise<RepositoryPage> {
+    ) {
       const subject = `the repositories of ${organisation.login}`;
       const variables = { first: pageSize, after, facts };
-      const context = { organisation, subject, signal };
+      const context = { organisation, subject };
       const reader = (given: unknown) => readRepositories(given, after);
       const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, context, reader);
       const { edges, ...page } = answer;
@@ -138,15 +121,13 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       return { ...page, repliedAt, ...readListedRepositories(edges, failures, words) };
     },
 
-    /** @throws not_found if GitHub does not show the organisation */
-    async pageMembers(
-      organisation: GithubIdentity,
-      after: string | null,
-      pageSize = maxMembers,
-      signal?: AbortSignal,
-    ): Promise<MemberPage> {
+    /**
+     * `isPublicOnly`: the token's owner is not a member, so GitHub hides all members that are not public.
+     * @throws not_found if GitHub does not show the organisation
+     */
+    async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxMembers) {
       const variables = { first: pageSize, after };
-      const context = { organisation, subject: `the members of ${organisation.login}`, signal };
+      const context = { organisation, subject: `the members of ${organisation.login}` };
       const reader = (given: unknown) => readMembers(given, after);
       const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, reader);
       const { viewerIsAMember, ...page } = answer;
@@ -155,8 +136,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     },
 
     /** Finds it by its current or a former name. @throws not_found if GitHub does not show the organisation */
-    async findRepository(organisation: GithubIdentity, name: string, signal?: AbortSignal) {
-      const context = { organisation, subject: `the repository ${organisation.login}/${name}`, signal };
+    async findRepository(organisation: GithubIdentity, name: string) {
+      const context = { organisation, subject: `the repository ${organisation.login}/${name}` };
       return (await askOrganisation(repositoryQuery, { name }, context, readNamedRepository)).answer;
     },
 
@@ -165,23 +146,20 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
      * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those on
      * which GitHub failed are missing.
      */
-    async findRepositoryOwners(organisation: OrganisationReference, nodeIds: readonly string[], signal?: AbortSignal) {
+    async findRepositoryOwners(organisation: OrganisationReference, nodeIds: readonly string[]) {
       const subject = `${nodeIds.length} repositories`;
-      const { nodes, failures } = await askNodes(repositoryOwnersQuery, nodeIds, { organisation, subject, signal });
+      const { nodes, failures } = await askNodes(repositoryOwnersQuery, nodeIds, { organisation, subject });
       return readOwners(nodeIds, nodes, failures);
     },
 
-    async findOrganisation(
-      organisation: OrganisationReference,
-      signal?: AbortSignal,
-    ): Promise<GithubOrganisation | undefined> {
+    async findOrganisation(organisation: OrganisationReference) {
       const { login, nodeId } = organisation;
       const subject = `the organisation ${login}`;
       const isKnown = typeof nodeId === 'string';
       const { data, failures } = await transport.graphql(
         isKnown ? organisationQuery : organisationByLoginQuery,
         isKnown ? { id: nodeId } : { login },
-        { organisation, subject, signal },
+        { organisation, subject },
       );
       requireWhole(failures, subject);
       const answer = answerAt(data, isKnown ? 'node' : 'organization', subject);
@@ -220,7 +198,6 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     organisation: OrganisationReference,
     repositoryNodeId: string,
     { order, after, pageSize }: PageChoice,
-    signal: AbortSignal | undefined,
   ) {
     const subject = `the pull requests of repository ${repositoryNodeId}`;
     const orderBy =
@@ -228,7 +205,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     const { data, failures } = await transport.graphql(
       query,
       { repository: repositoryNodeId, first: Math.min(pageSize, maxPullRequests), after, orderBy },
-      { organisation, subject, signal },
+      { organisation, subject },
     );
     const repository = answerAt(data, 'node', subject);
     // Failures within a page are reported entry by entry.

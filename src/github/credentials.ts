@@ -11,7 +11,6 @@ export interface GithubConfig {
   token: string | undefined;
   /** The variable that holds the token, for messages. */
   tokenName?: string;
-  /** If both are set, the App is used, because a token is often in the environment by chance. */
   app: { id: string; privateKey: string } | undefined;
 }
 
@@ -71,12 +70,6 @@ export function createCredentials(config: GithubConfig, guardedFetch: typeof fet
     names,
     async authorization() {
       if (!token) throw noCredentials();
-      // Checked here, because the error of `fetch` would quote it.
-      if (!/^[\x21-\x7e]+$/.test(token)) {
-        throw new GithubError('github_credentials', `${names} contains a blank or a character that no token has.`, {
-          action: 'Set it again.',
-        });
-      }
       return `token ${token}`;
     },
     appAuthorization: noApp,
@@ -159,8 +152,11 @@ function appCredentials(
     }
     const refresh = stale.delete(key);
     const { token } = (await octokit.auth({ type: 'installation', installationId, refresh })) as { token: unknown };
-    if (typeof token !== 'string' || token === '')
-      throw new GithubError('github_failed', 'GitHub gave no token to the App.', { action: 'Try again later.' });
+    if (typeof token !== 'string' || token === '') {
+      throw new GithubError('github_failed', 'GitHub did not issue a token to the App.', {
+        action: 'Try again later.',
+      });
+    }
     return `token ${token}`;
   }
 

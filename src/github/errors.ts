@@ -1,3 +1,4 @@
+import type { RequestError } from 'octokit';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 
 /** A failure of GitHub, with what a caller needs to decide on the next request. */
@@ -55,11 +56,8 @@ export function timeoutError(timeoutMs: number | undefined): GithubError {
 }
 
 /** Octokit's error; without a response if the connection failed. */
-export interface HttpError extends Error {
-  response?: { status: number; headers: Headers };
-}
-
-export const isHttpError = (error: unknown): error is HttpError => error instanceof Error && error.name === 'HttpError';
+export const isHttpError = (error: unknown): error is RequestError =>
+  error instanceof Error && error.name === 'HttpError';
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
@@ -88,8 +86,9 @@ const isRefusal = (failure: GraphqlFailure) =>
 
 /**
  * What entries of `errors` mean.
- * @param subject what was asked for, for the message
- * @param credentials the variables to check, for the message
+ *
+ * @param subject what was asked for, here and below for messages
+ * @param credentials the variables to check, likewise
  */
 export function errorOfFailures(failures: GraphqlFailure[], subject: string, credentials: string): GithubError {
   const refusal = failures.find(isRefusal);
@@ -144,11 +143,7 @@ export function rateLimitError(headers: Headers, cause: unknown): GithubError {
   });
 }
 
-/**
- * What a failed request means.
- * @param credentials the variables to check, for the message
- * @param place what can't be reached, for the message
- */
+/** What a failed request means. @param place what can't be reached */
 export function errorOfRequest(error: unknown, credentials: string, place = 'GitHub'): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error instanceof Error && error.cause instanceof ServiceError) return error.cause;
@@ -157,13 +152,13 @@ export function errorOfRequest(error: unknown, credentials: string, place = 'Git
     return timeoutError(undefined);
   }
   if (isHttpError(error)) return connectionError(error, place);
-  return new GithubError('github_failed', "GitHub's reply makes no sense.", {
+  return new GithubError('github_failed', "GitHub's reply is not valid.", {
     action: 'Check GITHUB_API_URL, or try again later.',
     cause: error,
   });
 }
 
-function connectionError(error: HttpError, place: string): GithubError {
+function connectionError(error: RequestError, place: string): GithubError {
   const code = connectionErrorCode(error);
   const [, action = checkNetwork] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
   return new GithubError('github_failed', `The connection to ${place} failed: ${code ?? error.message}.`, {
@@ -195,8 +190,8 @@ export function connectionErrorCode(error: unknown): string | undefined {
 
 /** What a reply with a status of 400 or more means. */
 function errorOfResponse(
-  cause: HttpError,
-  { status, headers }: NonNullable<HttpError['response']>,
+  cause: RequestError,
+  { status, headers }: NonNullable<RequestError['response']>,
   credentials: string,
 ): GithubError {
   const saysWhen = headers['retry-after'] !== undefined || String(headers['x-ratelimit-remaining']) === '0';
@@ -216,7 +211,7 @@ function errorOfResponse(
     });
   }
   if (status === 404) {
-    return new GithubError('github_failed', 'No GitHub API answers at this address.', {
+    return new GithubError('github_failed', 'There is no GitHub API at this address.', {
       action: 'Check GITHUB_API_URL.',
       cause,
     });

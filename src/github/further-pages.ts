@@ -4,13 +4,14 @@ import type { ServiceError } from '../errors.ts';
 import { decode, Reply, UnexpectedReply } from './decode.ts';
 import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
 import { pageOf, readPageInfo } from './pages.ts';
+import { nodeIdOf } from './pull-request.ts';
 import { type LongList, longLists, selectPage } from './pull-request-queries.ts';
 import { unexpectedReplyError } from './replies.ts';
 import { rateLimit } from './transport.ts';
 
 /*
- * Reads the lists of pull requests to their end. Their first pages come with the pull requests. Each request then reads
- * the next page of every list that has one, so fifty pull requests need at most 29 requests more.
+ * Reads the lists of pull requests, whose first pages come with them, to their end. Each request reads the next page of
+ * every list that has one.
  */
 
 /** GitHub lists up to 3,000 files of a pull request, a hundred on a page. */
@@ -20,23 +21,24 @@ const { Entries, Nullable, Text } = Reply;
 const List = Nullable(pageOf({ nodes: Entries(Type.Unknown()) }));
 /** A push shows in the head, even within the second of `updatedAt`. */
 const listsCheck = TypeCompiler.Compile(Type.Object({ updatedAt: Text, headRefOid: Text, files: List, reviews: List }));
-const idCheck = TypeCompiler.Compile(Type.Object({ id: Text }));
 
 /** A list that has a next page. */
 interface OpenList {
   /** GitHub's reply about the pull request, to which pages are added. */
-  node: { id: string };
+  node: object;
+  id: string;
   name: LongList;
   after: string;
 }
 
 /** Its lists that have a next page; none if the reply is not valid, which its reader reports. */
 function openListsOf(node: unknown): OpenList[] {
-  if (!(idCheck.Check(node) && listsCheck.Check(node))) return [];
+  const id = nodeIdOf(node);
+  if (id === undefined || !listsCheck.Check(node)) return [];
   return longLists.flatMap(name => {
     const list = node[name];
     const next = list ? readPageInfo(list, null) : undefined;
-    return next?.hasNextPage && next.endCursor !== null ? [{ node, name, after: next.endCursor }] : [];
+    return next?.hasNextPage && next.endCursor !== null ? [{ node, id, name, after: next.endCursor }] : [];
   });
 }
 
@@ -53,15 +55,16 @@ query FurtherPages(${lists.map((_, index) => `$id${index}: ID!, $after${index}: 
 
 const variablesOf = (lists: readonly OpenList[]) =>
   Object.fromEntries(
-    lists.flatMap(({ node, after }, index) => [
-      [`id${index}`, node.id],
+    lists.flatMap(({ id, after }, index) => [
+      [`id${index}`, id],
       [`after${index}`, after],
     ]),
   );
 
 /** Adds the page to the list. @returns the list if it has another page @throws UnexpectedReply */
-function addPage({ node, name, after }: OpenList, page: unknown): OpenList[] {
-  const known = decode(listsCheck, node);
+function addPage(list: OpenList, page: unknown): OpenList[] {
+  const { name, after } = list;
+  const known = decode(listsCheck, list.node);
   const next = decode(listsCheck, page);
   const [all, added] = [known[name]?.nodes, next[name]];
   if (!(all && added)) throw new UnexpectedReply(`${name} are missing`);
@@ -70,13 +73,12 @@ function addPage({ node, name, after }: OpenList, page: unknown): OpenList[] {
   }
   all.push(...(added.nodes ?? []));
   const { hasNextPage, endCursor } = readPageInfo(added, after);
-  return hasNextPage && endCursor !== null ? [{ node, name, after: endCursor }] : [];
+  return hasNextPage && endCursor !== null ? [{ ...list, after: endCursor }] : [];
 }
 
 /**
  * Adds the further pages to GitHub's replies about pull requests.
  *
- * @param ask sends a request
  * @param credentials the variables that hold them, for messages
  * @returns why lists could not be read to their end, by the given reply
  * @throws ServiceError if GitHub must not be asked
@@ -89,7 +91,8 @@ export async function readFurtherPages(
   const failed = new Map<unknown, ServiceError>();
   /** What `read` returns; if it can't be read, the failure is recorded. */
   const reading = (node: unknown, failures: GraphqlFailure[], read: () => OpenList[]): OpenList[] => {
-    const subject = idCheck.Check(node) ? `the pull request ${node.id}` : 'a pull request';
+    const id = nodeIdOf(node);
+    const subject = id === undefined ? 'a pull request' : `the pull request ${id}`;
     try {
       if (failures.length > 0) throw errorOfFailures(failures, subject, credentials);
       return read();

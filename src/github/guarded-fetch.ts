@@ -61,7 +61,7 @@ export function createGuardedFetch(maxReplyBytes: number): typeof fetch {
           );
         }
         if (hops === maxRedirects) {
-          throw new GithubError('github_failed', 'GitHub redirects in a circle.', { action });
+          throw new GithubError('github_failed', 'GitHub redirected too often.', { action });
         }
         url = target.href;
         continue;

@@ -33,16 +33,6 @@ export interface GithubHook {
   hasSecret: boolean;
 }
 
-export interface HookDelivery {
-  event: string;
-  /** The receiver's answer, or 502 or 504 if there was none. */
-  statusCode: number;
-  /** The status in GitHub's words. */
-  status: string;
-  /** Unix seconds. */
-  deliveredAt: number;
-}
-
 export type GithubInspection = ReturnType<typeof createInspection>;
 
 const timeoutMs = 8_000;
@@ -68,7 +58,7 @@ export function createInspection(config: GithubConfig) {
     const { Octokit } = await octokitModule();
     const octokit = new Octokit({ ...octokitOptions, baseUrl, request: { fetch: guardedFetch } });
     const headers = authorization === undefined ? {} : { authorization };
-    return withDeadline(timeoutMs, undefined, signal =>
+    return withDeadline(timeoutMs, signal =>
       octokit.request(`GET ${route}`, { ...parameters, headers, request: { signal } }),
     );
   }
@@ -139,7 +129,7 @@ export function createInspection(config: GithubConfig) {
           return decode(checks.app, (await asApp('/app')).data).name;
         } catch (error) {
           if (!isHttpError(error) || !/integration not found/i.test(error.message)) throw error;
-          throw new GithubError('github_credentials', 'GitHub knows no App of this id.', {
+          throw new GithubError('github_credentials', 'GitHub has no App with this id.', {
             action: 'Check GITHUB_APP_ID, and that GITHUB_API_URL is the GitHub that it is on.',
             cause: error,
           });
@@ -223,9 +213,13 @@ const readHook = ({ id, active, events, config }: Static<typeof Hook>): GithubHo
   ...readHookConfig(config ?? {}),
 });
 
-const readDelivery = (delivery: Static<typeof Delivery>): HookDelivery => ({
+const readDelivery = (delivery: Static<typeof Delivery>) => ({
   event: delivery.event,
+  /** The receiver's answer, or 502 or 504 if there was none. */
   statusCode: delivery.status_code,
+  /** The status in GitHub's words. */
   status: delivery.status,
+  /** Unix seconds. */
   deliveredAt: unixSeconds(delivery.delivered_at),
 });
+export type HookDelivery = ReturnType<typeof readDelivery>;

@@ -1,47 +1,11 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { decode, optionalUnixSeconds, present, Reply } from './decode.ts';
+import type { GraphqlFailure } from './errors.ts';
 import { pageInfo, pageOf, readPageInfo } from './pages.ts';
 import { rateLimit } from './transport.ts';
 
 const { Count, Entries, Flag, Id, Link, Nullable, Text, Time, Total } = Reply;
-
-export interface GithubRepository {
-  githubId: number;
-  nodeId: string;
-  /** The owner's login. */
-  owner: string;
-  name: string;
-  pullRequests: number;
-  /** When any of its pull requests last changed, in Unix seconds; null if it has none. */
-  pullRequestsUpdatedAt: number | null;
-}
-
-/** A repository on a page, and the cursor of its place. */
-export interface ListedRepository extends GithubRepository {
-  cursor: string;
-}
-
-/** The ids never change; the login may be given up and taken by somebody else. */
-export interface GithubIdentity {
-  githubId: number;
-  nodeId: string;
-  login: string;
-}
-
-export interface GithubMember {
-  githubId: number;
-  login: string;
-  /** The login if the account has no name. */
-  name: string;
-  photoUrl: string;
-}
-
-export interface GithubOrganisation extends GithubIdentity {
-  name: string;
-  photoUrl: string;
-  repositories: number;
-}
 
 const identity = 'id databaseId login';
 export const Identity = Type.Object({ id: Text, databaseId: Id, login: Text });
@@ -148,7 +112,10 @@ query Organisation($login: String!) {
 }
 ${organisationFragment}`;
 
-export const identityOf = ({ id, databaseId, login }: Static<typeof Identity>): GithubIdentity => ({
+/** The ids never change; the login may be given up and taken by somebody else. */
+export type GithubIdentity = ReturnType<typeof identityOf>;
+
+export const identityOf = ({ id, databaseId, login }: Static<typeof Identity>) => ({
   githubId: Number(databaseId),
   nodeId: id,
   login,
@@ -157,14 +124,18 @@ export const identityOf = ({ id, databaseId, login }: Static<typeof Identity>): 
 /** The login if the account has no name. */
 export const nameOf = ({ name, login }: { name?: string | null; login: string }) => name?.trim() || login;
 
-function repositoryOf(repository: Static<typeof Repository>): GithubRepository {
+export type GithubRepository = ReturnType<typeof repositoryOf>;
+
+function repositoryOf(repository: Static<typeof Repository>) {
   const [latest] = present(repository.pullRequests.nodes);
   return {
     githubId: Number(repository.databaseId),
     nodeId: repository.id,
+    /** The owner's login. */
     owner: repository.owner.login,
     name: repository.name,
     pullRequests: repository.pullRequests.totalCount,
+    /** When any of them last changed, in Unix seconds; null if there is none. */
     pullRequestsUpdatedAt: optionalUnixSeconds(latest?.updatedAt),
   };
 }
@@ -183,8 +154,8 @@ export function readRepositories(answer: unknown, after: string | null) {
   };
 }
 
-/** Undefined if GitHub does not show it, or was asked for the cursor only. */
-export function readListedRepository(edge: unknown): ListedRepository | undefined {
+/** With the cursor of its place. Undefined if GitHub does not show it, or was asked for the cursor only. */
+export function readListedRepository(edge: unknown) {
   const { node, cursor } = decode(repositoryEdgeCheck, edge);
   return node ? { ...repositoryOf(node), cursor } : undefined;
 }
@@ -195,21 +166,34 @@ export function readNamedRepository(answer: unknown) {
   return { organisation: identityOf(organisation), repository: repository ? repositoryOf(repository) : undefined };
 }
 
-/** GitHub's id of a repository's owner; undefined if GitHub did not return it. */
-export const readOwner = (repository: unknown): number | undefined =>
-  ownedCheck.Check(repository) ? Number(repository.owner.databaseId) : undefined;
+/**
+ * GitHub's ids of the owners of repositories, by node id; null for those that GitHub does not show. Those on which it
+ * failed are missing.
+ */
+export function readOwners(
+  nodeIds: readonly string[],
+  nodes: readonly unknown[],
+  failures: readonly GraphqlFailure[],
+): Map<string, number | null> {
+  const gone = new Set(failures.flatMap(({ path, type }) => (type === 'NOT_FOUND' ? [path.join('/')] : [])));
+  const owners = new Map<string, number | null>();
+  nodeIds.forEach((nodeId, index) => {
+    const repository = nodes[index];
+    if (gone.has(`nodes/${index}`)) owners.set(nodeId, null);
+    else if (ownedCheck.Check(repository)) owners.set(nodeId, Number(repository.owner.databaseId));
+  });
+  return owners;
+}
 
 export function readMembers(answer: unknown, after: string | null) {
   const organisation = decode(membersCheck, answer);
   const { membersWithRole, viewerIsAMember } = organisation;
-  const items = present(membersWithRole.nodes).map(
-    (member): GithubMember => ({
-      githubId: Number(member.databaseId),
-      login: member.login,
-      name: nameOf(member),
-      photoUrl: member.avatarUrl,
-    }),
-  );
+  const items = present(membersWithRole.nodes).map(member => ({
+    githubId: Number(member.databaseId),
+    login: member.login,
+    name: nameOf(member),
+    photoUrl: member.avatarUrl,
+  }));
   return {
     organisation: identityOf(organisation),
     viewerIsAMember,
@@ -218,7 +202,9 @@ export function readMembers(answer: unknown, after: string | null) {
   };
 }
 
-export function readOrganisation(answer: unknown): GithubOrganisation {
+export type GithubOrganisation = ReturnType<typeof readOrganisation>;
+
+export function readOrganisation(answer: unknown) {
   const organisation = decode(organisationCheck, answer);
   return {
     ...identityOf(organisation),

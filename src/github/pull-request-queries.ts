@@ -21,7 +21,8 @@ export function selectPage(name: LongList, after?: string): string {
 
 /**
  * Every fact in one request, except what is on further pages of its lists. A pull request has at most 520 nodes (GitHub
- * allows 500,000 a request). `reviews` leaves out pending ones. A dismissed review no longer says what its verdict was; the event of its dismissal does.
+ * allows 500,000 a request). `reviews` leaves out pending ones. A dismissed review no longer says what its verdict was;
+ * the event of its dismissal does.
  */
 const pullRequestFragment = `
 fragment PullRequestFacts on PullRequest {

@@ -1,7 +1,7 @@
 import type { ServiceError } from '../errors.ts';
 import { UnexpectedReply } from './decode.ts';
 import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
-import { type ListedRepository, readListedRepository, readOwner } from './organisation.ts';
+import { readListedRepository } from './organisation.ts';
 import { type FetchedPullRequest, isComplete, readPullRequest } from './pull-request.ts';
 
 /*
@@ -63,14 +63,13 @@ export const isOfEdge = ({ path }: GraphqlFailure): boolean =>
  * The repositories of a page, and why others are missing. Those that GitHub does not show are in neither list.
  *
  * @param failures those of {@link isOfEdge}
- * @param words for messages: what was asked for, and the variables that hold the credentials
  */
 export function readListedRepositories(
   edges: readonly unknown[],
   failures: readonly GraphqlFailure[],
   { subject, credentials }: { subject: string; credentials: string },
-): { items: ListedRepository[]; failed: GithubError[] } {
-  const items: ListedRepository[] = [];
+) {
+  const items: NonNullable<ReturnType<typeof readListedRepository>>[] = [];
   const failed: GithubError[] = [];
   edges.forEach((edge, index) => {
     const own = failures.filter(({ path, type }) => path[3] === index && type !== 'NOT_FOUND');
@@ -89,28 +88,10 @@ export function readListedRepositories(
   return { items, failed };
 }
 
-/**
- * GitHub's ids of the owners of repositories, by node id; null for those that GitHub does not show. Those on which it
- * failed are missing.
- */
-export function readOwners(
-  nodeIds: readonly string[],
-  nodes: readonly unknown[],
-  failures: readonly GraphqlFailure[],
-): Map<string, number | null> {
-  const gone = new Set(failures.flatMap(({ path, type }) => (type === 'NOT_FOUND' ? [path.join('/')] : [])));
-  const owners = new Map<string, number | null>();
-  nodeIds.forEach((nodeId, index) => {
-    const owner = gone.has(`nodes/${index}`) ? null : readOwner(nodes[index]);
-    if (owner !== undefined) owners.set(nodeId, owner);
-  });
-  return owners;
-}
-
 /** Throws again what is not an {@link UnexpectedReply}. */
 export function unexpectedReplyError(error: unknown, subject: string, action = 'Try again later.'): GithubError {
   if (!(error instanceof UnexpectedReply)) throw error;
-  const message = `GitHub's reply about ${subject} makes no sense: ${error.message}.`;
+  const message = `GitHub's reply about ${subject} is not valid: ${error.message}.`;
   return new GithubError('github_failed', message, { action, cause: error });
 }
 

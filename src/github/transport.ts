@@ -30,7 +30,7 @@ export interface GithubRequest {
   milliseconds: number;
   /** Undefined if it failed, and on a GitHub Enterprise Server without rate limits. */
   rateLimit: RateLimit | undefined;
-  error: Error | undefined;
+  error: unknown;
 }
 
 /** In GraphQL's points. */
@@ -56,7 +56,8 @@ export interface RequestContext {
   organisation: OrganisationReference;
   /** What is asked for, for messages. */
   subject: string;
-  signal: AbortSignal | undefined;
+  /** The caller's own limit, by `performance.now()`. */
+  deadline?: number;
 }
 
 /** Part of every query. */
@@ -138,19 +139,20 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
     async graphql(
       query: string,
       variables: Record<string, unknown>,
-      { organisation, subject, signal: outer }: RequestContext,
+      { organisation, subject, deadline }: RequestContext,
     ): Promise<GraphqlReply> {
       const started = performance.now();
       let reply: GraphqlReply | undefined;
-      let failure: Error | undefined;
+      let failure: unknown;
+      const work = async (signal: AbortSignal) => {
+        const { body, headers } = await send(organisation, query, variables, signal);
+        return readReply(body, headers, subject);
+      };
       try {
-        reply = await withDeadline(timeoutMs, outer, async signal => {
-          const { body, headers } = await send(organisation, query, variables, signal);
-          return readReply(body, headers, subject);
-        });
+        reply = await withDeadline(timeoutMs, work, deadline);
         return reply;
       } catch (error) {
-        failure = error instanceof Error ? error : new Error(String(error));
+        failure = error;
         throw error;
       } finally {
         const request: GithubRequest = {

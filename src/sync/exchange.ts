@@ -19,46 +19,35 @@ export const reserveOf = (limit: number): number => limit / 10;
 /** What GitHub is asked about: an organisation, which need not be stored yet. */
 type Subject = Pick<Organisation, 'id' | 'login'>;
 
-export interface Exchange<Reply, Known extends Subject = Organisation> {
-  reply: Reply;
-  /** Drawn before GitHub was asked: of two answers, the one with the higher ticket is newer. */
-  ticket: number;
-  /** With the login and ids from the reply. */
-  organisation: Known;
-}
-
 /**
  * One exchange with GitHub: draws a ticket, keeps to GitHub's limits, asks, and saves the organisation's new login.
  *
  * @param options `identityIn`: what a reply says about the organisation itself
- * @throws GithubError `github_rate_limited` with the seconds to wait; until then GitHub is not asked
+ * @returns `ticket` was drawn before GitHub was asked: of two answers, the one with the higher ticket is newer
+ * @throws GithubError as {@link keepToLimits} does
  */
-export async function askGithub<Reply, Known extends Subject>(
+export async function askGithub<Reply>(
   deps: Pick<Deps, 'config' | 'database' | 'github' | 'log'>,
-  organisation: Known,
+  organisation: Subject,
   ask: () => Promise<Reply>,
   { urgency, identityIn }: { urgency?: Urgency; identityIn?: (reply: Reply) => GithubIdentity | undefined } = {},
-): Promise<Exchange<Reply, Known>> {
+): Promise<{ reply: Reply; ticket: number }> {
   const ticket = await drawTicket(deps.database.executor);
   const reply = await keepToLimits(deps, organisation, ask, urgency);
   const identity = identityIn?.(reply);
-  const present = identity === undefined ? organisation : await followIdentity(deps, organisation, ticket, identity);
-  return { reply, ticket, organisation: present };
+  if (identity !== undefined) await followIdentity(deps, organisation, ticket, identity);
+  return { reply, ticket };
 }
 
 /** Saves the ids and the login that GitHub gave the organisation. */
-export async function followIdentity<Known extends Subject>(
+export async function followIdentity(
   { database, log }: Pick<Deps, 'database' | 'log'>,
-  organisation: Known,
+  { id, login: before }: Subject,
   ticket: number,
-  { githubId, nodeId, login }: GithubIdentity,
-): Promise<Known> {
-  const present = { ...organisation, githubId, nodeId, login };
-  const isRenamed = await database.transaction(executor =>
-    saveGithubIdentity(executor, organisation.id, ticket, present),
-  );
-  if (isRenamed) log.info({ organisation: login, before: organisation.login }, 'the organisation has a new login');
-  return present;
+  identity: GithubIdentity,
+): Promise<void> {
+  const isRenamed = await database.transaction(executor => saveGithubIdentity(executor, id, ticket, identity));
+  if (isRenamed) log.info({ organisation: identity.login, before }, 'the organisation has a new login');
 }
 
 /**
@@ -74,7 +63,7 @@ export async function keepToLimits<Reply>(
   urgency: Urgency = 'now',
 ): Promise<Reply> {
   const credential = credentialOf(config, organisation);
-  const { secondsBlocked, points } = await findLimits(database, credential);
+  const { secondsBlocked, points } = await findLimits(database.executor, credential);
   if (secondsBlocked > 0) {
     throw new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
       action: `Try again in ${secondsBlocked} seconds.`,

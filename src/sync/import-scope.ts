@@ -104,18 +104,14 @@ async function findRepositories(
   const chosen = new Map<number, GithubRepository>();
   const tickets: number[] = [];
   for (const name of names) {
-    const {
-      reply,
-      ticket,
-      organisation: present,
-    } = await retry(() =>
+    const { reply, ticket } = await retry(() =>
       askGithub(deps, organisation, () => deps.github.findRepository(organisation, name), {
         urgency: 'background',
         identityIn: found => found.organisation,
       }),
     );
-    const { login } = present;
     const { repository } = reply;
+    const { login } = reply.organisation;
     if (repository === undefined) {
       throw new ServiceError('not_found', `GitHub shows no repository ${login}/${name} to the configured credentials.`);
     }

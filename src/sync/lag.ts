@@ -16,7 +16,7 @@ const maxStaleSeconds = 30;
 const maxAgeSeconds = 3_600;
 
 /** What a sync request knows about GitHub's answers so far. */
-type Expectation = Pick<SyncRequest, 'minSourceUpdatedAt' | 'age' | 'behind'>;
+type Expectation = Pick<SyncRequest, 'minSourceUpdatedAt' | 'age' | 'behindSourceUpdatedAt' | 'behindSeconds'>;
 
 /** @param sourceUpdatedAt of the answer; null if GitHub did not show the pull request */
 export const isReached = ({ minSourceUpdatedAt }: Expectation, sourceUpdatedAt: number | null): boolean =>
@@ -29,12 +29,12 @@ export const isReached = ({ minSourceUpdatedAt }: Expectation, sourceUpdatedAt: 
  * @returns seconds; undefined if the answer is believed
  */
 export function waitForGithub(
-  { minSourceUpdatedAt, age, behind }: Expectation,
+  { minSourceUpdatedAt, age, behindSourceUpdatedAt, behindSeconds }: Expectation,
   sourceUpdatedAt: number | null,
 ): number | undefined {
   // No webhook has just named it: there is nothing to wait for.
   if (minSourceUpdatedAt === null) return undefined;
-  const seconds = behind?.sourceUpdatedAt === sourceUpdatedAt ? behind.seconds : 0;
+  const seconds = behindSourceUpdatedAt === sourceUpdatedAt ? (behindSeconds ?? 0) : 0;
   if (age > maxAgeSeconds || (sourceUpdatedAt !== null && seconds >= maxStaleSeconds)) return undefined;
   const next = retryAfterSeconds.find(after => after > seconds);
   return next === undefined ? undefined : next - seconds;

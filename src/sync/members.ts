@@ -4,24 +4,19 @@ import type { Organisation } from '../database/organisations.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { maxMembers } from '../github/client.ts';
-import type { GithubMember } from '../github/organisation.ts';
 import { createPageSize, withPageSize } from '../github/page-size.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { askGithub } from './exchange.ts';
 import { identifyOrganisation } from './organisation.ts';
 
-export interface SyncedMembers {
-  /** How many GitHub lists. */
-  members: number;
-  /** How many of those known before have left. Null if GitHub lists public members only: then nobody leaves. */
-  left: number | null;
-}
-
 /**
  * Makes the stored members those whom GitHub lists, and requests the earlier pull requests of new ones. Nothing changes
  * unless the whole list came, nor for a person about whom something newer is known.
+ *
+ * @returns how many members GitHub lists, and how many of those known before have left; null if GitHub lists public
+ * members only: then nobody leaves
  */
-export async function syncMembers(deps: Deps, unidentified: Organisation): Promise<SyncedMembers> {
+export async function syncMembers(deps: Deps, unidentified: Organisation) {
   const organisation = await identifyOrganisation(deps, unidentified);
   const pageSize = createPageSize(maxMembers);
   const readPage = (after: string | null) =>
@@ -35,7 +30,7 @@ export async function syncMembers(deps: Deps, unidentified: Organisation): Promi
   const first = await readPage(null);
   // The list counts as old as its first page.
   const { ticket } = first;
-  const listed: GithubMember[] = [];
+  const listed: MemberProfile[] = [];
   let isPublicOnly = false;
   for (let page = first.reply; ; page = (await readPage(page.endCursor)).reply) {
     listed.push(...page.items);

@@ -5,7 +5,6 @@ import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
 import { withPageSize } from '../github/page-size.ts';
-import type { RepositoryPage } from '../github/pages.ts';
 import { askGithub } from './exchange.ts';
 import { pageSizesOf } from './page-sizes.ts';
 
@@ -23,7 +22,7 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
     identityIn: found => (githubId === null || found?.githubId === githubId ? found : undefined),
   });
   const ifRenamed =
-    'If it was renamed, change one of its pull requests on GitHub: when that is fetched, the new login is learned.';
+    'If it was renamed, edit one of its pull requests on GitHub: pullscore learns the new login when it fetches that.';
   if (profile === undefined) {
     const check = 'Check the login and the rights of the credentials.';
     throw new ServiceError('not_found', `GitHub shows no organisation ${login} to the configured credentials.`, {
@@ -33,7 +32,7 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
   if (githubId !== null && profile.githubId !== githubId) {
     throw new ServiceError(
       'not_found',
-      `The login ${login} belongs to another organisation on GitHub now, which is not the one tracked here.`,
+      `On GitHub, the login ${login} now belongs to an organisation that is not the one tracked here.`,
       { action: ifRenamed },
     );
   }
@@ -44,11 +43,7 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
  * A page of the organisation's repositories, as large as GitHub lately managed, and its ticket. Repositories on which
  * GitHub fails are logged and left out.
  */
-export async function pageRepositories(
-  deps: Deps,
-  organisation: IdentifiedOrganisation,
-  after: string | null,
-): Promise<RepositoryPage & { ticket: number }> {
+export async function pageRepositories(deps: Deps, organisation: IdentifiedOrganisation, after: string | null) {
   const { github, log } = deps;
   const sizes = pageSizesOf(organisation).repositories;
   const ask = (pageSize: number, facts = true) =>

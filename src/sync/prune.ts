@@ -13,7 +13,7 @@ import type { Deps } from '../deps.ts';
 const intervalSeconds = 3_600;
 const retrySeconds = 60;
 
-/** A turn folds the score changes of 500 pull requests as often: of more than a million in a day. */
+/** Steps of 500 pull requests in a turn: more than a million a day. */
 const maxFoldSteps = 100;
 
 /**

@@ -12,7 +12,6 @@ import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
-import type { FetchResult } from '../github/replies.ts';
 import { createPauses } from '../pauses.ts';
 import type { Score } from '../scoring/compile.ts';
 import { factsOf } from '../scoring/facts.ts';
@@ -30,24 +29,19 @@ export type SyncOutcome =
   /** Its author is not a member, or its repository belongs to another owner. */
   | 'untracked';
 
-export interface Synced<Reply> {
-  reply: Reply;
-  /** By GitHub id. */
-  outcomes: Map<number, SyncOutcome>;
-}
-
 /**
  * The one way in: fetches pull requests from GitHub, scores them, saves them, and settles the sync requests that they
  * answer. In whatever order fetches end, the stored state is what the latest of them found.
  *
  * @param fetch one request to GitHub; its reply is returned
+ * @returns `outcomes` by GitHub id
  */
 export async function syncPullRequests<Reply extends { readonly pullRequests: readonly FetchedPullRequest[] }>(
   deps: Deps,
   organisation: Organisation,
   fetch: () => Promise<Reply>,
   urgency: Urgency = 'now',
-): Promise<Synced<Reply>> {
+) {
   const { login, nodeId, githubId } = organisation;
   const { reply, ticket } = await askGithub(deps, organisation, fetch, {
     urgency,
@@ -65,16 +59,17 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
 /**
  * Syncs pull requests that are known by their node ids, in one request.
  *
+ * @param options `deadline`: for GitHub's replies, by `performance.now()`
  * @returns `results`: GitHub's answer for each, by node id
  */
 export async function syncByNodeIds(
   deps: Deps,
   organisation: Organisation,
   nodeIds: readonly string[],
-  { urgency, signal }: { urgency?: Urgency; signal?: AbortSignal | undefined } = {},
-): Promise<{ results: ReadonlyMap<string, FetchResult>; outcomes: Synced<unknown>['outcomes'] }> {
+  { urgency, deadline }: { urgency?: Urgency; deadline?: number } = {},
+) {
   const fetch = async () => {
-    const results = await deps.github.fetchPullRequests(organisation, nodeIds, signal);
+    const results = await deps.github.fetchPullRequests(organisation, nodeIds, deadline);
     const pullRequests = [...results.values()].flatMap(result =>
       result.status === 'found' ? [result.pullRequest] : [],
     );

@@ -48,11 +48,9 @@ const settlingSeconds = 60;
 /**
  * Heals what webhooks missed: compares the repositories of one organisation, its login and its members with GitHub. One
  * request shows for a hundred repositories when a pull request last changed; only what changed since the last
- * comparison is read, latest change first. A long comparison takes several turns; its place is stored after each page.
- * At the end the sweep continues.
+ * comparison is read. A long comparison takes several turns; its place is stored after each page.
  *
- * @param options `turnMs`: after this the next organisation that is due gets its turn; at least one page is read.
- * `signal` ends the turn after the page under way.
+ * @param options `turnMs`: at least one page is read. `signal` ends the turn after the page under way.
  * @returns whether an organisation was due
  */
 export async function reconcileOrganisation(
@@ -197,12 +195,7 @@ async function compareRepository(
   }
 }
 
-/**
- * Marks repositories that are no longer in the organisation. The list may lack one for other reasons, so GitHub is asked
- * about those that it did not have.
- *
- * @param ticket of the first page that this turn has read: what an earlier turn listed is asked about last
- */
+/** @param ticket of the first page that this turn has read: what an earlier turn listed is asked about last */
 async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket: number): Promise<void> {
   const { database, github, log } = deps;
   const unlisted = await findUnlistedRepositories(database.executor, organisation.id, ticket, maxRepositories);
@@ -220,7 +213,7 @@ async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket
 /** Organisations share the points of a token; with an App, each has its own. */
 async function refetchesPerHour({ config, database }: Deps): Promise<number> {
   if (config.github.app !== undefined) return maxRefetchesPerHour;
-  return maxRefetchesPerHour / Math.max(1, await countOrganisations(database.executor));
+  return maxRefetchesPerHour / (await countOrganisations(database.executor));
 }
 
 async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation): Promise<void> {

@@ -21,14 +21,11 @@ const sharedTimeoutMs = 4_500;
 const aloneTimeoutMs = 9_000;
 
 /**
- * Fetches one stored pull request again, with a request to GitHub that starts after the call. Simultaneous calls for
- * one organisation share requests.
- *
- * @throws ServiceError if it is not stored, GitHub does not show it, or the fetch failed
+ * @returns fetches one stored pull request again, with a request to GitHub that starts after the call. Simultaneous
+ * calls for one organisation share requests. Throws a ServiceError if it is not stored, GitHub does not show it, or the
+ * fetch failed.
  */
-export type Refresh = (organisationId: string, id: string) => Promise<void>;
-
-export function createRefresh(deps: Deps): Refresh {
+export function createRefresh(deps: Deps): (organisationId: string, id: string) => Promise<void> {
   const organisations = new LRUCache<string, (id: string) => Promise<void>>({
     max: 1_000,
     memoMethod: organisationId => createOrganisationRefresh(deps, organisationId),
@@ -102,8 +99,8 @@ async function refreshInOneRequest(
   timeoutMs: number,
 ): Promise<Failures> {
   const nodeIds = references.map(({ nodeId }) => nodeId);
-  const signal = AbortSignal.timeout(timeoutMs);
-  const { results, outcomes } = await syncByNodeIds(deps, organisation, nodeIds, { signal });
+  const deadline = performance.now() + timeoutMs;
+  const { results, outcomes } = await syncByNodeIds(deps, organisation, nodeIds, { deadline });
   return new Map(
     references.flatMap(({ id, nodeId, githubId }) => {
       const failure = failureOf(results.get(nodeId), outcomes.get(githubId));

@@ -3,7 +3,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
 import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestComparison } from '../database/reconciliation.ts';
-import { requestCarriers } from '../database/refetches.ts';
+import { type Carried, requestCarriers } from '../database/refetches.ts';
 import {
   type DeliveryOutcome,
   findCommentedPullRequest,
@@ -94,7 +94,7 @@ export interface Receipt {
 
 const reasons: Record<DeliveryOutcome, string> = {
   taken: 'Taken.',
-  applied_before: 'Ignored: this delivery was applied before.',
+  applied_before: 'Ignored: this delivery has already been applied.',
   unknown_organisation: 'Ignored: this organisation is not tracked here.',
   webhooks_disabled: 'Ignored: webhooks are disabled for this organisation.',
 };
@@ -112,33 +112,25 @@ const readers = new Map<string, (payload: object) => Effect | undefined>([
   ['repository renamed', () => compare],
   ['repository transferred', () => compare],
   ['repository deleted', () => compare],
-  ['label edited', payload => refetchLabelled(payload, ({ changes }) => changes?.name?.from)],
-  ['label deleted', payload => refetchLabelled(payload, ({ label }) => label.name)],
-  ['milestone edited', payload => refetchMilestone(payload, ({ changes }) => changes?.title?.from)],
-  ['milestone deleted', payload => refetchMilestone(payload, ({ milestone }) => milestone.title)],
+  ['label edited', refetch(checks.label, ({ changes }) => changes?.name && { label: changes.name.from })],
+  ['label deleted', refetch(checks.label, ({ label }) => ({ label: label.name }))],
+  ['milestone edited', refetch(checks.milestone, ({ changes }) => changes?.title && { milestone: changes.title.from })],
+  ['milestone deleted', refetch(checks.milestone, ({ milestone }) => ({ milestone: milestone.title }))],
 ]);
 
 const compare: Effect = (executor, { id }) => requestComparison(executor, id);
 const compareMembers: Effect = (executor, { id }) => requestComparison(executor, id, { members: true });
 
-function refetchLabelled(
-  payload: object,
-  nameOf: (payload: Static<typeof LabelPayload>) => string | undefined,
-): Effect | undefined {
-  const known = expect(checks.label, payload);
-  const label = nameOf(known);
-  if (label === undefined) return undefined;
-  return (executor, { id }) => requestCarriers(executor, id, { repositoryGithubId: known.repository.id, label });
-}
-
-function refetchMilestone(
-  payload: object,
-  titleOf: (payload: Static<typeof MilestonePayload>) => string | undefined,
-): Effect | undefined {
-  const known = expect(checks.milestone, payload);
-  const milestone = titleOf(known);
-  if (milestone === undefined) return undefined;
-  return (executor, { id }) => requestCarriers(executor, id, { repositoryGithubId: known.repository.id, milestone });
+/** @param carriedOf the former name, if the payload is about one */
+function refetch<Schema extends typeof LabelPayload | typeof MilestonePayload>(
+  check: TypeCheck<Schema>,
+  carriedOf: (payload: Static<Schema>) => Carried | undefined,
+) {
+  return (payload: object): Effect | undefined => {
+    const known = expect(check, payload);
+    const carried = carriedOf(known);
+    return carried && ((executor, { id }) => requestCarriers(executor, id, known.repository.id, carried));
+  };
 }
 
 /**
@@ -158,7 +150,7 @@ export async function receive(
   const read = readers.get(`${event} ${action}`);
   if (!isPullRequest && !isComment && read === undefined) {
     // GitHub adds and changes events without notice, so unused ones are not checked.
-    return ignored(`nothing depends on ${/^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event}.`);
+    return ignored(`pullscore does not use ${/^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event}.`);
   }
   const { organization, repository } = expect(checks.origin, payload);
   const owner = organization ?? repository?.owner;
@@ -193,7 +185,7 @@ export async function receive(
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest }));
   }
   const effect = read?.(payload);
-  if (effect === undefined) return ignored(`nothing depends on this change of a ${event}.`);
+  if (effect === undefined) return ignored(`pullscore does not use this change of a ${event}.`);
   const outcome = await deps.database.transaction(async transaction => {
     const tracked = await findGithubOrganisation(transaction, organisation);
     if (tracked === undefined) return 'unknown_organisation';

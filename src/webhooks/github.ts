@@ -38,7 +38,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
         chunks.push(chunk);
         bytes += chunk.length;
         for (const { hmac } of signed) hmac.update(chunk);
-        // Large ones come at 20 MB a second at most: to free their memory takes other requests' time.
+        // Large payloads are read at 20 MB/s at most: freeing their memory faster would hold up other requests.
         if (bytes > maxOrdinaryBytes) await delay(3);
       }
       admission.complete(request);

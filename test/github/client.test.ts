@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Github } from '../../src/github/client.ts';
-import type { PullRequestPage } from '../../src/github/pages.ts';
 import { pointsOfPage } from '../../src/github/pull-request-queries.ts';
 import type { GithubRequest } from '../../src/github/transport.ts';
 import { errorOf, fetchOne, fetchResult, firstPage, found, identityOf, start } from './support.ts';
 
 async function pages(client: Github, nodeId: string, order: 'created' | 'updated', pageSize: number) {
-  const all: PullRequestPage[] = [];
+  const all: NonNullable<Awaited<ReturnType<Github['pagePullRequests']>>>[] = [];
   for (let after: string | null = null; ; ) {
     const page = await client.pagePullRequests({ login: 'acme' }, nodeId, { order, after, pageSize });
     if (!page) throw new Error('The repository is gone');
@@ -36,14 +35,6 @@ describe('fetching pull requests by id', () => {
         error: undefined,
       },
     ]);
-  });
-
-  test('sends no request for none, and none for more than fifty', async () => {
-    const { github, client } = await start();
-    expect((await client.fetchPullRequests({ login: 'acme' }, [])).size).toBe(0);
-    const ids = Array.from({ length: 51 }, (_, index) => `PR_${index}`);
-    expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, ids))).toBeInstanceOf(RangeError);
-    expect(github.requests).toEqual([]);
   });
 
   test('says which ones GitHub no longer shows', async () => {

@@ -62,18 +62,6 @@ describe('a token', () => {
     expect(error).toMatchObject({ code: 'github_credentials' });
     expect(error.text).toContain('needs read:org');
   });
-
-  test.each(['ghp_a\nb', 'ghp_é', 'ghp a'])(
-    'that is not valid in a header is refused before any request, and not shown',
-    async token => {
-      const { github } = await start();
-      const client = clientWith(github, { token });
-      const error = await errorOf(client.findOrganisation({ login: 'acme' }));
-      expect(error).toMatchObject({ code: 'github_credentials' });
-      expect(inspect(error, { depth: 12 })).not.toContain(token);
-      expect(github.requests).toEqual([]);
-    },
-  );
 });
 
 describe('a redirect', () => {
@@ -246,7 +234,7 @@ describe('an App', () => {
   test.each(['/installation', '/access_tokens'])('survives failures and timeouts of %s', async path => {
     const { github, nodeId, client } = await startApp();
     const when = (request: { path: string }) => request.path.endsWith(path);
-    const fetchIt = (signal?: AbortSignal) => client.fetchPullRequests({ login: 'acme' }, [nodeId], signal);
+    const fetchIt = (deadline?: number) => client.fetchPullRequests({ login: 'acme' }, [nodeId], deadline);
     github.fault({ kind: 'reply', status: 502, body: '<html>' }, { when });
     expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_failed' });
     for (const body of ['{"id": "x", "token": 5}', 'null', '<html>']) {
@@ -259,7 +247,7 @@ describe('an App', () => {
     expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_credentials' });
     github.fault({ kind: 'hang' }, { when });
     const began = performance.now();
-    expect(await errorOf(fetchIt(AbortSignal.timeout(200)))).toMatchObject({ code: 'github_timeout' });
+    expect(await errorOf(fetchIt(performance.now() + 200))).toMatchObject({ code: 'github_timeout' });
     expect(performance.now() - began).toBeLessThan(1_000);
   });
 });

@@ -234,7 +234,7 @@ describe('a request that fails', () => {
   test.each([
     [401, "GitHub refused the service's credentials. Renew GITHUB_TOKEN."],
     [403, 'GitHub denied the service access. Check the rights of GITHUB_TOKEN on the organisation.'],
-    [404, 'No GitHub API answers at this address. Check GITHUB_API_URL.'],
+    [404, 'There is no GitHub API at this address. Check GITHUB_API_URL.'],
     [500, 'GitHub failed with status 500. Try again later.'],
   ])('with the status %d says what to do, and keeps its cause', (status, text) => {
     const cause = httpError('x', status);
@@ -287,11 +287,11 @@ describe('a request that fails', () => {
   });
 
   test.each([new SyntaxError('Unexpected token'), 'text', undefined])(
-    'for any other reason means a reply that makes no sense: %s',
+    'for any other reason means a reply that is not valid: %s',
     cause => {
       expect(translated(cause)).toMatchObject({
         code: 'github_failed',
-        text: "GitHub's reply makes no sense. Check GITHUB_API_URL, or try again later.",
+        text: "GitHub's reply is not valid. Check GITHUB_API_URL, or try again later.",
         flags: [],
       });
       expect(errorOfRequest(cause, '').cause).toBe(cause);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { UnexpectedReply } from '../../src/github/decode.ts';
 import type { GraphqlFailure } from '../../src/github/errors.ts';
 import { GithubError } from '../../src/github/errors.ts';
-import { readMembers } from '../../src/github/organisation.ts';
+import { readMembers, readOwners } from '../../src/github/organisation.ts';
 import { nodeIdOf, readListed } from '../../src/github/pull-request.ts';
 import {
   answerAt,
@@ -10,7 +10,6 @@ import {
   read,
   readEntry,
   readListedRepositories,
-  readOwners,
   unexpectedReplyError,
 } from '../../src/github/replies.ts';
 
@@ -94,9 +93,9 @@ describe('an entry', () => {
     expect(statusOf(node, failure(path))).toBe('found');
   });
 
-  test('that makes no sense has failed', () => {
+  test('that is not valid has failed', () => {
     expect(statusOf({ ...node, number: 'one' })).toBe(
-      'GitHub\'s reply about the pull requests makes no sense: number is "one", not a count. Try again later.',
+      'GitHub\'s reply about the pull requests is not valid: number is "one", not a count. Try again later.',
     );
   });
 });
@@ -107,10 +106,10 @@ describe('the answer to a query', () => {
     expect(answerAt({ node: null }, 'node', 'the page')).toBeNull();
   });
 
-  test('that lacks the field makes no sense', () => {
+  test('that lacks the field is not valid', () => {
     for (const name of ['other', 'toString']) {
       expect(() => answerAt({ node: 'this' }, name, 'the page')).toThrow(
-        `GitHub's reply about the page makes no sense: ${name} is missing.`,
+        `GitHub's reply about the page is not valid: ${name} is missing.`,
       );
     }
   });
@@ -151,7 +150,7 @@ describe('a page', () => {
     [null, true, 'next'],
     [9, 'yes', 'next'],
     [9, true, 5],
-  ])('with %j, %j and %j for its parts makes no sense', (totalCount, hasNextPage, endCursor) => {
+  ])('with %j, %j and %j for its parts is not valid', (totalCount, hasNextPage, endCursor) => {
     expect(() => readMembers(holder(totalCount, hasNextPage, endCursor), null)).toThrow(/^membersWithRole\./);
   });
 });
@@ -179,7 +178,7 @@ test('an unexpected reply is a failure of GitHub; other errors are thrown again'
   expect(error).toBeInstanceOf(GithubError);
   expect(error).toMatchObject({
     code: 'github_failed',
-    text: "GitHub's reply about the page makes no sense: a is 5, not text. Try again later.",
+    text: "GitHub's reply about the page is not valid: a is 5, not text. Try again later.",
     cause: unexpected,
   });
   const defect = new RangeError('a defect');
@@ -258,7 +257,7 @@ describe('a page of repositories', () => {
     ]);
     expect(readPage([edge(1), { cursor: 5 }])).toEqual([
       ['web-1'],
-      [expect.stringMatching(/^GitHub's reply about the repositories makes no sense: /)],
+      [expect.stringMatching(/^GitHub's reply about the repositories is not valid: /)],
     ]);
   });
 

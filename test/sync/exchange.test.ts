@@ -51,7 +51,7 @@ describe('a tenth of the hourly points', () => {
       .select({ seconds: sql<number>`extract(epoch from reconcile_due_at - now())::float8` })
       .from(organisations)
       .where(eq(organisations.id, home.organisation.id));
-    const { points } = await findLimits(world.service.database, 'token');
+    const { points } = await findLimits(world.service.database.executor, 'token');
     expect(row?.seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
   });
 
@@ -102,7 +102,7 @@ describe('the stored number of points', () => {
   const now = () => Math.floor(Date.now() / 1000);
   const report = (remaining: number, resetAt: number) =>
     saveReply(world.service.database.executor, 'reported', { limit: 5_000, remaining, resetAt });
-  const known = async () => (await findLimits(world.service.database, 'reported')).points;
+  const known = async () => (await findLimits(world.service.database.executor, 'reported')).points;
 
   test('is the lowest that GitHub reported in the hour, in whatever order the replies come', async () => {
     const resetAt = now() + 600;

@@ -218,12 +218,12 @@ describe('while GitHub lags', () => {
   });
 
   test('an answer at the floor settles the request', () => {
-    const expectation = { minSourceUpdatedAt: 100, age: 0, behind: undefined };
+    const expectation = { minSourceUpdatedAt: 100, age: 0, behindSourceUpdatedAt: null, behindSeconds: null };
     expect([99, 100, null].map(answer => isReached(expectation, answer))).toEqual([false, true, false]);
   });
 
   test('the wait for answers that keep changing ends an hour after the last delivery', () => {
-    const expectation = { minSourceUpdatedAt: 100, behind: { sourceUpdatedAt: null, seconds: 5 } };
+    const expectation = { minSourceUpdatedAt: 100, behindSourceUpdatedAt: null, behindSeconds: 5 };
     expect(waitForGithub({ ...expectation, age: 3_599 }, 50)).toBe(1);
     expect(waitForGithub({ ...expectation, age: 3_601 }, 50)).toBeUndefined();
   });

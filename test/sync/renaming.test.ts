@@ -317,15 +317,13 @@ describe('an organisation whose node id is not known yet', () => {
     home.acme.rename(`${login}-now`);
     await expect(syncMembers(world.service, home.organisation)).rejects.toMatchObject({
       message: `GitHub shows no organisation ${login} to the configured credentials.`,
-      action: expect.stringMatching(
-        /^Check the login .* If it was renamed, change one of its pull requests on GitHub: /,
-      ),
+      action: expect.stringMatching(/^Check the login .* If it was renamed, edit one of its pull requests on GitHub: /),
     });
     takeOver(login, 'ada');
     for (const work of [importPullRequests, estimateImport, syncMembers]) {
       await expect(work(world.service, home.organisation)).rejects.toMatchObject({
-        message: `The login ${login} belongs to another organisation on GitHub now, which is not the one tracked here.`,
-        action: expect.stringMatching(/^If it was renamed, change one of its pull requests on GitHub: /),
+        message: `On GitHub, the login ${login} now belongs to an organisation that is not the one tracked here.`,
+        action: expect.stringMatching(/^If it was renamed, edit one of its pull requests on GitHub: /),
       });
     }
     expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: null, login });

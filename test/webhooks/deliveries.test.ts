@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 
 const taken = { status: 202, message: 'Taken.' };
-const appliedBefore = { status: 200, message: 'Ignored: this delivery was applied before.' };
+const appliedBefore = { status: 200, message: 'Ignored: this delivery has already been applied.' };
 
 async function titles(token = scene.token) {
   const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests?per_page=100', token);
@@ -282,7 +282,7 @@ describe('a label or a milestone', () => {
     };
     expect(await post(scene.service, { event: 'label', payload })).toMatchObject({
       status: 200,
-      message: 'Ignored: nothing depends on this change of a label.',
+      message: 'Ignored: pullscore does not use this change of a label.',
     });
     expect(await countRows(scene.service)).toMatchObject({ deliveries: 0 });
   });

@@ -54,7 +54,7 @@ describe('deliveries that arrive together', () => {
     ]);
     expect(replies.map(({ status, message }) => `${status} ${message}`)).toEqual([
       ...Array.from({ length: 42 }, () => '202 Taken.'),
-      '200 Ignored: this delivery was applied before.',
+      '200 Ignored: this delivery has already been applied.',
       '200 Ignored: webhooks are disabled for this organisation.',
       '200 Ignored: this organisation is not tracked here.',
     ]);

@@ -175,7 +175,7 @@ describe('a signed payload', () => {
   });
 });
 
-describe('what nothing depends on', () => {
+describe('what is not used', () => {
   test('is acknowledged with 200 and the reason, and leaves no row', async () => {
     const pings = await post(service, { event: 'ping', payload: { zen: 'Design for failure.' } });
     expect([pings.status, pings.message]).toEqual([200, 'Pong: deliveries arrive and their signature matches.']);
@@ -193,7 +193,7 @@ describe('what nothing depends on', () => {
       ['issue_comment', 'edited', 'issue_comment edited'],
     ] as const) {
       const { status, message } = await post(service, { event, payload: { action, organization } });
-      expect([status, message]).toEqual([200, `Ignored: nothing depends on ${reason}.`]);
+      expect([status, message]).toEqual([200, `Ignored: pullscore does not use ${reason}.`]);
     }
     expect(await countRows(service)).toEqual(nothing);
   });
@@ -205,7 +205,7 @@ describe('what nothing depends on', () => {
       for (const changes of [undefined, {}, { description: { from: 'Before' } }]) {
         const payload = { action: 'edited', repository, ...things, changes };
         const { status, message } = await post(service, { event, payload });
-        expect([status, message]).toEqual([200, `Ignored: nothing depends on this change of a ${event}.`]);
+        expect([status, message]).toEqual([200, `Ignored: pullscore does not use this change of a ${event}.`]);
       }
     }
     expect(await countRows(service)).toEqual(nothing);
@@ -267,12 +267,12 @@ describe("GitHub's published examples", () => {
       for (const payload of examples) {
         const { status, message } = await post(service, { event: name, payload });
         expect([name, status]).toEqual([name, 200]);
-        const reason = message.replace(/depends on .*/, 'depends on …');
+        const reason = message.replace(/does not use .*/, 'does not use …');
         reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
       }
     }
     expect([...reasons.keys()].toSorted()).toEqual([
-      'Ignored: nothing depends on …',
+      'Ignored: pullscore does not use …',
       'Ignored: the comment is not on a pull request.',
       'Ignored: this organisation is not tracked here.',
       'Pong: deliveries arrive and their signature matches.',

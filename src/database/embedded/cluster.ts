@@ -4,7 +4,6 @@ import {
   chmodSync,
   chownSync,
   closeSync,
-  existsSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
@@ -84,7 +83,7 @@ export async function openCluster({ home, create, durable, log }: ClusterOptions
   const binaries = await findBinaries(store);
   if (findFolder(link, isRoot) === undefined) {
     const user = isRoot ? systemUser() : undefined;
-    const made = isRoot ? newPlace() : link;
+    const made = isRoot ? join(rootStore, randomBytes(6).toString('hex')) : link;
     await makeFolder(made, unfinished => initialise(unfinished, binaries, user, durable));
     if (isRoot && publishLink(made, link)) log(`run by root, the embedded database keeps its data in ${made}`);
     for (const changed of durable ? [store, path] : []) flush(changed);
@@ -93,36 +92,26 @@ export async function openCluster({ home, create, durable, log }: ClusterOptions
   const data = join(folder, 'data');
   const { uid, gid } = statSync(data);
   const socketFolder = findSocketFolder(data);
-  // Databases of earlier releases, which listened on a port, ask for a password.
-  const credentials = join(folder, 'credentials.json');
-  const password = existsSync(credentials) ? `:${JSON.parse(readFileSync(credentials, 'utf8')).password}` : '';
   return {
     data,
     log: join(folder, 'postgresql.log'),
-    url: `postgres://${name}${password}@localhost/${name}?host=${encodeURIComponent(socketFolder)}`,
+    url: `postgres://${name}@localhost/${name}?host=${encodeURIComponent(socketFolder)}`,
     socketFolder,
     binaries,
     user: isRoot ? { uid, gid } : undefined,
   };
 }
 
-const newPlace = (): string => join(rootStore, randomBytes(6).toString('hex'));
-
 /** The folder of a cluster, if there is one. Root follows only its own links, and only into its store. */
 function findFolder(link: string, isRoot: boolean): string | undefined {
   const found = lstatSync(link, { throwIfNoEntry: false });
-  if (found !== undefined && found.uid !== process.getuid?.()) {
+  if (found === undefined) return undefined;
+  if (found.uid !== process.getuid?.()) {
     throw new Error(`${link} belongs to user ${found.uid}: run pullscore as that user`);
   }
-  // An earlier release, run by root, kept data in the home if it could, or wrote here where it is.
-  const location = join(dirname(link), 'location');
-  if (found === undefined && !existsSync(location)) return undefined;
-  const folder = found === undefined ? readFileSync(location, 'utf8').trim() : realpathSync(link);
-  if (isRoot && (!found?.isSymbolicLink() || dirname(folder) !== rootStore)) {
-    const place = newPlace();
-    throw new Error(
-      `an earlier release left its data in ${folder}: to use it, run mv '${folder}' ${place} && ln -s ${place} '${link}'`,
-    );
+  const folder = realpathSync(link);
+  if (isRoot && (!found.isSymbolicLink() || dirname(folder) !== rootStore)) {
+    throw new Error(`its data is in ${folder}, and root uses only what it has put into ${rootStore}`);
   }
   return folder;
 }
