@@ -1,5 +1,6 @@
 import { countSyncRequests } from '../database/backlog.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
+import { findLimits } from '../database/github-limits.ts';
 import { moveLease, whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
@@ -19,7 +20,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError, isDisturbance } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
-import { askGithub } from './exchange.ts';
+import { askGithub, credentialOf, reserveOf } from './exchange.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { pageSizesOf } from './page-sizes.ts';
 import { syncByNodeIds } from './pull-requests.ts';
@@ -35,6 +36,9 @@ const maxSharedFailures = waitSeconds.length;
 
 /** Failures in a row that park a request; they take three hours or more. */
 const maxFailures = 8;
+
+/** Between turns if points run short. A webhook is applied this much later at most. */
+const maxPauseSeconds = 30;
 
 /** An organisation's turn, which only this replica holds. */
 interface Turn {
@@ -56,19 +60,34 @@ export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promi
     const held = await claimSyncTurn(database.executor);
     if (held === undefined) return false;
     const { organisationId } = held;
+    let pauseSeconds = 0;
     try {
       await whileRenewing(database.executor, held, log, async () => {
         const organisation = await getOrganisation(database.executor, organisationId);
         const { current } = pageSizesOf(organisation).pullRequests;
         const requests = await findDueSyncRequests(database.executor, organisationId, current);
         if (requests.length > 0) await serve({ deps, organisation, signal }, requests);
+        if (requests.length < current) pauseSeconds = await pauseToSavePoints(deps, organisation);
       });
     } finally {
       // If this fails, the lease expires.
-      await moveLease(database.executor, held, secondsFromNow(0)).catch(() => undefined);
+      await moveLease(database.executor, held, secondsFromNow(pauseSeconds)).catch(() => undefined);
     }
     return true;
   };
+}
+
+/**
+ * Seconds until the next turn. A request costs a point even if it is for one pull request, so a few webhooks a second use
+ * the hour's points up. Once half of what an even pace would leave is gone, turns keep to what is left, and changes
+ * meanwhile share a request.
+ */
+async function pauseToSavePoints({ config, database }: Deps, organisation: Organisation): Promise<number> {
+  const { points } = await findLimits(database.executor, credentialOf(config, organisation));
+  if (points === undefined) return 0;
+  const { limit, remaining, secondsToReset } = points;
+  if (remaining / limit >= secondsToReset / 3_600 / 2) return 0;
+  return Math.min(maxPauseSeconds, secondsToReset / Math.max(1, remaining - reserveOf(limit)));
 }
 
 async function serve(turn: Turn, requests: readonly SyncRequest[]): Promise<void> {

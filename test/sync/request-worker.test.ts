@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { countSyncRequests, listFailingRequests, retrySyncRequests } from '../../src/database/backlog.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { requestRefetches } from '../../src/database/refetches.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
 import { claimSyncTurn, deferSyncRequests, findDueSyncRequests } from '../../src/database/sync-requests.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
@@ -595,6 +596,26 @@ describe('a pull request that keeps failing', () => {
     expect(await retrySyncRequests(executor, home.organisation.id)).toEqual({ retried: 0, parked: 0 });
   });
 
+  test('is tried once more by each sweep, if it is stored', async () => {
+    const { home, broken } = await startFailing();
+    world.github.clearFaults();
+    await untilIdle();
+    await request(home, broken);
+    world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Number.POSITIVE_INFINITY });
+    await fail(8);
+    expect(await waiting(home)).toMatchObject([parked]);
+    const { executor } = world.service.database;
+    await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
+    await requestRefetches(executor, home.organisation.id, 10);
+    await untilIdle();
+    expect(await waiting(home)).toMatchObject([{ attempts: 9, seconds: null }]);
+    world.github.clearFaults();
+    await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
+    await requestRefetches(executor, home.organisation.id, 10);
+    await untilIdle();
+    expect(await waiting(home)).toEqual([]);
+  });
+
   test('needs no retry once it was fetched another way', async () => {
     const { home, broken } = await park();
     const idle = createRequestWorker(world.service);
@@ -825,6 +846,42 @@ describe('a turn', () => {
       .where(eq(organisations.id, home.organisation.id));
     expect(row?.seconds).toBeGreaterThan(leaseSeconds - 2);
     expect(row?.seconds).toBeLessThan(10);
+  });
+
+  test('is followed by a pause if points run short, and what changes in it shares a request', async () => {
+    const home = await newHome(world);
+    const pullRequests = open(home, 4);
+    const { limit } = world.github;
+    if (limit === null) throw new Error('no limit');
+    const { remaining } = limit;
+    onTestFinished(() => {
+      limit.remaining = remaining;
+    });
+    const [first, ...others] = pullRequests;
+    if (first === undefined) throw new Error('none');
+    await request(home, first);
+    await work();
+    await request(home, first);
+    expect(await work()).toBe(true);
+    // With an hour to go: 2,500 would be half of the points, and 500 are the reserve.
+    limit.remaining = 1_501;
+    await request(home, first);
+    await work();
+    for (const pullRequest of others) {
+      await request(home, pullRequest);
+      expect(await work()).toBe(false);
+    }
+    const [row] = await world.service.database.executor
+      .select({ seconds: sql<number>`extract(epoch from sync_leased_until - now())::float8` })
+      .from(organisations)
+      .where(eq(organisations.id, home.organisation.id));
+    expect(row?.seconds).toBeGreaterThan(1);
+    expect(row?.seconds).toBeLessThan(4);
+    await endLeases();
+    world.github.requests.length = 0;
+    await work();
+    expect(await waiting(home)).toEqual([]);
+    expect(world.github.count()).toBe(1);
   });
 
   test('goes to each organisation once if replicas ask at the same moment', async () => {
