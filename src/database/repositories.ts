@@ -186,6 +186,9 @@ export interface ImportPlace {
 /** The cursor before the first page. */
 const atTheStart = '';
 
+/** An import that takes longer is not continued: a repository that always fails must not keep others from being read. */
+const maxImportAgeMs = 7 * 86_400_000;
+
 /**
  * Where an import of the repositories starts, or continues if one was interrupted: `import_cursor` is set while an
  * import is under way, and `imported_at` is when it started.
@@ -198,11 +201,15 @@ export async function findImportPlaces(
   wanted: readonly Pick<RepositoryValues, 'githubId'>[],
 ): Promise<Map<number, ImportPlace>> {
   const rows = [...(await findRepositories(executor, organisationId, wanted)).values()];
-  const interrupted = rows.filter(({ importCursor }) => importCursor !== null);
-  const since = Math.min(...interrupted.map(({ importedAt }) => importedAt?.getTime() ?? 0));
+  const oldest = Date.now() - maxImportAgeMs;
+  const places = rows.map(({ githubId, importCursor, importedAt }) => {
+    const startedAt = importedAt?.getTime() ?? 0;
+    return { githubId, startedAt, isImported: importCursor === null, cursor: startedAt < oldest ? null : importCursor };
+  });
+  const since = Math.min(...places.flatMap(({ cursor, startedAt }) => (cursor === null ? [] : [startedAt])));
   return new Map(
-    rows.map(({ githubId, importCursor: cursor, importedAt }) => {
-      const finished = cursor === null && importedAt !== null && importedAt.getTime() >= since;
+    places.map(({ githubId, startedAt, isImported, cursor }) => {
+      const finished = isImported && startedAt >= since;
       return [githubId, { after: cursor || null, finished, begun: cursor !== null || finished }];
     }),
   );

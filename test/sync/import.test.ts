@@ -557,6 +557,17 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 70 });
   });
 
+  test('is over after a week: the next one reads everything again', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 60);
+    fill(home, 'zoo', 60);
+    await interruptIn(home, 3);
+    await world.service.database.executor.execute(sql`
+      update repositories set imported_at = imported_at - interval '8 days'
+      where organisation_id = ${home.organisation.id}`);
+    expect(await run(home)).toMatchObject({ repositories: 2, seen: 120 });
+  });
+
   test('stops at once while it waits for GitHub', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
