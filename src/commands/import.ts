@@ -68,7 +68,7 @@ function describeResult({ failedRepositories, ...result }: ImportResult): Answer
     `Checked ${counted(seen, 'pull request')} in ${counted(read, 'repository', 'repositories')} ` +
     `with ${counted(requests, 'request')}: ` +
     `${number(saved)} saved, ${number(untracked)} by people who are not members` +
-    `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not return in full; the service tries again what GitHub named (see the log)`}.`;
+    `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not return in full; the service retries those that GitHub named (see the log)`}.`;
   const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
   return {
     json: { ...result, failed_repositories: failedRepositories },
@@ -92,7 +92,7 @@ function summarise({ total, budget }: ImportEstimate): string {
 
 /** @param day the value of `--since` */
 function describeEstimate(estimate: ImportEstimate, day: string | undefined): Answer {
-  const { repositories, total, finished, asked, budget } = estimate;
+  const { repositories, failedRepositories, total, finished, asked, budget } = estimate;
   const effort = ({ pullRequests, requests, points, seconds, atMost }: Effort) => ({
     pull_requests: pullRequests,
     requests,
@@ -109,7 +109,7 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
       budget === undefined ? null : { limit: budget.limit, remaining: budget.remaining, reset_at: budget.resetAt },
   };
 
-  const notes: string[] = [];
+  const notes = failedRepositories.map(({ repository, reason }) => `Not in this estimate: ${repository}. ${reason}`);
   if (finished > 0) {
     notes.push(
       `This continues an interrupted import, which has finished ${counted(finished, 'repository', 'repositories')}.`,

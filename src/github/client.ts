@@ -24,6 +24,7 @@ import {
   answerAt,
   type FetchResult,
   isOfEdge,
+  isOfPullRequest,
   read,
   readEntry,
   readListedRepositories,
@@ -208,8 +209,10 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       { organisation, subject },
     );
     const repository = answerAt(data, 'node', subject);
-    // Failures within a page are reported entry by entry.
-    if (!isPullRequestPage(repository)) requireWhole(failures, subject);
+    // Failures of single pull requests of a page are reported one by one.
+    const isPage = isPullRequestPage(repository);
+    const generalFailures = failures.filter(failure => !(isPage && isOfPullRequest(failure)));
+    requireWhole(generalFailures, subject);
     if (repository === null) return undefined;
     return { ...read(subject, () => readPullRequestPage(repository, after)), failures, subject };
   }

@@ -23,6 +23,7 @@ FormatRegistry.Set('github-time', time => {
 
 const Count = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, title: 'a count' });
 const Nullable = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]));
+const List = <Schema extends TSchema>(entry: Schema) => Type.Array(Type.Union([entry, Type.Null()]));
 
 /** Schemas for the parts of GitHub's replies. */
 export const Reply = {
@@ -47,8 +48,10 @@ export const Reply = {
     ),
   /** Null or absent means the same. */
   Nullable,
+  /** The entries of a page, of which GitHub may leave out some: without the list, they would be lost. */
+  List,
   /** A connection's entries, to be read with {@link present}: GitHub may leave out some or all of them. */
-  Entries: <Schema extends TSchema>(entry: Schema) => Nullable(Type.Array(Type.Union([entry, Type.Null()]))),
+  Entries: <Schema extends TSchema>(entry: Schema) => Nullable(List(entry)),
 };
 
 /** A list without its absent entries; an absent list is empty. */

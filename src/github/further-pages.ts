@@ -10,8 +10,8 @@ import { unexpectedReplyError } from './replies.ts';
 import { rateLimit } from './transport.ts';
 
 /*
- * Reads the lists of pull requests, whose first pages come with them, to their end. Each request reads the next page of
- * every list that has one.
+ * Reads the rest of the lists whose first page came with the pull request. Each request reads the next page of every list
+ * that has one.
  */
 
 /** GitHub lists up to 3,000 files of a pull request, a hundred on a page. */
@@ -67,11 +67,11 @@ function addPage(list: OpenList, page: unknown): OpenList[] {
   const known = decode(listsCheck, list.node);
   const next = decode(listsCheck, page);
   const [all, added] = [known[name]?.nodes, next[name]];
-  if (!(all && added)) throw new UnexpectedReply(`${name} are missing`);
+  if (!(all && added?.nodes)) throw new UnexpectedReply(`${name} are missing`);
   if (next.updatedAt !== known.updatedAt || next.headRefOid !== known.headRefOid) {
     throw new UnexpectedReply(`it changed while its ${name} were read`);
   }
-  all.push(...(added.nodes ?? []));
+  all.push(...added.nodes);
   const { hasNextPage, endCursor } = readPageInfo(added, after);
   return hasNextPage && endCursor !== null ? [{ ...list, after: endCursor }] : [];
 }

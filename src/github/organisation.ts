@@ -5,7 +5,7 @@ import type { GraphqlFailure } from './errors.ts';
 import { pageInfo, pageOf, readPageInfo } from './pages.ts';
 import { rateLimit } from './transport.ts';
 
-const { Count, Entries, Flag, Id, Link, Nullable, Text, Time, Total } = Reply;
+const { Count, Flag, Id, Link, List, Nullable, Text, Time, Total } = Reply;
 
 const identity = 'id databaseId login';
 export const Identity = Type.Object({ id: Text, databaseId: Id, login: Text });
@@ -27,7 +27,7 @@ const Repository = Type.Object({
   owner: Type.Object({ login: Text }),
   pullRequests: Type.Object({
     totalCount: Count,
-    nodes: Entries(Type.Object({ updatedAt: Nullable(Time) })),
+    nodes: List(Type.Object({ updatedAt: Nullable(Time) })),
   }),
 });
 
@@ -45,7 +45,7 @@ query Repositories($id: ID!, $first: Int!, $after: String, $facts: Boolean!) {
   }
 }
 ${repositoryFragment}`;
-const repositoriesCheck = checkOfOrganisation({ repositories: pageOf({ edges: Entries(Type.Unknown()) }) });
+const repositoriesCheck = checkOfOrganisation({ repositories: pageOf({ edges: List(Type.Unknown()) }) });
 const repositoryEdgeCheck = TypeCompiler.Compile(Type.Object({ cursor: Text, node: Nullable(Repository) }));
 
 export const repositoryQuery = `
@@ -82,7 +82,7 @@ query Members($id: ID!, $first: Int!, $after: String) {
 const Member = Type.Object({ databaseId: Id, login: Text, name: Nullable(Text), avatarUrl: Link });
 const membersCheck = checkOfOrganisation({
   viewerIsAMember: Flag,
-  membersWithRole: pageOf({ nodes: Entries(Member) }),
+  membersWithRole: pageOf({ nodes: List(Member) }),
 });
 
 const organisationFragment = `
@@ -149,7 +149,7 @@ export function readRepositories(answer: unknown, after: string | null) {
   const { repositories } = organisation;
   return {
     organisation: identityOf(organisation),
-    edges: repositories.edges ?? [],
+    edges: repositories.edges,
     ...readPageInfo(repositories, after),
   };
 }

@@ -10,7 +10,7 @@ const PageInfo = Type.Object({
 export const pageOf = <Parts extends TProperties>(parts: Parts) => Type.Object({ ...PageInfo.properties, ...parts });
 
 /**
- * Where the next page starts stays the same while entries come and go. It is null on an empty page.
+ * The cursor stays valid while entries come and go. It is null on an empty page.
  * @throws UnexpectedReply if there is a next page, but no new cursor
  */
 export function readPageInfo({ totalCount, pageInfo }: Static<typeof PageInfo>, after: string | null) {

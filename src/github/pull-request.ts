@@ -6,7 +6,7 @@ import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './deco
 import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
 import { pageOf, readPageInfo } from './pages.ts';
 
-const { Count, Entries, Flag, Id, Link, Nullable, OneOf, Text, Time, Total } = Reply;
+const { Count, Entries, Flag, Id, Link, List, Nullable, OneOf, Text, Time, Total } = Reply;
 
 /** The ids of a pull request, and when it last changed, in Unix seconds. */
 export interface ListedPullRequest {
@@ -82,14 +82,14 @@ const completeCheck = TypeCompiler.Compile(Type.Record(mayBeNull, Type.Object({}
 const nodeCheck = TypeCompiler.Compile(Type.Object({ id: Text }));
 
 const listedCheck = TypeCompiler.Compile(Type.Object({ id: Text, fullDatabaseId: Id, updatedAt: Time }));
-const pageCheck = TypeCompiler.Compile(Type.Object({ pullRequests: pageOf({ nodes: Entries(Type.Unknown()) }) }));
+const pageCheck = TypeCompiler.Compile(Type.Object({ pullRequests: pageOf({ nodes: List(Type.Unknown()) }) }));
 
 export const isPullRequestPage = (repository: unknown) => pageCheck.Check(repository);
 
 /** Each node is read by {@link readPullRequest}. @throws UnexpectedReply */
 export function readPullRequestPage(repository: unknown, after: string | null) {
   const { pullRequests } = decode(pageCheck, repository);
-  return { nodes: pullRequests.nodes ?? [], pageInfo: readPageInfo(pullRequests, after) };
+  return { nodes: pullRequests.nodes, pageInfo: readPageInfo(pullRequests, after) };
 }
 
 type Facts = Static<typeof PullRequestFacts>;

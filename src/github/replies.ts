@@ -55,6 +55,10 @@ export function answerAt(data: object, name: string, subject: string): unknown {
   return (data as Record<string, unknown>)[name];
 }
 
+/** Whether a failure concerns a single pull request of a page. */
+export const isOfPullRequest = ({ path }: GraphqlFailure): boolean =>
+  startsWith(path, ['node', 'pullRequests', 'nodes']) && typeof path[3] === 'number';
+
 /** Whether a failure concerns a single repository of a page. */
 export const isOfEdge = ({ path }: GraphqlFailure): boolean =>
   startsWith(path, ['node', 'repositories', 'edges']) && typeof path[3] === 'number';

@@ -4,7 +4,14 @@ import type { Deps } from '../deps.ts';
 import { maxPullRequests } from '../github/client.ts';
 import { pointsOfPage } from '../github/pull-request-queries.ts';
 import { reserveOf } from './exchange.ts';
-import { type ChosenRepositories, chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
+import {
+  type ChosenRepositories,
+  chooseRepositories,
+  type FailedRepository,
+  fullName,
+  type ImportScope,
+  parseNames,
+} from './import-scope.ts';
 import { identifyOrganisation } from './organisation.ts';
 
 /**
@@ -28,6 +35,8 @@ export interface ImportEstimate {
   repositories: (Effort & { repository: string })[];
   /** Its seconds include the waits for GitHub's points. */
   total: Effort;
+  /** They are not in the estimate. */
+  failedRepositories: FailedRepository[];
   /** Repositories that the interrupted import, which this one continues, has finished. */
   finished: number;
   /** Requests that the estimate took. */
@@ -53,7 +62,7 @@ export async function estimateImport(
 
 /** @param places where the import of each repository starts or continues, by GitHub id; undefined: all start */
 export function estimateOf(
-  { repositories, requests: asked, budget }: Omit<ChosenRepositories, 'ticket'>,
+  { repositories, failedRepositories, requests: asked, budget }: Omit<ChosenRepositories, 'ticket'>,
   places: ReadonlyMap<number, ImportPlace> | undefined,
   since: number | undefined,
 ): ImportEstimate {
@@ -73,6 +82,7 @@ export function estimateOf(
   return {
     repositories: estimates,
     total: { ...total, seconds: withWaits(total, budget) },
+    failedRepositories,
     finished: repositories.length - waiting.length,
     asked,
     budget,

@@ -14,9 +14,17 @@ export interface ImportScope {
   since?: number | undefined;
 }
 
+export interface FailedRepository {
+  /** `owner/name`, or words for one without a known name. */
+  repository: string;
+  reason: string;
+}
+
 export interface ChosenRepositories {
   /** Those with pull requests in the scope. */
   repositories: GithubRepository[];
+  /** Those that GitHub failed to list. It does not say their names. */
+  failedRepositories: FailedRepository[];
   /** Drawn before the first request for them. */
   ticket: number;
   /** How many requests it took to find them. */
@@ -28,7 +36,7 @@ export interface ChosenRepositories {
 /** `owner/name` */
 export const fullName = ({ owner, name }: Pick<GithubRepository, 'owner' | 'name'>) => `${owner}/${name}`;
 
-type Found = { ticket: number; found: GithubRepository[] };
+type Found = { ticket: number; found: GithubRepository[]; failed: ServiceError[] };
 
 type Retry = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
@@ -49,14 +57,16 @@ export async function chooseRepositories(
     budget = rateLimit;
   });
   try {
-    const { ticket, found } = await (wanted === undefined
+    const { ticket, found, failed } = await (wanted === undefined
       ? listRepositories(deps, organisation, retry)
       : findRepositories(deps, organisation, wanted, retry));
     const repositories = found.filter(
       ({ pullRequests, pullRequestsUpdatedAt }) =>
         pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
     );
-    return { repositories, ticket, requests, budget };
+    const repository = `a repository of ${organisation.login}`;
+    const failedRepositories = failed.map(({ text: reason }) => ({ repository, reason }));
+    return { repositories, failedRepositories, ticket, requests, budget };
   } finally {
     end();
   }
@@ -67,11 +77,13 @@ async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation
   let page = await readPage(null);
   const { ticket } = page;
   const found: GithubRepository[] = [...page.items];
+  const failed: ServiceError[] = [...page.failed];
   while (page.hasNextPage) {
     page = await readPage(page.endCursor);
     found.push(...page.items);
+    failed.push(...page.failed);
   }
-  return { ticket, found };
+  return { ticket, found, failed };
 }
 
 /**
@@ -121,5 +133,5 @@ async function findRepositories(
     tickets.push(ticket);
     chosen.set(repository.githubId, repository);
   }
-  return { ticket: Math.min(...tickets), found: [...chosen.values()] };
+  return { ticket: Math.min(...tickets), found: [...chosen.values()], failed: [] };
 }

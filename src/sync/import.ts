@@ -6,7 +6,7 @@ import { ServiceError } from '../errors.ts';
 import { isDisturbance } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
-import { chooseRepositories, fullName, type ImportScope, parseNames } from './import-scope.ts';
+import { chooseRepositories, type FailedRepository, fullName, type ImportScope, parseNames } from './import-scope.ts';
 import { identifyOrganisation, reasonOfRepository } from './organisation.ts';
 import { createPageSync, fromCursor } from './pages.ts';
 import type { SyncOutcome } from './pull-requests.ts';
@@ -37,14 +37,14 @@ export interface ImportResult {
   /** Read completely. */
   repositories: number;
   /** Not read completely; the next import continues with them. */
-  failedRepositories: { repository: string; reason: string }[];
+  failedRepositories: FailedRepository[];
   /** Pull requests looked at this time. */
   seen: number;
   /** Of these, those now stored as new as GitHub has them. */
   saved: number;
   /** Not kept: the author is not a member. */
   untracked: number;
-  /** GitHub failed on them, even one by one. The sync loop tries again what GitHub named. */
+  /** GitHub failed on them, even one by one. The sync loop retries those that GitHub named. */
   failed: number;
   /** Requests to GitHub for pull requests. */
   requests: number;
@@ -86,7 +86,7 @@ export async function importPullRequests(
   onEstimate?.(estimateOf(chosen, places, since));
   const result: ImportResult = {
     repositories: 0,
-    failedRepositories: [],
+    failedRepositories: [...chosen.failedRepositories],
     seen: 0,
     saved: 0,
     untracked: 0,

@@ -50,6 +50,13 @@ export async function fromCursor<Page>(
   }
 }
 
+function shown<Page>(page: Page | undefined): Page {
+  if (page !== undefined) return page;
+  throw new ServiceError('not_found', 'GitHub does not show it to the configured credentials.', {
+    action: 'Check that it is still there, and their rights.',
+  });
+}
+
 /** How long until the sync loop tries what GitHub has just failed on. */
 const firstTrySeconds = 60;
 
@@ -78,7 +85,7 @@ export function createPageSync(
     const choice: PageChoice = { order, after, pageSize: size };
     const call = async () => {
       onRequest?.();
-      return github.listPullRequests(organisation, repository.nodeId, choice);
+      return shown(await github.listPullRequests(organisation, repository.nodeId, choice));
     };
     return (await askGithub(deps, organisation, call, { urgency: 'background' })).reply;
   };
@@ -97,55 +104,57 @@ export function createPageSync(
       const fetch = async () => {
         onRequest?.();
         const choice: PageChoice = { order, after, pageSize: asked };
-        const page = await github.pagePullRequests(organisation, repository.nodeId, choice);
-        if (page === undefined) {
-          throw new ServiceError('not_found', 'GitHub does not show it to the configured credentials.', {
-            action: 'Check that it is still there, and their rights.',
-          });
-        }
+        const page = shown(await github.pagePullRequests(organisation, repository.nodeId, choice));
         return { page, pullRequests: page.items.filter(isWanted) };
       };
       return syncPullRequests(deps, organisation, fetch, 'background');
     });
     const { page, pullRequests } = reply;
     const errors = page.failed.map(({ error }) => error);
+    const failed = errors.length;
+    const [first] = errors;
+    // The credentials lack a right on the repository, unless it is one pull request alone.
+    const areRefused = failed > 1 && errors.every(({ code }) => code === 'github_credentials');
+    if (areRefused && page.items.length === 0) throw first;
     const isTooMuch = errors.some(error => error instanceof GithubError && error.tooMuch);
     if (isTooMuch && pageSize.shrink(size)) return syncPage(after);
-    if (skipped > 0) pageSize.restore();
-    skipped = 0;
-    const failed = errors.length;
     // Asking again does not help with what the credentials may not read.
     const disturbed = errors.filter(isDisturbance).length;
-    let missing: ListedPullRequest[] = [];
+    let unserved: ListedPullRequest[] = [];
     if (disturbed > 0) {
       const settled = new Set(page.failed.flatMap(({ nodeId, error }) => (isDisturbance(error) ? [] : [nodeId])));
       for (const { nodeId } of page.items) settled.add(nodeId);
-      // If this fails, the page is read again: without a sync request they would be lost.
-      const listed = (await list(after, size))?.items ?? [];
-      missing = listed.filter(item => isWanted(item) && !settled.has(item.nodeId));
+      // If this fails, the page is read again: otherwise the unnamed pull requests would be lost.
+      const listed = await list(after, size);
+      unserved = listed.items.filter(({ nodeId }) => !settled.has(nodeId));
     }
-    await record(failed, missing, errors[0]?.text ?? '');
+    const missing = unserved.filter(isWanted);
+    await record(failed, missing, first?.text ?? '');
+    if (isTooMuch || skipped > 0) pageSize.restore();
+    skipped = 0;
     return {
       outcomes,
       failed,
-      unnamed: Math.max(0, disturbed - missing.length),
+      unnamed: Math.max(0, disturbed - unserved.length),
       endCursor: page.endCursor,
-      ended: !page.hasNextPage || pullRequests.length < page.items.length,
+      ended: !page.hasNextPage || pullRequests.length < page.items.length || missing.length < unserved.length,
     };
   }
 
   async function skip(next: Awaited<ReturnType<typeof list>>, reason: GithubError): Promise<SyncedPage> {
     skipped += 1;
-    const wanted = next?.items.filter(isWanted) ?? [];
-    const isPast = (next?.items.length ?? 0) > wanted.length;
-    const failed = isPast || (next?.endCursor ?? null) === null ? 0 : 1;
+    const wanted = next.items.filter(isWanted);
+    const isPast = next.items.length > wanted.length;
+    const failed = isPast || next.endCursor === null ? 0 : 1;
     await record(failed, wanted, reason.text);
+    const ended = isPast || !next.hasNextPage;
+    if (ended) pageSize.restore();
     return {
       outcomes: new Map(),
       failed,
       unnamed: failed - wanted.length,
-      endCursor: next?.endCursor ?? null,
-      ended: isPast || next?.hasNextPage !== true,
+      endCursor: next.endCursor,
+      ended,
     };
   }
 
@@ -165,7 +174,7 @@ export function createPageSync(
         }
         // If GitHub does not even say which one comes next, it is in trouble itself.
         const next = await list(after, 1).catch((failure: unknown) => {
-          throw failure instanceof GithubError && failure.code === 'github_rate_limited' ? failure : error;
+          throw isDisturbance(failure) ? error : failure;
         });
         if (!again) {
           if (skipped === maxSkipped) throw error;

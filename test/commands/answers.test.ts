@@ -419,6 +419,24 @@ test('an import in which a repository fails names it, ends with 1, and can be co
   expect(await runJson(environment, 'import', ...acme)).toMatchObject({ repositories: 1, seen: 1 });
 });
 
+test('an import says that GitHub failed to list a repository, and ends with 1; an estimate says it, too', async () => {
+  await addAcme();
+  const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
+  github.fault(
+    { kind: 'alter', change: reply => ({ ...reply, errors: [error] }) },
+    { times: 2, when: ({ operation }) => operation === 'Repositories' },
+  );
+  const reason = 'GitHub does not let GITHUB_TOKEN read a repository of Acme: "SAML."';
+  const estimated = await runHere(environment, 'import', ...acme, '--dry-run');
+  expect(estimated.stdout).toContain(`\nNot in this estimate: a repository of Acme. ${reason}\n`);
+  const { code, stdout } = await runHere(environment, 'import', ...acme, '--json');
+  expect(JSON.parse(stdout)).toMatchObject({
+    repositories: 1,
+    failed_repositories: [{ repository: 'a repository of Acme', reason }],
+  });
+  expect(code).toBe(1);
+});
+
 test('members are listed, and with --left those who have left', async () => {
   await addAcme();
   const empty = await runHere(environment, 'members', 'list', ...acme);

@@ -239,6 +239,45 @@ describe('paging', () => {
     },
   );
 
+  const withoutEntries = [
+    ['null entries', []],
+    ['entries that are too much', [{ type: 'RESOURCE_LIMITS_EXCEEDED', message: 'Too much.' }]],
+    ['entries that it does not find', [{ type: 'NOT_FOUND', message: 'None.' }]],
+  ] as const;
+  test.each(withoutEntries)('does not take a page with %s for an empty one', async (_, errors) => {
+    const { github, acme, web, client } = await start();
+    web.openPullRequest();
+    const calls = [
+      ['pullRequests', 'nodes', () => client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage)],
+      ['pullRequests', 'nodes', () => client.listPullRequests({ login: 'acme' }, web.nodeId, firstPage)],
+      ['repositories', 'edges', () => client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 })],
+      ['membersWithRole', 'nodes', () => client.pageMembers(identityOf(acme), null)],
+    ] as const;
+    for (const [list, entries, call] of calls) {
+      github.fault({
+        kind: 'alter',
+        change: ({ data }) => {
+          const { node } = data as { node: Record<string, object> };
+          const page = { ...node[list], [entries]: null };
+          const path = ['node', list, entries];
+          return { data: { node: { ...node, [list]: page } }, errors: errors.map(error => ({ ...error, path })) };
+        },
+      });
+      const tooMuch = errors.some(({ type }) => type === 'RESOURCE_LIMITS_EXCEEDED');
+      expect(await errorOf(call())).toMatchObject({ code: 'github_failed', tooMuch });
+    }
+  });
+
+  test('does not take an empty page for the last one if GitHub failed on a part that it does not name', async () => {
+    const { github, web, client } = await start();
+    web.openPullRequest();
+    const pullRequests = { totalCount: 1, pageInfo: { endCursor: null, hasNextPage: false }, nodes: [] };
+    const errors = [{ message: 'Something went wrong while executing your query.' }];
+    github.fault({ kind: 'reply', status: 200, body: { data: { node: { pullRequests } }, errors } });
+    const error = await errorOf(client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage));
+    expect(error).toMatchObject({ code: 'github_failed', tooMuch: true });
+  });
+
   test('does not take a reply without an answer for "gone"', async () => {
     const { github, acme, web, client } = await start();
     const body = { data: {} };

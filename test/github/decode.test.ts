@@ -11,7 +11,7 @@ import {
   unixSeconds,
 } from '../../src/github/decode.ts';
 
-const { Count, Entries, Flag, Id, Link, Nullable, OneOf, Text, Time } = Reply;
+const { Count, Entries, Flag, Id, Link, List, Nullable, OneOf, Text, Time } = Reply;
 
 const decodeWith = (schema: TSchema, value: unknown) => decode(TypeCompiler.Compile(schema), value);
 
@@ -190,6 +190,7 @@ test('an absent list is empty, and absent entries are left out', () => {
   expect(decodeWith(Type.Object({ a: Entries(Text) }), { a: entries })).toEqual({ a: entries });
   expect(present(entries)).toEqual(['one', 'two', '']);
   expect(problemOf(Entries(Text), null)).toBe('accepted');
+  expect(problemOf(List(Text), null)).toBe('a is null, not a list');
   for (const nothing of [null, undefined]) expect(present(nothing)).toEqual([]);
   expect(problemOf(Entries(Text), { length: 1 })).toBe('a is object, not a list');
   expect(problemOf(Entries(Text), ['one', 2])).toBe('a.1 is 2, not text');

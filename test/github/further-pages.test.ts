@@ -72,6 +72,14 @@ describe('a pull request with more than a hundred files', () => {
       { code: 'github_failed', message: expect.stringContaining('files are missing') },
     ],
     [
+      'its files are null',
+      {
+        kind: 'alter',
+        change: (reply: object) => JSON.parse(JSON.stringify(reply).replace(/"nodes":\[.*?\]/, '"nodes":null')),
+      },
+      { code: 'github_failed', message: expect.stringContaining('files are missing') },
+    ],
+    [
       'only that page fails',
       {
         kind: 'alter',

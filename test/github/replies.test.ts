@@ -7,6 +7,7 @@ import { nodeIdOf, readListed } from '../../src/github/pull-request.ts';
 import {
   answerAt,
   isOfEdge,
+  isOfPullRequest,
   read,
   readEntry,
   readListedRepositories,
@@ -208,6 +209,15 @@ test('the owner of a repository is read; it is unknown if GitHub failed, and nul
   ]);
 });
 
+test('a failure of a single pull request of a page is told from one of the whole page', () => {
+  const isOfOne = (...path: (string | number)[]) => isOfPullRequest({ type: '', message: '', path });
+  expect(isOfOne('node', 'pullRequests', 'nodes', 0)).toBe(true);
+  expect(isOfOne('node', 'pullRequests', 'nodes', 7, 'files', 'nodes')).toBe(true);
+  expect(isOfOne()).toBe(false);
+  expect(isOfOne('node', 'pullRequests', 'nodes')).toBe(false);
+  expect(isOfOne('node', 'pullRequests', 'pageInfo', 0)).toBe(false);
+});
+
 describe('a page of repositories', () => {
   const edge = (number: number) => ({
     cursor: `cursor ${number}`,
@@ -255,10 +265,14 @@ describe('a page of repositories', () => {
       ['web-2'],
       [said, expect.stringContaining('It says.')],
     ]);
-    expect(readPage([edge(1), { cursor: 5 }])).toEqual([
-      ['web-1'],
-      [expect.stringMatching(/^GitHub's reply about the repositories is not valid: /)],
-    ]);
+    const { node, ...place } = edge(2);
+    const withoutChange = { ...place, node: { ...node, pullRequests: { totalCount: 1, nodes: null } } };
+    for (const broken of [{ cursor: 5 }, withoutChange]) {
+      expect(readPage([edge(1), broken])).toEqual([
+        ['web-1'],
+        [expect.stringMatching(/^GitHub's reply about the repositories is not valid: /)],
+      ]);
+    }
   });
 
   test('is to blame itself for a failure elsewhere', () => {

@@ -23,6 +23,7 @@ import {
   apply,
   type Home,
   newHome,
+  pageExceeded,
   rule,
   startWorld,
   storedPullRequests,
@@ -264,6 +265,26 @@ describe('a pull request on which GitHub always fails', () => {
     expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([bad?.id]);
   });
 
+  test('is not passed while GitHub does not name it, even if it is too much', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 4);
+    const [bad] = home.acme.repository('web').sortedBy('createdAt');
+    world.github.fault(
+      { kind: 'broken', nodeIds: [bad?.nodeId ?? ''], type: 'RESOURCE_LIMITS_EXCEEDED', field: 'files' },
+      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    world.github.fault(htmlError(502), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ operation }) => operation === 'PullRequestList',
+    });
+    const syncPage = createPageSync(world.service, home.organisation, home.acme.repository('web'), {
+      since: undefined,
+      maxSkipped: 2,
+    });
+    await expect(syncPage(null)).rejects.toMatchObject({ code: 'github_failed' });
+    expect(pages()).toBeLessThan(20);
+  });
+
   test('because of missing rights is not left to the loop', async () => {
     const home = await newHome(world);
     fill(home, 'web', 4);
@@ -274,6 +295,17 @@ describe('a pull request on which GitHub always fails', () => {
     );
     expect(await run(home)).toMatchObject({ saved: 3, failed: 1, requests: 1 });
     expect(await waitingSyncs(world.service, home)).toEqual([]);
+  });
+
+  test('because of missing rights, alone on its page, does not stop the import', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 51);
+    const last = home.acme.repository('web').sortedBy('createdAt').at(-1);
+    world.github.fault(
+      { kind: 'broken', nodeIds: [last?.nodeId ?? ''], field: 'files', type: 'FORBIDDEN' },
+      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    expect(await run(home)).toMatchObject({ repositories: 1, saved: 50, failed: 1, failedRepositories: [] });
   });
 
   test('gives an existing sync request a new ticket only, so that a fetch under way does not settle it', async () => {
@@ -316,6 +348,19 @@ describe('a pull request on which GitHub always fails', () => {
     expect((await syncPage(second.endCursor)).outcomes.size).toBe(3);
   });
 
+  test('is not skipped if GitHub no longer shows its repository', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 5);
+    const web = home.acme.repository('web');
+    const syncPage = createPageSync(world.service, home.organisation, web, { since: undefined, maxSkipped: 2 });
+    world.github.fault(htmlError(500), {
+      times: Number.POSITIVE_INFINITY,
+      when: ({ operation }) => operation === 'PullRequestPage',
+    });
+    web.remove();
+    await expect(syncPage(null)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
   test('is skipped, however many there are, if others between them succeed', async () => {
     const home = await newHome(world);
     fill(home, 'web', 7);
@@ -346,6 +391,7 @@ describe('an estimate', () => {
         { repository: `${login}/api`, pullRequests: 30, requests: 1, points: 3, seconds: 3, atMost: false },
       ],
       total: { pullRequests: 150, requests: 4, points: 12, seconds: 12, atMost: false },
+      failedRepositories: [],
       finished: 0,
       asked: 1,
       budget: { cost: 1, limit: 5_000, remaining: world.github.limit?.remaining, resetAt: world.github.limit?.resetAt },
@@ -421,6 +467,7 @@ describe('an estimate', () => {
     const { total } = estimateOf(
       {
         repositories: [{ ...repository, pullRequests: 12_500, pullRequestsUpdatedAt: 1 }],
+        failedRepositories: [],
         requests: 1,
         budget: { limit: 5_000, remaining, resetAt },
       },
@@ -436,6 +483,7 @@ describe('an estimate', () => {
     const { total } = estimateOf(
       {
         repositories: [{ ...repository, pullRequests: 200_000, pullRequestsUpdatedAt: 1 }],
+        failedRepositories: [],
         requests: 1,
         budget: { limit: 5_000, remaining: 1_000, resetAt: Date.now() / 1000 + 3_000 },
       },
@@ -635,9 +683,27 @@ describe('a repository that GitHub does not serve', () => {
     for (const name of ['one', 'two']) fill(home, name, 3);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) });
-    expect(await run(home)).toMatchObject({ repositories: 1, saved: 3 });
+    const repository = `a repository of ${home.acme.login}`;
+    const failedRepositories = [{ repository, reason: expect.stringContaining('SAML.') }];
+    expect(await run(home)).toMatchObject({ repositories: 1, saved: 3, failedRepositories });
     expect(world.service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is skipped' }));
   });
+});
+
+test('a repository of which the credentials may read no pull request has failed', async () => {
+  const home = await newHome(world);
+  for (const name of ['one', 'two']) fill(home, name, 3);
+  const one = home.acme.repository('one');
+  const nodeIds = one.pullRequests.map(({ nodeId }) => nodeId);
+  world.github.fault(
+    { kind: 'broken', nodeIds, field: 'files', type: 'FORBIDDEN' },
+    { when: ({ variables }) => variables.repository === one.nodeId },
+  );
+  const failedRepositories = [
+    { repository: one.fullName, reason: expect.stringContaining('does not let GITHUB_TOKEN') },
+  ];
+  expect(await run(home)).toMatchObject({ repositories: 1, saved: 3, failed: 0, failedRepositories });
+  expect(await run(home)).toMatchObject({ repositories: 1, saved: 3, failedRepositories: [] });
 });
 
 describe('an import of some repositories', () => {
@@ -747,10 +813,13 @@ describe('if GitHub is in trouble,', () => {
     expect(sizes().slice(9)).toEqual([25, 50, 50, 50]);
   });
 
-  test('pages of pull requests shrink until everything came', async () => {
+  test.each([
+    ['fails', queryTimeout()],
+    ['returns no entries: RESOURCE_LIMITS_EXCEEDED', pageExceeded],
+  ])('pages of pull requests shrink until everything came (GitHub %s)', async (_, fault) => {
     const home = await newHome(world);
     fill(home, 'web', 60);
-    world.github.fault(queryTimeout(), {
+    world.github.fault(fault, {
       times: Number.POSITIVE_INFINITY,
       when: ({ variables }) => Number(variables.first) > 12,
     });

@@ -10,16 +10,18 @@ import { requestRescoring } from '../../src/database/rescoring.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
+import { pageSizesOf } from '../../src/sync/page-sizes.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { createLatch, pagesWith, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { createLatch, type Fault, pagesWith, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import {
   apply,
   compare,
   type Home,
   makeDue,
   newHome,
+  pageExceeded,
   rule,
   startWorld,
   storedPullRequests,
@@ -177,6 +179,71 @@ describe('a comparison with GitHub', () => {
     expect(await compare(world, home)).toBe(1);
   });
 
+  const exceeded = (nodeId: string): Fault => ({
+    kind: 'broken',
+    nodeIds: [nodeId],
+    type: 'RESOURCE_LIMITS_EXCEEDED',
+    field: 'files',
+  });
+
+  test.each([
+    ['on an entry', (nodeId: string): Fault => ({ kind: 'broken', nodeIds: [nodeId], field: 'files' })],
+    ['on an entry, as too much', exceeded],
+    ['on each page with it', queryTimeout],
+  ])('reads nothing again if GitHub fails (%s) on a pull request that has not changed', async (_, faultOf) => {
+    const { home, opened } = await imported(3);
+    const [bad, ...others] = opened;
+    if (bad === undefined) throw new Error('none');
+    world.github.clock.advance(60);
+    for (const pullRequest of others) pullRequest.edit({ title: 'Missed' });
+    world.github.clock.advance(120);
+    world.github.fault(faultOf(bad.nodeId), { times: Number.POSITIVE_INFINITY, when: pagesWith(bad) });
+    await compare(world, home);
+    expect(await titles(home)).toEqual(['Change 0', 'Missed', 'Missed']);
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+    expect(await compare(world, home)).toBe(1);
+    expect(pageSizesOf(home.organisation).pullRequests.current).toBe(50);
+  });
+
+  test('takes large pages again once it has found the pull request that is too much', async () => {
+    const { home, opened } = await imported(60);
+    world.github.clock.advance(60);
+    for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
+    const [bad] = opened.slice(-4);
+    if (bad === undefined) throw new Error('none');
+    world.github.fault(exceeded(bad.nodeId), { times: Number.POSITIVE_INFINITY, when: pagesWith(bad) });
+    expect(await compare(world, home)).toBeLessThan(16);
+    expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(59);
+    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: bad.id }]);
+    expect(pageSizesOf(home.organisation).pullRequests.current).toBe(50);
+  });
+
+  test('loses nothing on a page that exceeds a resource limit (RESOURCE_LIMITS_EXCEEDED)', async () => {
+    const { home, opened } = await imported(60);
+    world.github.clock.advance(60);
+    for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
+    world.github.fault(pageExceeded, { times: 2, when: ({ operation }) => operation === 'PullRequestPage' });
+    await compare(world, home);
+    expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(60);
+  });
+
+  test('catches up on what the credentials could not read for some time', async () => {
+    const { home, opened } = await imported(3);
+    world.github.clock.advance(60);
+    opened[0]?.edit({ title: 'Missed' });
+    world.github.clock.advance(120);
+    const nodeIds = opened.map(({ nodeId }) => nodeId);
+    const heal = world.github.fault(
+      { kind: 'broken', nodeIds, type: 'FORBIDDEN', field: 'files' },
+      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'PullRequestPage' },
+    );
+    await compare(world, home);
+    expect(await dueInSeconds(home)).toBeGreaterThan(800);
+    heal();
+    await compare(world, home);
+    expect(await titles(home)).toContain('Missed');
+  });
+
   test('is not held up by a pull request that the credentials may never read', async () => {
     const { home, opened } = await imported(3);
     world.github.clock.advance(60);
@@ -236,7 +303,7 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
     world.github.fault(
-      { kind: 'reply', status: 401 },
+      { kind: 'reply', status: 503 },
       { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation !== 'Repositories' },
     );
     await compare(world, home);
@@ -244,6 +311,13 @@ describe('a comparison with GitHub', () => {
     world.github.clearFaults();
     await compare(world, home);
     expect(await titles(home)).toEqual(['Missed']);
+  });
+
+  test('is tried again after the interval, not soon, if GitHub refuses the credentials', async () => {
+    const { home } = await imported(1);
+    world.github.fault({ kind: 'reply', status: 401 }, { times: Number.POSITIVE_INFINITY });
+    await compare(world, home);
+    expect(await dueInSeconds(home)).toBeGreaterThan(800);
   });
 
   test('takes smaller pages of repositories when GitHub fails on large ones', async () => {

@@ -8,7 +8,7 @@ import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type SyncOutcome, syncByNodeIds, syncPullRequests } from '../../src/sync/pull-requests.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
-import { createLatch } from '../support/github/faults.ts';
+import { createLatch, type Fault } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
@@ -105,6 +105,19 @@ export async function sync(deps: Deps, home: Home, ...wanted: PullRequest[]): Pr
   const { outcomes } = await syncByNodeIds(deps, home.organisation, nodeIds);
   return wanted.map(({ id }) => outcomes.get(id));
 }
+
+/** GitHub returns the frame of a page of pull requests, and says that the entries were too much. */
+export const pageExceeded: Fault = {
+  kind: 'alter',
+  change: ({ data }) => {
+    const { pullRequests, ...node } = (data as { node: { pullRequests: object } }).node;
+    const path = ['node', 'pullRequests', 'nodes'];
+    return {
+      data: { node: { ...node, pullRequests: { ...pullRequests, nodes: null } } },
+      errors: [{ type: 'RESOURCE_LIMITS_EXCEEDED', message: 'Resource limits for this query exceeded.', path }],
+    };
+  },
+};
 
 /** Starts a sync that has fetched and waits for `save()`. */
 export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
