@@ -1,4 +1,4 @@
-/** A row of a table in Markdown: its cells by the headings of their columns, and as `section` the heading above the table. */
+/** A row of a table in Markdown: its cells by the headings of their columns, and the heading above the table as `section`. */
 export type TableRow = Record<string, string>;
 
 const cellsOf = (line: string) =>

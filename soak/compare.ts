@@ -1,4 +1,4 @@
-/** Compares what is stored with the model, while everything is at rest: no loop and no client does anything. */
+/** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
 import { asc, eq } from 'drizzle-orm';
 import type { Database, Executor } from '../src/database/client.ts';
@@ -24,7 +24,7 @@ export type Stage = 'settled' | 'compared' | 'imported';
 type Stored = Awaited<ReturnType<typeof readStored>>;
 type Row = Stored['rows'][number];
 
-/** As it is at one moment: what GitHub failed on, and what nobody waits for, may be saved meanwhile. */
+/** A snapshot, because retries and background requests may still be saved. */
 const readStored = ({ executor }: Database, organisationId: string) =>
   executor.transaction(each => readTables(each, organisationId), { isolationLevel: 'repeatable read' });
 

@@ -41,7 +41,7 @@ export const dataOf = <Data extends TSchema>(data: Data, description: string) =>
 /** A reply with this schema, which the handler returns as the bytes of its JSON. */
 export const jsonBytes = (schema: TSchema) => Type.Unsafe<Buffer>(schema);
 
-/** JSON whose texts are byte strings. */
+/** The bytes of JSON whose texts are byte strings. */
 export const bytesOf = (json: string): Buffer => Buffer.from(json, 'latin1');
 
 export const pageOf = (item: TSchema) =>

@@ -110,8 +110,9 @@ export async function confirm(context: Context, question: string, login: string,
     terminal.setPrompt(`${question} This can't be undone. Type ${login} to go on: `);
     terminal.prompt();
     // Unlike `question`, this also ends with Ctrl-C and Ctrl-D, which close the terminal.
-    const { value: typed = '' } = await terminal[Symbol.asyncIterator]().next();
-    if (typed.trim().toLowerCase() !== login.toLowerCase()) throw new CommandError('Nothing was removed.');
+    const { value: typed } = await terminal[Symbol.asyncIterator]().next();
+    if (typed === undefined) context.stderr.write('\n');
+    if (typed?.trim().toLowerCase() !== login.toLowerCase()) throw new CommandError('Nothing was removed.');
   } finally {
     terminal.close();
   }

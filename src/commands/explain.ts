@@ -23,7 +23,7 @@ import { brief, shellWord, table } from './terminal.ts';
 /**
  * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints it.
  *
- * @returns without a `host`, the page of any is meant
+ * @returns without a `host`, any host matches
  */
 function parsePage(text: string) {
   const [, name, digit] = /^([\w.-]+\/[\w.-]+)#(\d{1,9})$/.exec(text) ?? [];
@@ -73,7 +73,7 @@ async function requirePullRequest({ program }: Context, executor: Executor, name
     const action =
       name.page === undefined
         ? 'The API answers with ids.'
-        : `Import it: ${program} import --organisation LOGIN --repository ${shellWord(name.page.repository)}`;
+        : `If the repository was renamed, give its new name. Otherwise import it: ${program} import --organisation LOGIN --repository ${shellWord(name.page.repository)}`;
     throw new CommandError(`There is no pull request ${shown} here.`, action, 'not_found');
   }
   if (found.length > 1) {

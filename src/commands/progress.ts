@@ -2,7 +2,7 @@ import { CommandError, type Context } from './context.ts';
 import { duration } from './numbers.ts';
 import { bar, lineWidth, plain, truncate } from './terminal.ts';
 
-/** On a terminal, one line is drawn again and again. */
+/** On a terminal, one line is redrawn. */
 const intervalMs = { terminal: 100, file: 10_000 };
 const barWidth = 20;
 const clearLine = '\r\u001b[K';
@@ -19,7 +19,8 @@ export function startProgress({ stderr }: Context, unit: string) {
   const show = () => {
     if (line === shown) return;
     shown = line;
-    // The cursor stays at the start of the line: what others write, such as the log, replaces the bar.
+    // The cursor stays at the start of the line: what others write, such as the log, begins there and covers the bar,
+    // or the beginning of it.
     stderr.write(isTerminal ? `${clearLine}${truncate(plain(line), lineWidth(stderr) - 1)}\r` : `${line}\n`);
   };
   const timer = setInterval(show, isTerminal ? intervalMs.terminal : intervalMs.file).unref();

@@ -108,7 +108,7 @@ function noteOf({ organisation, ruleset_version: version, outdated }: StandingsD
 }
 
 function standingsText(document: StandingsDocument, { columns: width, program }: Context): string {
-  const { organisation, of, file, ruleset_version: version, standings } = document;
+  const { organisation, of, since, until, file, ruleset_version: version, standings } = document;
   const scoredBy =
     version === 0 ? '' : `, scored by ${file === null ? `version ${version} of the rules` : plain(file)}`;
   const logins = <Cell>(cell: Cell): Cell[] => (of === 'members' ? [cell] : []);
@@ -126,7 +126,7 @@ function standingsText(document: StandingsDocument, { columns: width, program }:
   const columns = [right('RANK'), owner, ...logins('LOGIN'), ...['PULL REQUESTS', 'TOTAL', 'MEAN'].map(right)];
   const lines =
     rows.length === 0
-      ? ['No pull requests in this period.']
+      ? [since === null && until === null ? 'No pull requests.' : 'No pull requests in this period.']
       : grid(columns, [...rows, row('', 'total', '', document)], { width });
   const note = noteOf(document, program);
   return [
@@ -160,7 +160,9 @@ export function standingsCommand(program: PullscoreCommand, context: Context): v
     .option('--since <day>', 'only pull requests of this day (UTC) or later, such as 2026-01-01')
     .option('--until <day>', 'only pull requests of this day (UTC) or earlier, such as 2026-01-31')
     .addOption(
-      new Option('--by <event>', 'date by which pull requests count').choices(['created', 'merged']).default('created'),
+      new Option('--by <event>', 'which date decides whether a pull request counts')
+        .choices(['created', 'merged'])
+        .default('created'),
     )
     .addOption(
       new Option('--of <whom>', 'total by member or by repository')

@@ -193,7 +193,7 @@ export async function queryText<Row extends TextRow>(
   return rows as Row[];
 }
 
-/** The driver can only decode UTF-8. Its own settings are private, so tests with other letters guard this. */
+/** The driver can only decode UTF-8. Its own settings are private: tests with texts outside ASCII guard this. */
 function readByteStrings(client: pg.Client): void {
   const { connection } = client as unknown as {
     connection: pg.Connection & { attachListeners(stream: NodeJS.ReadableStream): void };
@@ -203,6 +203,11 @@ function readByteStrings(client: pg.Client): void {
     (parser as unknown as { reader: { encoding: BufferEncoding } }).reader.encoding = 'latin1';
     stream.on('data', (chunk: Buffer) =>
       parser.parse(chunk, message => {
+        // The server's own texts are shown and logged.
+        if (message.name === 'error') {
+          const error = message as pg.DatabaseError;
+          for (const key of ['message', 'detail', 'hint'] as const) error[key] &&= decode(error[key]);
+        }
         connection.emit(message.name === 'error' ? 'errorMessage' : message.name, message);
       }),
     );

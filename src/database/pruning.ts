@@ -51,7 +51,7 @@ export async function deleteOldAuditEvents(executor: Executor, organisationId: s
   return rowCount === maxDeleted;
 }
 
-/** The audit events of a removed organisation are deleted three years after its removal, the record of it last. */
+/** The audit events of a removed organisation are deleted three years after its removal; the record of the removal goes last. */
 export async function deleteEventsOfRemovedOrganisations(executor: Executor): Promise<boolean> {
   const [removed] = await executor
     .select({ organisationId: auditEvents.organisationId })

@@ -56,7 +56,7 @@ export async function requestRefetches(executor: Executor, organisationId: strin
 /** The former name of a label or a milestone that was renamed or deleted on GitHub. */
 export type Carried = { label: string } | { milestone: string };
 
-/** Requests refetches of stored pull requests of a repository that carry it. */
+/** Requests refetches of stored pull requests in a repository that have this label or milestone. */
 export async function requestCarriers(
   executor: Executor,
   organisationId: string,
@@ -73,22 +73,27 @@ export async function requestCarriers(
       join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
       where pull_requests.organisation_id = ${organisationId}
         and repositories.github_id = ${repositoryGithubId} and ${carries}
-    ), requested as (${requestInBackground(organisationId, sql`carriers`, carrierDelaySeconds)})
+    ), requested as (${requestInBackground(organisationId, sql`carriers`, catchUpSeconds)})
     select github_id from requested limit 1`);
   if (rows.length > 0) await notify(executor, 'sync');
 }
 
 /**
- * A label's new name does not change `updated_at`, so no floor shows whether an answer is older: GitHub gets some time
- * to catch up.
+ * A label's new name and a comment's deletion do not change `updated_at`, so no floor shows whether an answer is older:
+ * GitHub gets some time to catch up.
  */
-const carrierDelaySeconds = 15;
+export const catchUpSeconds = 15;
 
-/** A request that exists gets a new ticket only. @param source with the columns github_id and node_id */
+/**
+ * An existing request only gets a new ticket; if it is parked, it is also tried once more.
+ *
+ * @param source with the columns github_id and node_id
+ */
 export const requestInBackground = (organisationId: string, source: SQL, seconds = 0) =>
   sql`insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background)
     select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true
     from (select * from ${source} order by github_id) as source
     -- With a new ticket, a fetch that is already under way does not settle it.
-    on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket)
+    on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket),
+      due_at = coalesce(sync_requests.due_at, excluded.due_at)
     returning github_id`;

@@ -10,7 +10,7 @@ import { pullRequests, rescoreRanges } from './schema.ts';
 
 /*
  * Ranges of ids in `rescore_ranges` must be scored again. A worker leases a range, scores it outside of any transaction,
- * and deletes it in the one that saves the scores. A change of the rules or of a name replaces all ranges meanwhile.
+ * and deletes it in the one that saves the scores. If the rules or a name change meanwhile, all ranges are replaced.
  */
 
 const beforeAllIds = '00000000-0000-0000-0000-000000000000';

@@ -446,7 +446,7 @@ export const syncRequests = pgTable(
     behindSourceUpdatedAt: seconds('behind_source_updated_at'),
     /** GitHub failed on it alone: it is fetched alone, so that it harms no others. */
     isIsolated: boolean('is_isolated').notNull().default(false),
-    /** Nobody waits for it: it fills spare places in requests, and leaves the reserve of points alone. */
+    /** Nobody waits for it: it only fills requests that have room, and does not use the reserve of points. */
     isBackground: boolean('is_background').notNull().default(false),
   },
   table => [

@@ -14,7 +14,7 @@ export interface Selection<Row> extends Statement {
   readonly columns: readonly (keyof Row & string)[];
   /**
    * Its texts are byte strings: one character for each byte of their UTF-8. `JSON.stringify` keeps such characters, and
-   * JSON that is sent as Latin-1 is UTF-8 again. Decoding and encoding would take a fifth of a page's processor time.
+   * JSON written as Latin-1 is valid UTF-8 again. Decoding and encoding would take a fifth of a page's processor time.
    */
   readonly givesByteStrings?: boolean;
 }

@@ -181,7 +181,7 @@ export async function awaitGithub(executor: Executor, organisationId: string, wa
 
 export interface Deferral {
   request: SyncRequest;
-  /** How long until the next try. Null parks the request: only a new delivery or an operator starts another try. */
+  /** How long until the next try. Null parks the request: a new delivery, a sweep or an operator starts another try. */
   seconds: number | null;
   /** Failures in a row, as far as they count. */
   attempts: number;

@@ -45,8 +45,8 @@ const maxRequested = 10_000;
 
 /**
  * Requests syncs of the pull requests of people who are members now, and wakes the loop. A fetch from before they were
- * members does not settle them. The next call for all authors takes what this
- * one leaves: those past the limit, and those that another transaction is saving at this moment.
+ * members does not settle them. The next call for all authors takes what this one leaves: those past the limit, and
+ * those that another transaction is saving at this moment.
  *
  * @param authorGithubIds undefined means all authors
  */

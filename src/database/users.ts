@@ -55,6 +55,7 @@ const userOfId = createSelection(
     .where(and(isOfOrganisation, eq(users.id, placeholder('id')))),
 );
 
+/** Its texts are byte strings if it is from {@link readUserPage}, and texts if it is from {@link findUserRow}. */
 export type UserRow = RowOf<typeof userOfId>;
 
 /** As people sort names: the ICU root collation. */

@@ -18,6 +18,8 @@ export interface PullRequestDelivery {
     /** The payload's `updated_at` in Unix seconds: no older state settles the delivery. Null if it has none. */
     minSourceUpdatedAt: number | null;
   };
+  /** How long GitHub gets to catch up before it is asked. */
+  delaySeconds: number;
 }
 
 export type DeliveryOutcome = 'taken' | 'applied_before' | 'unknown_organisation' | 'webhooks_disabled';
@@ -28,8 +30,9 @@ const takeDeliveries = createStatement(
   sql`with given as materialized (
     select * from unnest(${placeholder('guids')}::text[], ${placeholder('events')}::text[], ${placeholder('actions')}::text[],
       ${placeholder('ownerIds')}::bigint[], ${placeholder('logins')}::text[], ${placeholder('githubIds')}::bigint[],
-      ${placeholder('nodeIds')}::text[], ${placeholder('updatedAts')}::float8[])
-      with ordinality as given (guid, event, action, owner_github_id, login, github_id, node_id, updated_at, place)
+      ${placeholder('nodeIds')}::text[], ${placeholder('updatedAts')}::float8[],
+      ${placeholder('delays')}::int[]) with ordinality
+      as given (guid, event, action, owner_github_id, login, github_id, node_id, updated_at, delay_seconds, place)
   ), addressed as materialized (
     select given.*, organisation.id as organisation_id, organisation.webhooks_enabled
     from given left join lateral (
@@ -58,7 +61,8 @@ const takeDeliveries = createStatement(
     insert into sync_requests
       (organisation_id, github_id, node_id, ticket, min_source_updated_at, requested_at, due_at)
     select distinct on (organisation_id, github_id) organisation_id, github_id, node_id, ticket,
-      to_timestamp(max(updated_at) over (partition by organisation_id, github_id)), now(), now()
+      to_timestamp(max(updated_at) over (partition by organisation_id, github_id)), now(),
+      now() + make_interval(secs => delay_seconds)
     from taken order by organisation_id, github_id, place desc
     on conflict (organisation_id, github_id) do update
       set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
@@ -100,6 +104,7 @@ export async function takePullRequestDeliveries(
     githubIds: deliveries.map(({ pullRequest }) => pullRequest.githubId),
     nodeIds: deliveries.map(({ pullRequest }) => pullRequest.nodeId),
     updatedAts: deliveries.map(({ pullRequest }) => pullRequest.minSourceUpdatedAt),
+    delays: deliveries.map(({ delaySeconds }) => delaySeconds),
   });
   return rows.map(({ outcome }) => outcome);
 }

@@ -3,7 +3,7 @@ import { timeoutError } from './errors.ts';
 /**
  * Runs `work`, and rejects with `github_timeout` if it takes longer.
  *
- * @param deadline the caller's own limit, by `performance.now()`; if it is over, `work` does not begin
+ * @param deadline the caller's own limit, by `performance.now()`; if it has passed, `work` does not start
  */
 export async function withDeadline<Result>(
   timeoutMs: number,

@@ -21,7 +21,7 @@ export interface FunctionDefinition {
   signature: string;
   /** Types of the arguments; `literal` is a quoted text, known when the expression is checked. */
   parameters: readonly (FactType | 'literal')[];
-  /** Whether the last parameter may be repeated: the signature ends with `…`. */
+  /** Whether the last parameter may be repeated: the signature ends with `…)`. */
   repeats: boolean;
   /** Facts that every call reads; they are passed first. */
   facts?: readonly SourceName[];

@@ -30,6 +30,8 @@ function rangeOf(low: string, high: string): string {
   return ranges.map(([from, to]) => `${quote(from)}-${quote(to)}`).join('');
 }
 
+const slashProblem = () => new PatternError('has a `/` between `[` and `]`, which stays within a folder');
+
 /** Reads `[…]` from its opening bracket. No class ever matches a slash. */
 function readClass(glob: string, start: number): { regex: string; end: number } {
   let index = start + 1;
@@ -51,12 +53,12 @@ function readClass(glob: string, start: number): { regex: string; end: number } 
   for (let at = 0; at < items.length; at++) {
     const low = items[at]?.character ?? '';
     const high = items[at + 1]?.isDash === true ? items[at + 2]?.character : undefined;
-    if (low === '/' && (high === undefined || high === '/')) {
-      throw new PatternError('has a `/` between `[` and `]`, which stays within a folder');
-    }
+    if (high === undefined && low === '/') throw slashProblem();
     regex += high === undefined ? quote(low) : rangeOf(low, high);
     if (high !== undefined) at += 2;
   }
+  // Such as `[/-/]`: without its slash, a range of slashes is empty.
+  if (regex === '[') throw slashProblem();
   return { regex: `${regex}]`, end: index + 1 };
 }
 

@@ -19,7 +19,7 @@ export function hintOfNumber(part: TypedExpression): string {
   return /^\d{1,15}(?:\.\d{1,15})?$/.test(part.value) ? `${write(part.value)} without quotes` : '';
 }
 
-/** Asks whether a name was meant as a text, and so lacks its quotes. */
+/** Asks whether a name is a text without its quotes. */
 const hintOfText = (source: string): string =>
   /^[\w/-]{1,60}$/.test(source) ? `; did you mean the text \`"${source}"\`?` : '';
 

@@ -53,11 +53,14 @@ export function readText(
     return undefined;
   }
   const fail = (problem: string) => void report(node.line, `${place}, ${key}: ${problem}`, { part: key });
-  if (node.kind !== 'text') return fail(`it must be a single value, not ${kindNames[node.kind]}`);
+  if (node.kind !== 'text') return fail(`it must be a single value, not ${kindNames[node.kind]}; put it in quotes`);
   const problem = problemOfCut(key, node);
   if (problem !== undefined) return fail(problem);
   return isBlank(node) ? '' : node.text.trim();
 }
+
+/** A text that {@link readText} gave, for messages that it is not valid. */
+export const shownText = (text: string) => (text === '' ? 'an empty value' : `\`${text.slice(0, 60)}\``);
 
 /** The name of a rule or a test; empty, and reported, if it has none. */
 export function readName(entries: Entries, place: string, line: number, report: Report): string {

@@ -1,7 +1,7 @@
 /** The tests of a rules file: facts of a pull request, and the score that they must give. */
 import { type Explanation, explainScore } from './explain.ts';
 import type { Facts } from './facts.ts';
-import { type Report, readMap, readName, readText } from './keys.ts';
+import { type Report, readMap, readName, readText, shownText } from './keys.ts';
 import { compileRuleset, type Ruleset } from './ruleset.ts';
 import { readTestFacts } from './test-facts.ts';
 import type { YamlNode } from './yaml-reader.ts';
@@ -40,7 +40,7 @@ export function readTest(node: YamlNode, position: number, report: Report): Rule
   const score = readText(entries, 'score', place, node.line, fail);
   if (score !== undefined && !/^[-+]?\d{1,10}$/.test(score)) {
     const line = entries.get('score')?.line ?? node.line;
-    fail(line, `${place}, score: \`${score.slice(0, 60)}\` is not a whole number`, { part: 'score' });
+    fail(line, `${place}, score: ${shownText(score)} is not a whole number`, { part: 'score' });
   }
   const given = entries.get('pull_request');
   if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);

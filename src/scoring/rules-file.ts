@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { maxRulesetCost } from './cost.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from './definitions.ts';
-import { type Entries, kindNames, type Report, readList, readMap, readName, readText } from './keys.ts';
+import { type Entries, kindNames, type Report, readList, readMap, readName, readText, shownText } from './keys.ts';
 import { suggestion } from './nearest-name.ts';
 import { adviseOn, problemOfCut } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
@@ -42,7 +42,7 @@ function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | u
   if (action === undefined || expression === undefined || value === undefined) return undefined;
   if (isRuleAction(action)) return { expression, effect: { action, value } };
   const hint = suggestion(action, ['ADD', 'SUBTRACT']) || '; write ADD or SUBTRACT';
-  report(effectNode.line, `${place}, action: \`${action.slice(0, 60)}\` is not an action${hint}`, { part: 'action' });
+  report(effectNode.line, `${place}, action: ${shownText(action)} is not an action${hint}`, { part: 'action' });
   return undefined;
 }
 
@@ -127,7 +127,7 @@ function readRule(
   }
   const enabled = entries.has('enabled') ? read('enabled') : 'true';
   if (enabled !== undefined && enabled !== 'true' && enabled !== 'false') {
-    fail(lineOf('enabled'), `${place}, enabled: \`${enabled.slice(0, 60)}\` is neither true nor false`);
+    fail(lineOf('enabled'), `${place}, enabled: ${shownText(enabled)} is neither true nor false`);
   }
   const when = entries.has('when') ? read('when') : undefined;
   const items = readList(entries.get('logic'), `${place}, logic`, fail);

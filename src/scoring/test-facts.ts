@@ -73,7 +73,7 @@ function readFact(name: FactName, node: YamlNode): ReadFact {
       ? { value: node.items.map(({ text }) => text) }
       : { problem: 'must be a list of texts; quote those that contain `: ` or are empty' };
   }
-  if (node.kind !== 'text') return { problem: 'must be a single value' };
+  if (node.kind !== 'text') return { problem: 'must be a single value; put it in quotes' };
   const { text } = node;
   if (isBlank(node)) {
     return isOptionalFact(name) ? { value: null } : { problem: 'is never absent; give it a value or leave it out' };

@@ -26,7 +26,7 @@ type One = readonly [TypedExpression];
 type Two = readonly [TypedExpression, TypedExpression];
 type Three = readonly [TypedExpression, TypedExpression, TypedExpression];
 
-/** Its span excludes brackets around it. `parts` are its direct parts, in the order of the source text. */
+/** Its span excludes brackets around it. `parts` are its direct parts; those in the source text are in its order. */
 export type TypedExpression = { type: FactType } & Span &
   (
     | { kind: 'constant'; value: number | string | boolean; parts: readonly [] }

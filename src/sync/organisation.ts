@@ -22,7 +22,7 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
     identityIn: found => (githubId === null || found?.githubId === githubId ? found : undefined),
   });
   const ifRenamed =
-    'If it was renamed, edit one of its pull requests on GitHub: pullscore learns the new login when it fetches that.';
+    'If it was renamed, edit one of its pull requests on GitHub: pullscore learns the new login when it fetches it.';
   if (profile === undefined) {
     const check = 'Check the login and the rights of the credentials.';
     throw new ServiceError('not_found', `GitHub shows no organisation ${login} to the configured credentials.`, {

@@ -27,6 +27,7 @@ import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
+import { isDisturbance } from '../github/errors.ts';
 import { askGithub } from './exchange.ts';
 import { fullName } from './import-scope.ts';
 import { syncMembers } from './members.ts';
@@ -36,7 +37,7 @@ import { createPageSync, fromCursor } from './pages.ts';
 /** After this, the next organisation that is due gets its turn. */
 const defaultTurnMs = 20_000;
 
-/** How long until the next try if GitHub or the database failed. */
+/** How long until the next try if GitHub or the database failed. What GitHub refuses or does not show waits longer. */
 const retrySeconds = 60;
 
 /** How far GitHub's clock may be behind the database's. */
@@ -82,7 +83,7 @@ export async function reconcileOrganisation(
     });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    wait = error.retryAfter ?? wait;
+    wait = error.retryAfter ?? (isDisturbance(error) ? wait : interval);
     const { login } = organisation;
     log.warn({ organisation: login, seconds: wait, reason: error.text }, 'the comparison with GitHub waits');
   } finally {

@@ -21,9 +21,9 @@ const sharedTimeoutMs = 4_500;
 const aloneTimeoutMs = 9_000;
 
 /**
- * @returns fetches one stored pull request again, with a request to GitHub that starts after the call. Simultaneous
- * calls for one organisation share requests. Throws a ServiceError if it is not stored, GitHub does not show it, or the
- * fetch failed.
+ * @returns a function that fetches one stored pull request again, with a request to GitHub that starts after the call.
+ * Simultaneous calls for one organisation share requests. Throws a ServiceError if it is not stored, GitHub does not show
+ * it, or the fetch failed.
  */
 export function createRefresh(deps: Deps): (organisationId: string, id: string) => Promise<void> {
   const organisations = new LRUCache<string, (id: string) => Promise<void>>({

@@ -195,7 +195,7 @@ async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> 
   await deferRequests(turn, [culprit], error, { isOwn });
 }
 
-/** Waits for GitHub, or gives up, on requests whose answers are below the floor. */
+/** Waits for GitHub, or gives up, on requests whose answers are below the floor. Ends those with a wrong node id. */
 async function acceptAnswers(
   { deps, organisation }: Turn,
   requests: readonly SyncRequest[],
@@ -205,9 +205,18 @@ async function acceptAnswers(
   const waits: Wait[] = [];
   const gone: SyncRequest[] = [];
   const stale: SyncRequest[] = [];
+  const mistaken: SyncRequest[] = [];
   for (const request of requests) {
     const result = results.get(request.nodeId);
     if (result === undefined || result.status === 'failed') continue;
+    if (result.status === 'found' && result.pullRequest.githubId !== request.githubId) {
+      log.warn(
+        { organisation: organisation.login, nodeId: request.nodeId, githubId: request.githubId },
+        'GitHub shows a pull request with another id than its webhook named: treated as gone',
+      );
+      mistaken.push(request);
+      continue;
+    }
     const sourceUpdatedAt = result.status === 'found' ? result.pullRequest.sourceUpdatedAt : null;
     if (isReached(request, sourceUpdatedAt)) continue;
     const seconds = waitForGithub(request, sourceUpdatedAt);
@@ -216,8 +225,9 @@ async function acceptAnswers(
   }
   await awaitGithub(database.executor, organisation.id, waits);
   await endSyncRequests(database, organisation.id, stale, 'applied');
-  await endSyncRequests(database, organisation.id, gone, 'gone');
+  await endSyncRequests(database, organisation.id, [...gone, ...mistaken], 'gone');
   counters.stale += stale.length;
+  counters.gone += mistaken.length;
   for (const { nodeId, age, minSourceUpdatedAt } of gone) {
     // No webhook asked for it: the sweep found that a stored one was deleted or is out of reach.
     if (minSourceUpdatedAt === null) continue;
@@ -274,7 +284,7 @@ async function deferRequests(
     if (seconds !== null) continue;
     log.error(
       { organisation: organisation.login, nodeId: request.nodeId, attempts, reason },
-      'a pull request is parked: it is tried again when it next changes, or by pullscore webhooks retry',
+      'a pull request is parked: it is tried again when it next changes, by a sweep, or by pullscore webhooks retry',
     );
   }
   const again = deferrals.flatMap(({ seconds }) => seconds ?? []);

@@ -3,7 +3,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
 import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestComparison } from '../database/reconciliation.ts';
-import { type Carried, requestCarriers } from '../database/refetches.ts';
+import { type Carried, catchUpSeconds, requestCarriers } from '../database/refetches.ts';
 import {
   type DeliveryOutcome,
   findCommentedPullRequest,
@@ -163,15 +163,17 @@ export async function receive(
     if (addressed === undefined) return receipt('unknown_organisation');
     if (!logins.some(login => login.toLowerCase() === addressed.login.toLowerCase())) {
       throw new ServiceError('unauthenticated', 'This webhook secret is for another organisation.', {
-        action: 'See the entries of GITHUB_WEBHOOK_SECRET.',
+        action: 'If the organisation was renamed, change its entry in GITHUB_WEBHOOK_SECRET.',
       });
     }
   }
 
+  // Only comments are deleted, which changes no time.
+  const delaySeconds = action === 'deleted' ? catchUpSeconds : 0;
   if (isPullRequest) {
     const { id: githubId, node_id: nodeId, updated_at: updatedAt } = expect(checks.pullRequest, payload).pull_request;
     const pullRequest = { githubId, nodeId, minSourceUpdatedAt: secondsOf(updatedAt) };
-    return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest }));
+    return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
   if (isComment) {
     const { issue, repository: place } = expect(checks.comment, payload);
@@ -182,10 +184,10 @@ export async function receive(
     const found = await findCommentedPullRequest(executor, tracked.id, reference);
     if (found === undefined) return ignored('this pull request is not stored here.');
     const pullRequest = { ...found, minSourceUpdatedAt: secondsOf(issue.updated_at) };
-    return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest }));
+    return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
   const effect = read?.(payload);
-  if (effect === undefined) return ignored(`pullscore does not use this change of a ${event}.`);
+  if (effect === undefined) return ignored(`pullscore does not need this change to a ${event}.`);
   const outcome = await deps.database.transaction(async transaction => {
     const tracked = await findGithubOrganisation(transaction, organisation);
     if (tracked === undefined) return 'unknown_organisation';

@@ -7,6 +7,7 @@ import {
   checkPullRequests,
   checkReach,
   checkRepositories,
+  findLostRepositories,
 } from '../../src/commands/doctor/github-checks.ts';
 import {
   checkComparison,
@@ -17,6 +18,7 @@ import {
   type OrganisationScope,
 } from '../../src/commands/doctor/local-checks.ts';
 import { loadConfig } from '../../src/config.ts';
+import type { Github } from '../../src/github/client.ts';
 
 /** Cases that doctor.test.ts can't create cheaply: each check is a function of its facts. */
 
@@ -81,7 +83,7 @@ test.each([
   'with HOST=%s here and %j set for the service, a missing PUBLIC_URL is reported: %j',
   (host, variables, isReported) => {
     const report = { process: 'serve' as const, startedAt: new Date(), variables };
-    const expected = 'PUBLIC_URL is not set for the service, and HOST is';
+    const expected = 'PUBLIC_URL is not set for the service, but HOST is: links contain';
     expect(
       linesOf(checkService([report], scopeWith({ HOST: host })))
         .join()
@@ -159,6 +161,17 @@ test('three lost repositories are named, and more may be lost', () => {
   expect(linesOf(checkRepositories(lost, scopeWith()))).toEqual([
     expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more: 6 stored pull requests stay /),
   ]);
+});
+
+test('a repository on which GitHub fails is not lost', async () => {
+  const stored = ['failing', 'deleted', 'here'].map(name => ({ nodeId: name, name: `acme/${name}`, pullRequests: 2 }));
+  const owners = new Map([
+    ['deleted', undefined],
+    ['here', 7],
+  ]);
+  const github = { findRepositoryOwners: async () => owners } as unknown as Github;
+  const lost = await findLostRepositories(request => request(), github, { githubId: 7 } as never, stored);
+  expect(lost.map(({ nodeId }) => nodeId)).toEqual(['deleted']);
 });
 
 describe('the webhook', () => {

@@ -821,7 +821,7 @@ describe('the background work', () => {
           /^problem requests: 1 pull request waits to be synced, the first for 60 min\. → Nothing is syncing\. Start pullscore serve/,
         ),
         expect.stringMatching(
-          /^warning comparison: The comparison with GitHub has been overdue for 3 h\. → Nothing is comparing\. Start/,
+          /^warning comparison: The comparison with GitHub has been overdue for 3 h\. → No process is comparing\. Start/,
         ),
       ]);
   });

@@ -269,6 +269,8 @@ describe('a period', () => {
     expect((await standings(login, ...empty, '--rules', lineRules)).stdout).toBe(
       `${login}: pull requests created from 2024-01-01 to 2024-12-31 (UTC), scored by ${lineRules}\n\nNo pull requests in this period.\n`,
     );
+    const { organisation } = await createTenant(service);
+    expect((await standings(organisation.login)).stdout).toContain(': all pull requests\n\nNo pull requests.\n');
   });
 });
 

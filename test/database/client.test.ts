@@ -269,6 +269,13 @@ describe('a read', () => {
     });
   });
 
+  test("fails with the server's message as it is, also outside ASCII", async () => {
+    await withDatabase(async database => {
+      const reading = database.read(selectionOf('number', 'select $1::int', 'value'), { value: 'größer' });
+      await expect(reading).rejects.toThrow('"größer"');
+    });
+  });
+
   test('cannot write', async () => {
     await withDatabase(async database => {
       const writing = database.read(selectionOf('write', 'insert into marks values ($1)', 'name'), { name: newName() });

@@ -146,6 +146,8 @@ describe.runIf(isRoot)('root', () => {
     expect(await refusalOf(joinAt(home))).toContain(outside);
     unlinkSync(link);
     mkdirSync(link);
-    expect(await refusalOf(joinAt(home))).toContain(`its data is in ${realpathSync(link)}`);
+    const refusal = await refusalOf(joinAt(home));
+    expect(refusal).toContain(`its data is in ${realpathSync(link)}`);
+    expect(refusal).toContain(': run pullscore as the user who made it');
   });
 });

@@ -53,7 +53,7 @@ describe('rules check and the schema accept', () => {
       'rules:\n- { name: R, description: , enabled: "false", logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
     ],
     [
-      'no description, said as null',
+      'a description of null',
       'rules:\n- { name: R, description: ~, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
     ],
     ['no rules', 'rules: []'],

@@ -61,6 +61,7 @@ export const changes: readonly Change[] = [
         'excluded.min_source_updated_at',
       ],
       ['when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null', 'when false then null'],
+      ['now() + make_interval(secs => delay_seconds)', 'now()'],
     ],
   ),
   ...of('Floor', 'sync/lag.ts', sync('lag'), [

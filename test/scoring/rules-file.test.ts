@@ -158,7 +158,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     ['rules:\n- logic: []', ['2: Rule 1 has no `name`; add one']],
     ['rules:\n- name: ""\n  logic: []', ['2: Rule 1 has an empty name; write one']],
     ['rules:\n- name: R\n', ['2: Rule "R", logic: it has no entries; write at least one']],
-    ['rules:\n- name: [R]\n', ['2: Rule 1, name: it must be a single value, not a list']],
+    ['rules:\n- name: [R]\n', ['2: Rule 1, name: it must be a single value, not a list; put it in quotes']],
     [
       'rules:\n- name: R\n  is_enabled: true\n  logik: []',
       [
@@ -249,15 +249,23 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     ],
     [
       'rules:\n- name: R\n  logic: []\n  description: [d]',
-      ['4: Rule "R", description: it must be a single value, not a list'],
+      ['4: Rule "R", description: it must be a single value, not a list; put it in quotes'],
     ],
     [
       `rules:\n- name: R\n  logic: []\n  enabled: ${'y'.repeat(70)}`,
       [`4: Rule "R", enabled: \`${'y'.repeat(60)}\` is neither true nor false`],
     ],
     [
+      'rules:\n- name: R\n  enabled: ~\n  logic: [{expression: draft, effect: {action: null, value: 1}}]\ntests: [{name: t, pull_request: {}, score: ~}]',
+      [
+        '3: Rule "R", enabled: an empty value is neither true nor false',
+        '4: Rule "R", entry 1, action: an empty value is not an action; write ADD or SUBTRACT',
+        '5: Test "t", score: an empty value is not a whole number',
+      ],
+    ],
+    [
       'rules:\n- name: R\n  logic: []\n  enabled: [true]',
-      ['4: Rule "R", enabled: it must be a single value, not a list'],
+      ['4: Rule "R", enabled: it must be a single value, not a list; put it in quotes'],
     ],
     [
       'rules:\n- 5\n- name: A\n  logic:\n  - 5',
@@ -270,7 +278,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       withLogic('- {expression: "true", effect: 5}\n- {expression: "true", effect: {action: [ADD], value: 1}}'),
       [
         '4: Rule "R", entry 1, effect must be a map with `action`, `value`, not a text',
-        '5: Rule "R", entry 2, effect, action: it must be a single value, not a list',
+        '5: Rule "R", entry 2, effect, action: it must be a single value, not a list; put it in quotes',
       ],
     ],
     [
@@ -348,7 +356,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
         '7: Test "t", pull_request, draft: it must be true or false',
         '8: Test "t", pull_request, state: it must be one of open, draft, closed, merged; did you mean `merged`?',
         '9: Test "t", pull_request, labels: it must be a list, such as [one, two]',
-        '10: Test "t", pull_request, title: it must be a single value',
+        '10: Test "t", pull_request, title: it must be a single value; put it in quotes',
         '11: Test "t", pull_request, created_at: it must be a Unix time in whole seconds or a day, such as 2026-01-31',
         '12: Test "t", pull_request, merged_at: it must be a Unix time in whole seconds or a day, such as 2026-01-31',
         '13: Test "t", pull_request, commits: it is never absent; give it a value or leave it out',

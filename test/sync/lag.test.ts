@@ -6,8 +6,9 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import { isReached, waitForGithub } from '../../src/sync/lag.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
-import type { WebhookEvent } from '../support/github/events.ts';
+import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.ts';
 import { htmlError } from '../support/github/faults.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { post } from '../webhooks/support.ts';
 import { type Home, newHome, startWorld, stored, sync, type World, waitingSyncs } from './support.ts';
@@ -55,6 +56,12 @@ async function pass(seconds: number): Promise<void> {
 async function untilIdle(): Promise<void> {
   while (await work());
 }
+
+const withAction = ({ event, payload }: WebhookEvent, action: string): WebhookEvent => ({
+  event,
+  action,
+  payload: { ...payload, action },
+});
 
 const waiting = () => waitingSyncs(world.service, home);
 const states = async () =>
@@ -277,6 +284,25 @@ describe('while GitHub lags', () => {
     expect(await waiting()).toHaveLength(1);
   });
 
+  test.each([
+    ['comment', (source: PullRequest) => source.deleteComment(source.author)],
+    ['inline comment', (source: PullRequest) => withAction(reviewCommentEvent(source, '', source.author), 'deleted')],
+  ])('a deleted %s, which does not change `updated_at`, is looked up 15 s later', async (_, remove) => {
+    const source = web.openPullRequest({ comments: 1 });
+    await sync(world.service, home, source);
+    source.lag();
+    await deliver(remove(source));
+    await untilIdle();
+    await pass(13);
+    await untilIdle();
+    expect(await waiting()).toHaveLength(1);
+    source.catchUp();
+    await pass(2);
+    await untilIdle();
+    expect(await waiting()).toEqual([]);
+    expect(await stored(world.service, home, source)).toMatchObject({ comments: source.comments });
+  });
+
   test('a failure of GitHub neither ends nor restarts the wait', async () => {
     web.lag();
     await deliver(web.openPullRequest().opened);
@@ -329,6 +355,20 @@ test('a stored pull request that a sweep does not find on GitHub is left as it i
   expect(world.service.complaints).toEqual([]);
   // It is not first in the next sweep.
   expect(await requestRefetches(executor, home.organisation.id, 10)).toBe(0);
+});
+
+test('a delivery whose node id is of another pull request ends as gone, after one request to GitHub', async () => {
+  const source = web.openPullRequest();
+  const { event, payload } = source.edit({ title: 'Real' });
+  const claimed = { ...(payload as { pull_request: object }).pull_request, id: 999 };
+  await deliver({ event, action: 'edited', payload: { ...payload, pull_request: claimed } });
+  for (let turn = 0; turn < 3; turn += 1) await work();
+  expect(world.github.count()).toBe(1);
+  expect(await waiting()).toEqual([]);
+  expect(await states()).toEqual(['gone']);
+  expect(world.service.complaints).toMatchObject([
+    { level: 40, organisation: home.acme.login, nodeId: source.nodeId, msg: expect.stringContaining('another id') },
+  ]);
 });
 
 test('the sweep takes what was fetched longest ago first, and nothing that was fetched within a day', async () => {

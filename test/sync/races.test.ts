@@ -49,6 +49,7 @@ const deliveryOf = ({ acme }: Home, githubId: number) => ({
   action: 'edited',
   organisation: { githubId: acme.id, login: acme.login },
   pullRequest: { githubId, nodeId: `PR_${githubId}`, minSourceUpdatedAt: null },
+  delaySeconds: 0,
 });
 
 const requestsOf = ({ organisation }: Home) =>

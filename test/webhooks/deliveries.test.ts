@@ -213,6 +213,7 @@ describe('a comment', () => {
     await scene.workOff();
     expect((await stored('Talked about'))?.score).toBe(1);
     expect(await post(service, source.deleteComment(bob))).toMatchObject(taken);
+    await service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
     await scene.workOff();
     expect((await stored('Talked about'))?.score).toBe(0);
   });
@@ -282,7 +283,7 @@ describe('a label or a milestone', () => {
     };
     expect(await post(scene.service, { event: 'label', payload })).toMatchObject({
       status: 200,
-      message: 'Ignored: pullscore does not use this change of a label.',
+      message: 'Ignored: pullscore does not need this change to a label.',
     });
     expect(await countRows(scene.service)).toMatchObject({ deliveries: 0 });
   });

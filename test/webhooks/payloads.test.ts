@@ -205,7 +205,7 @@ describe('what is not used', () => {
       for (const changes of [undefined, {}, { description: { from: 'Before' } }]) {
         const payload = { action: 'edited', repository, ...things, changes };
         const { status, message } = await post(service, { event, payload });
-        expect([status, message]).toEqual([200, `Ignored: pullscore does not use this change of a ${event}.`]);
+        expect([status, message]).toEqual([200, `Ignored: pullscore does not need this change to a ${event}.`]);
       }
     }
     expect(await countRows(service)).toEqual(nothing);
@@ -267,11 +267,12 @@ describe("GitHub's published examples", () => {
       for (const payload of examples) {
         const { status, message } = await post(service, { event: name, payload });
         expect([name, status]).toEqual([name, 200]);
-        const reason = message.replace(/does not use .*/, 'does not use …');
+        const reason = message.replace(/does not (use|need) .*/, 'does not $1 …');
         reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
       }
     }
     expect([...reasons.keys()].toSorted()).toEqual([
+      'Ignored: pullscore does not need …',
       'Ignored: pullscore does not use …',
       'Ignored: the comment is not on a pull request.',
       'Ignored: this organisation is not tracked here.',

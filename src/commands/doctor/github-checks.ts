@@ -172,7 +172,7 @@ export async function findLostRepositories(
   if (stored.length === 0) return [];
   const nodeIds = stored.map(({ nodeId }) => nodeId);
   const owners = await call(() => github.findRepositoryOwners(organisation, nodeIds));
-  return stored.filter(({ nodeId }) => owners.get(nodeId) !== organisation.githubId);
+  return stored.filter(({ nodeId }) => owners.has(nodeId) && owners.get(nodeId) !== organisation.githubId);
 }
 
 export function checkRepositories(lost: readonly UnconfirmedRepository[], { config }: Scope): Verdicts {

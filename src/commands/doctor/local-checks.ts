@@ -89,12 +89,12 @@ export function checkService(reports: readonly ServiceReport[], { config }: Scop
           'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
         ),
     ),
-    // A report does not say what HOST is; in the service's container, it is also set here.
+    // A report does not say what HOST is; if doctor runs in the service's container, HOST is the same here.
     variables.includes('HOST') &&
       !isLoopback(config.host) &&
       !variables.includes('PUBLIC_URL') &&
       warning(
-        `PUBLIC_URL ${where}, and HOST is ${config.host}: links contain the address of each request.`,
+        `PUBLIC_URL ${where}, ${service === undefined ? `and HOST is ${config.host}` : 'but HOST is'}: links contain the address of each request.`,
         'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
       ),
   ];
@@ -211,7 +211,7 @@ export function checkDeliveries(
     sinceLastDelivery === null &&
       config.webhookSecrets.length > 0 &&
       warning(
-        'No deliveries have arrived yet, apart from perhaps a ping.',
+        'No deliveries have arrived yet, except perhaps a ping.',
         `If something has changed on GitHub since, check that its webhook goes to ${webhookUrl(config)}.`,
       ),
     lateDeliveries > 0 &&
@@ -290,7 +290,7 @@ export function checkComparison(facts: OrganisationInspection, scope: Organisati
           `The comparison with GitHub has been overdue for ${duration(-untilComparison)}.`,
           workers > 0
             ? 'See the log of the service for the reason.'
-            : `Nothing is comparing. Start ${program} serve, or worker.`,
+            : `No process is comparing. Start ${program} serve, or worker.`,
         ),
     (sinceOldestFetch ?? 0) >= 2 * promisedSeconds &&
       warning(

@@ -46,7 +46,7 @@ export function ruleNotes({ before, after, changes }: PlannedRule, total: number
     ['changed', isSwitched && (isOff ? 'switched off' : 'switched on')],
     ['', isOff && !isSwitched && 'off'],
     ['never', total > 0 && after !== null && !isOff && after.pull_requests === 0 && 'never counts'],
-    ['never', before !== null && !before.valid && 'its present version is not valid'],
+    ['never', before !== null && !before.valid && 'the version in force is not valid'],
   ];
   return notes.flatMap(([kind, text]) => (text === false ? [] : [{ kind, text }]));
 }
