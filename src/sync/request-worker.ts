@@ -51,8 +51,8 @@ interface Turn {
  * Gives one organisation its turn: one request to GitHub for up to fifty of its pending pull requests. If GitHub fails
  * on that, a few more requests find the pull request to blame.
  *
- * @returns does one turn and returns whether an organisation had one. An aborted `signal` ends a turn after the request
- * under way.
+ * @returns does one turn and returns whether an organisation had one. An aborted `signal` ends a turn before its first
+ * request, or after the one under way.
  */
 export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promise<boolean> {
   const { database, log } = deps;
@@ -66,7 +66,7 @@ export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promi
         const organisation = await getOrganisation(database.executor, organisationId);
         const { current } = pageSizesOf(organisation).pullRequests;
         const requests = await findDueSyncRequests(database.executor, organisationId, current);
-        if (requests.length > 0) await serve({ deps, organisation, signal }, requests);
+        if (requests.length > 0 && !signal?.aborted) await serve({ deps, organisation, signal }, requests);
         if (requests.length < current) pauseSeconds = await pauseToSavePoints(deps, organisation);
       });
     } finally {

@@ -471,11 +471,20 @@ describe('a pull request that makes every request for it fail', () => {
     const opened = open(home, 50);
     const [poisoned] = opened;
     if (poisoned === undefined) throw new Error('nothing opened');
+    const stopping = new AbortController();
+    const stop = () => {
+      stopping.abort();
+      return false;
+    };
+    world.github.fault({ kind: 'reset' }, { when: stop });
     poison(poisoned);
     await request(home, ...opened);
-    await createRequestWorker(world.service)(AbortSignal.abort());
+    await createRequestWorker(world.service)(stopping.signal);
     expect(world.github.count()).toBe(1);
     expect(await waiting(home)).toHaveLength(50);
+    // Nor is a first request sent once the service is told to stop.
+    await createRequestWorker(world.service)(stopping.signal);
+    expect(world.github.count()).toBe(1);
     await untilIdle();
     expect(await storedPullRequests(world.service, home)).toHaveLength(49);
   });
