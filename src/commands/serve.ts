@@ -103,16 +103,16 @@ async function listen(app: App, { host, port }: Context['config']): Promise<void
     const { address } = await lookup(host);
     await app.listen({ host: address, port });
   } catch (error) {
-    const foreign = [
+    const notOurAddress = [
       `HOST ${host} is not an address of this machine.`,
       'Set it to 127.0.0.1, or to 0.0.0.0 for all addresses.',
     ] as const;
     const failures: Readonly<Record<string, readonly [message: string, action: string]>> = {
       EADDRINUSE: [`Port ${port} on ${host} is in use.`, 'Stop the other program, or set PORT to another port.'],
       EACCES: [`You don't have permission to listen on port ${port}.`, 'Set PORT to a port above 1023.'],
-      EADDRNOTAVAIL: foreign,
-      ENOTFOUND: foreign,
-      EAI_AGAIN: foreign,
+      EADDRNOTAVAIL: notOurAddress,
+      ENOTFOUND: notOurAddress,
+      EAI_AGAIN: notOurAddress,
     };
     const failure = failures[(error as NodeJS.ErrnoException).code ?? ''];
     throw failure === undefined ? error : new CommandError(...failure);

@@ -25,7 +25,7 @@ interface StandingsOptions {
   json?: boolean;
 }
 
-type StandingsDocument = Awaited<ReturnType<Awaited<ReturnType<typeof prepareStandings>>>>;
+type StandingsDocument = Awaited<ReturnType<typeof readStandings>>;
 
 function parsePeriod({ by, since, until }: StandingsOptions): Period {
   const [from, last] = [parseDay(since), parseDay(until)];
@@ -41,53 +41,53 @@ const sumOf = <Key extends string>(rows: readonly Record<Key, number>[], key: Ke
 /** Rounded to hundredths. */
 const meanOf = (total: number, count: number): number => Math.round((total / count) * 100) / 100;
 
-/** Checks the options. @returns a function that reads the totals */
-async function prepareStandings(context: Context, options: StandingsOptions) {
-  const { by, of, since = null, until = null } = options;
-  const period = parsePeriod(options);
-  const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
-  return ({ database }: Deps, organisation: Organisation) =>
-    // All as of one moment. And a snapshot has time for a million pull requests.
-    readSnapshot(database, async ({ executor, readFacts }) => {
-      const { id: organisationId, login: name, rulesetVersion } = await getOrganisation(executor, organisation.id);
-      const totals = await listTotals(executor, organisationId, of, period);
-      const count = sumOf(totals, 'pullRequests');
-      if (rules !== undefined) {
-        const { facts: names, score } = compileRuleset(rules.ruleset);
-        const batches = readFacts(organisationId, createFactsReader(names), isCounted(organisationId, period));
-        const sums = new Map<string, number>();
-        await addAll(context, batches, count, ({ memberId, repositoryId, facts }) => {
-          const id = of === 'members' ? memberId : repositoryId;
-          sums.set(id, (sums.get(id) ?? 0) + score(facts).score);
-        });
-        for (const each of totals) each.total = sums.get(each.id) ?? 0;
-      }
-      // Stable: equal totals stay in the order of names.
-      totals.sort((one, two) => two.total - one.total);
-      const ranks = rank(totals.map(({ total }) => total));
-      return {
-        organisation: name,
-        of,
-        by,
-        since,
-        until,
-        file: rules?.name ?? null,
-        ruleset_version: rules === undefined ? rulesetVersion : null,
-        // How many of all stored scores, whatever the period.
-        outdated: rules === undefined ? (await countOutdated(executor, organisationId)).outdated : 0,
-        pull_requests: count,
-        total: sumOf(totals, 'total'),
-        standings: totals.map(({ id, name, login, leftAt, pullRequests, total }, index) => ({
-          rank: ranks[index] ?? 0,
-          id: formatId(of === 'members' ? 'mem' : 'repo', id),
-          name,
-          ...(login !== undefined && { login, left: leftAt !== null }),
-          pull_requests: pullRequests,
-          total,
-          mean: meanOf(total, pullRequests),
-        })),
-      };
-    });
+async function readStandings(
+  { context, deps, organisation }: { context: Context; deps: Deps; organisation: Organisation },
+  { by, of, since, until }: StandingsOptions,
+  period: Period,
+  rules: Awaited<ReturnType<typeof loadRules>> | undefined,
+) {
+  // All as of one moment. And a snapshot has time for a million pull requests.
+  return readSnapshot(deps.database, async ({ executor, readFacts }) => {
+    const { id: organisationId, login: name, rulesetVersion } = await getOrganisation(executor, organisation.id);
+    const totals = await listTotals(executor, organisationId, of, period);
+    const count = sumOf(totals, 'pullRequests');
+    if (rules !== undefined) {
+      const { facts: names, score } = compileRuleset(rules.ruleset);
+      const batches = readFacts(organisationId, createFactsReader(names), isCounted(organisationId, period));
+      const sums = new Map<string, number>();
+      await addAll(context, batches, count, ({ memberId, repositoryId, facts }) => {
+        const id = of === 'members' ? memberId : repositoryId;
+        sums.set(id, (sums.get(id) ?? 0) + score(facts).score);
+      });
+      for (const each of totals) each.total = sums.get(each.id) ?? 0;
+    }
+    // Stable: equal totals stay in the order of names.
+    totals.sort((one, two) => two.total - one.total);
+    const ranks = rank(totals.map(({ total }) => total));
+    return {
+      organisation: name,
+      of,
+      by,
+      since: since ?? null,
+      until: until ?? null,
+      file: rules?.name ?? null,
+      ruleset_version: rules === undefined ? rulesetVersion : null,
+      // How many of all stored scores, whatever the period.
+      outdated: rules === undefined ? (await countOutdated(executor, organisationId)).outdated : 0,
+      pull_requests: count,
+      total: sumOf(totals, 'total'),
+      standings: totals.map(({ id, name, login, leftAt, pullRequests, total }, index) => ({
+        rank: ranks[index] ?? 0,
+        id: formatId(of === 'members' ? 'mem' : 'repo', id),
+        name,
+        ...(login !== undefined && { login, left: leftAt !== null }),
+        pull_requests: pullRequests,
+        total,
+        mean: meanOf(total, pullRequests),
+      })),
+    };
+  });
 }
 
 function describePeriod({ by, since, until }: StandingsDocument): string {
@@ -183,9 +183,10 @@ those of members who have left do.`,
     )
     .answerFor<StandingsOptions>(async options => {
       if (options.csv && options.json) throw new UsageError('Give either --csv or --json.');
-      const makeStandings = await prepareStandings(context, options);
+      const period = parsePeriod(options);
+      const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
       return async (deps, organisation) => {
-        const document = await makeStandings(deps, organisation);
+        const document = await readStandings({ context, deps, organisation }, options, period, rules);
         if (!options.csv) return { json: document, text: standingsText(document, context) };
         const note = noteOf(document, context.program);
         if (note !== '') context.stderr.write(`${note}\n`);

@@ -46,8 +46,8 @@ type ScoreChunk = (facts: Facts, result: Score) => void;
 const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
 
 /**
- * Whether a text or a list may be null. Only a constant certainly is not: any fact may be, so that nothing throws even
- * if a required one is missing. Absent numbers are NaN; booleans are never absent.
+ * Whether a text or a list may be null. A constant never is. Every fact may be, also a required one: nothing must throw if
+ * it is missing. Absent numbers are NaN; booleans are never absent.
  */
 const mayBeAbsent = ({ kind }: TypedExpression) => kind !== 'constant';
 

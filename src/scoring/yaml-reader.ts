@@ -71,7 +71,7 @@ export function joinCutValues(
 
 const blank = (line: number): YamlNode => ({ kind: 'text', text: '', style: 'plain', line });
 
-/** Whether there is no value: nothing at all, or `null` as YAML writes it. */
+/** Whether the value is empty or YAML's null. */
 export const isBlank = (node: YamlNode): boolean =>
   node.kind === 'text' && node.style === 'plain' && /^(?:~|null|Null|NULL)?$/.test(node.text);
 

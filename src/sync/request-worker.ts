@@ -7,8 +7,6 @@ import { secondsFromNow } from '../database/statement.ts';
 import {
   awaitGithub,
   claimSyncTurn,
-  type Deferral,
-  deferSyncRequests,
   endSyncRequests,
   findDueSyncRequests,
   findSettledPullRequests,
@@ -20,6 +18,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError, isDisturbance } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
+import { deferRequests, maxSharedFailures } from './deferral.ts';
 import { askGithub, credentialOf, reserveOf } from './exchange.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { pageSizesOf } from './page-sizes.ts';
@@ -27,15 +26,6 @@ import { syncByNodeIds } from './pull-requests.ts';
 
 /** Pull requests that are fetched to check whether GitHub serves others. */
 const maxOthers = 3;
-
-/** Seconds to wait after the first, second, … failure in a row; the last one from then on. */
-const waitSeconds = [5, 30, 120, 600, 3600];
-
-/** Failures that are not a request's own count only up to this: a long outage of GitHub does not use up its tries. */
-const maxSharedFailures = waitSeconds.length;
-
-/** Failures in a row that park a request; they take three hours or more. */
-const maxFailures = 8;
 
 /** Between turns if points run short. A webhook is applied this much later at most. */
 const maxPauseSeconds = 30;
@@ -237,62 +227,6 @@ async function acceptAnswers(
       'GitHub does not show a pull request that its webhook was about: treated as gone',
     );
   }
-}
-
-const reasonOf = (error: unknown): string => {
-  if (error instanceof ServiceError) return error.text;
-  return isDatabaseUnavailable(error) ? 'The database was not available.' : 'An error of the service; see its log.';
-};
-
-/**
- * Puts off requests that failed, or parks them.
- *
- * @param isOwn the requests themselves cause the failure: if it goes on, they are parked
- */
-async function deferRequests(
-  { deps, organisation }: Turn,
-  requests: readonly SyncRequest[],
-  error: unknown,
-  { isOwn }: { isOwn: boolean },
-): Promise<void> {
-  if (requests.length === 0) return;
-  const { database, log } = deps;
-  const isRefused = error instanceof ServiceError && error.code === 'github_rate_limited';
-  const isOutage = isDatabaseUnavailable(error);
-  // Background work that stops at the reserve of points has not failed.
-  const isReserve = isRefused && requests.every(({ isBackground }) => isBackground);
-  const reason = reasonOf(error);
-  // Each waits by its own failures: a new request does not wait longer because old ones failed with it.
-  const waitOf = (failures: number) => {
-    if (isRefused) return error.retryAfter ?? 60;
-    return isOutage ? 1 : (waitSeconds[Math.min(failures, waitSeconds.length) - 1] ?? 5);
-  };
-  // Jitter keeps replicas and requests from coming back all at once. None comes back before GitHub allows it.
-  const jitter = isRefused ? 1 + Math.random() * 0.02 : 0.8 + 0.4 * Math.random();
-  const deferrals = requests.map((request): Deferral => {
-    const failures = request.attempts + 1;
-    const isCounted = !isRefused && !isOutage && (isOwn || failures <= maxSharedFailures);
-    const isParked = isCounted && isOwn && failures >= maxFailures;
-    return {
-      request,
-      seconds: isParked ? null : waitOf(failures) * jitter,
-      attempts: isCounted ? failures : request.attempts,
-    };
-  });
-  await deferSyncRequests(database.executor, organisation.id, deferrals, isReserve ? null : reason);
-  for (const { request, seconds, attempts } of deferrals) {
-    if (seconds !== null) continue;
-    log.error(
-      { organisation: organisation.login, nodeId: request.nodeId, attempts, reason },
-      'a pull request is parked: it is tried again when it next changes, by a sweep, or by pullscore webhooks retry',
-    );
-  }
-  const again = deferrals.flatMap(({ seconds }) => seconds ?? []);
-  if (again.length === 0) return;
-  log[isReserve ? 'debug' : 'warn'](
-    { organisation: organisation.login, requests: again.length, seconds: Math.round(Math.min(...again)), reason },
-    'pull requests were not synced and are tried again',
-  );
 }
 
 const hasFound = (results: ReadonlyMap<string, FetchResult>) =>

@@ -65,17 +65,18 @@ export const checkEnvironment = ({ variables, publicUrl, github, reconcileInterv
 
 export const credentialVariables = ['GITHUB_TOKEN', 'GITHUB_APP_ID'] as const;
 
+const nameOfProcess = ({ process }: ServiceReport) => (process === 'serve' ? 'service' : 'worker');
+
 /** @param reports what the service last reported; empty if it has not, and then this shell's variables are its own */
 export function checkService(reports: readonly ServiceReport[], { config }: Scope): Verdicts {
   const service = reports.find(({ process }) => process === 'serve');
   const variables = service?.variables ?? config.variables;
   const where = service === undefined ? 'is not set' : 'is not set for the service';
   return [
-    ...reports.map(report =>
-      ok(
-        `${sets(report.process === 'serve' ? 'The service' : 'The worker', report.variables).slice(0, -1)} (reported ${showTime(report.startedAt)}).`,
-      ),
-    ),
+    ...reports.map(report => {
+      const found = sets(`The ${nameOfProcess(report)}`, report.variables);
+      return ok(`${found.slice(0, -1)} (reported ${showTime(report.startedAt)}).`);
+    }),
     !setsVariable(variables, 'GITHUB_WEBHOOK_SECRET') &&
       warning(
         `GITHUB_WEBHOOK_SECRET ${where}: webhooks are refused.`,
@@ -85,7 +86,7 @@ export function checkService(reports: readonly ServiceReport[], { config }: Scop
       report =>
         !setsVariable(report.variables, ...credentialVariables) &&
         warning(
-          `GitHub credentials are not set for the ${report.process === 'serve' ? 'service' : 'worker'}: it fetches nothing.`,
+          `GitHub credentials are not set for the ${nameOfProcess(report)}: it fetches nothing.`,
           'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
         ),
     ),
