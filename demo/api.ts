@@ -9,6 +9,8 @@ export interface PullRequest {
   score_breakdown: { name: string; action: 'ADD' | 'SUBTRACT'; effect: number }[];
   links: { member: string };
 }
+/** With the `ETag` of the page that it was on: it changes with each save, even if the page stays the same. */
+export type ShownPullRequest = PullRequest & { tag: string | null };
 export interface Member {
   id: string;
   name: string;
@@ -24,10 +26,10 @@ export type Api = ReturnType<typeof createApi>;
 export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
   const base = `${baseUrl}/2025-04`;
 
-  async function get<Reply>(url: string): Promise<Reply> {
+  async function get<Reply>(url: string): Promise<Reply & { tag: string | null }> {
     const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal });
     const body: unknown = await response.json();
-    if (response.ok) return body as Reply;
+    if (response.ok) return { ...(body as Reply), tag: response.headers.get('etag') };
     throw new DemoError(`GET ${url} failed with ${response.status}: ${JSON.stringify(body)}`);
   }
 
@@ -45,9 +47,10 @@ export function createApi(baseUrl: string, token: string, signal: AbortSignal) {
       return all;
     },
     /** Finds a pull request by its address on GitHub, among the hundred newest of a member. */
-    async findPullRequest(member: Member, url: string): Promise<PullRequest | undefined> {
-      const { data } = await get<Page<PullRequest>>(`${member.links.pull_requests}?per_page=100`);
-      return data.find(pullRequest => pullRequest.url === url);
+    async findPullRequest(member: Member, url: string): Promise<ShownPullRequest | undefined> {
+      const { data, tag } = await get<Page<PullRequest>>(`${member.links.pull_requests}?per_page=100`);
+      const found = data.find(pullRequest => pullRequest.url === url);
+      return found && { ...found, tag };
     },
   };
 }

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { styleText } from 'node:util';
 import type { PullRequest as GithubPullRequest } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
-import type { Api, Member, PullRequest } from './api.ts';
+import type { Api, Member, PullRequest, ShownPullRequest } from './api.ts';
 import { describeChange, explanation, reviewBy, type SampleData } from './sample-data.ts';
 import { cell, freeColumns, print } from './screen.ts';
 import { liveTitles } from './titles.ts';
 
-/** What can happen to a pull request. The API shows every step, so the demo sees when it has arrived. */
+/** What can happen to a pull request. */
 type Step = 'opened' | 'pushed' | 'described' | 'ready' | 'approved' | 'merged' | 'closed';
 
 /** A pull request, undefined until it is opened, and its remaining steps. */
@@ -24,18 +24,18 @@ const courses: readonly (readonly Step[])[] = [
   ['opened', 'pushed', 'pushed', 'closed'],
 ];
 const maxInProgress = 3;
-/** How long to wait until the API shows a change. */
+/** How long to wait until the service has saved a change. */
 const showTimeoutMs = 10_000;
 
 interface LiveEvent {
   step: Step;
   pullRequest: GithubPullRequest;
-  before: PullRequest | undefined;
-  /** Undefined if the API did not show the change. */
-  after: PullRequest | undefined;
+  before: ShownPullRequest | undefined;
+  /** Undefined if the change did not arrive. */
+  after: ShownPullRequest | undefined;
 }
 
-/** Makes one change after another on GitHub, and waits each time until the service's API shows it. */
+/** Makes one change after another on GitHub, and waits each time until the service has saved it. */
 export function createLiveEvents(
   { organisation, members, random }: SampleData,
   api: Api,
@@ -94,7 +94,7 @@ export function createLiveEvents(
 
     for (const deadline = Date.now() + showTimeoutMs; Date.now() < deadline; await delay(30, undefined, { signal })) {
       const after = await shown(pullRequest);
-      if (JSON.stringify(after) !== JSON.stringify(before)) return { step, pullRequest, before, after };
+      if (after?.tag !== before?.tag) return { step, pullRequest, before, after };
     }
     return { step, pullRequest, before, after: undefined };
   };
@@ -111,7 +111,7 @@ export function printEvent({ step, pullRequest, before, after }: LiveEvent): voi
   const what = room < 16 ? '' : `${cell(`"${title}"`, Math.min(room, 48))}  `;
   const start = `${name}  ${cell(`${repository.fullName}#${number}`, 18)}  ${what}score`;
   if (after === undefined) {
-    print(`${start}  no change within ${showTimeoutMs / 1000} s: are webhooks enabled?`);
+    print(`${start}  not updated within ${showTimeoutMs / 1000} s: are webhooks enabled?`);
     return;
   }
   const from = before === undefined ? 'new' : String(before.score);
@@ -130,6 +130,6 @@ function explainChange(before: PullRequest | undefined, after: PullRequest): str
   count(after, 1);
   count(before, -1);
   const parts = [...change].filter(([, points]) => points !== 0);
-  if (parts.length === 0) return 'unchanged';
+  if (parts.length === 0) return before === undefined ? 'no rule counts yet' : 'unchanged';
   return parts.map(([name, points]) => `${points > 0 ? '+' : '−'}${Math.abs(points)} ${name}`).join(', ');
 }

@@ -83,7 +83,7 @@ export const changes: readonly Change[] = [
   ...of(
     'Deliveries',
     'database/webhook-deliveries.ts',
-    ['test/webhooks/deliveries.test.ts', ...sync('races')],
+    ['test/webhooks/deliveries.test.ts', 'test/webhooks/intake.test.ts', ...sync('races')],
     [
       ['order by github_id limit 1', 'order by github_id nulls first limit 1'],
       ["\n      where webhook_deliveries.state <> 'applied'\n", '\n'],
@@ -131,10 +131,7 @@ export const changes: readonly Change[] = [
     ['due_at <= now() order by is_background, turn_at limit', 'due_at <= now() order by turn_at limit'],
     ['due_at <= now() order by is_background, turn_at limit', 'due_at <= now() limit'],
     ["when is_isolated then interval '30 seconds'", "when is_isolated then interval '1 day'"],
-    [
-      'requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)',
-      'request-worker',
-    ],
+    ['requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)', 'requests'],
   ]),
   ...of('Fairness', 'database/reconciliation.ts', sync('reconcile', 'reconcile-turns'), [
     ['.orderBy(reconcileDueAt)', '.orderBy(id)'],
