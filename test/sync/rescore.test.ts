@@ -309,6 +309,27 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
   });
 
+  test('that is requested again while a later remainder is split replaces what comes of it', async () => {
+    const home = await newHome(world);
+    await newStored(world.service, home, 2);
+    await apply(world.service, home, rule('additions'));
+    const { database } = world.service;
+    const isOfHome = eq(rescoreRanges.organisationId, home.organisation.id);
+    // As if batches before it had been scored.
+    await database.executor
+      .update(rescoreRanges)
+      .set({ fromId: '00000000-0000-0000-0000-000000000001' })
+      .where(isOfHome);
+    let applying: Promise<unknown> | undefined;
+    await database.transaction(async executor => {
+      await splitRemainder(executor, home.organisation.id);
+      applying ??= apply(world.service, home, rule('additions + 1'));
+      await expect.poll(() => lockWaits(world.service)).toBe(1);
+    });
+    await applying;
+    expect(await database.executor.$count(rescoreRanges, isOfHome)).toBe(1);
+  });
+
   test('takes any organisation with stale scores that others are not working on', async () => {
     const { executor } = world.service.database;
     await executor.delete(rescoreRanges);
