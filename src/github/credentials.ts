@@ -58,6 +58,8 @@ export interface Credentials {
   findInstallation(organisation: OrganisationReference): Promise<GithubInstallation | undefined>;
   /** Call this if GitHub refused an authorization: what is cached for the organisation is then not used again. */
   refused(organisation: OrganisationReference): void;
+  /** Call this if GitHub refused a part of a request: an App's token from before a permission was granted lacks it. */
+  refusedPart(organisation: OrganisationReference): void;
 }
 
 export function createCredentials(config: GithubConfig, guardedFetch: typeof fetch, timeoutMs: number): Credentials {
@@ -75,6 +77,7 @@ export function createCredentials(config: GithubConfig, guardedFetch: typeof fet
     appAuthorization: noApp,
     findInstallation: noApp,
     refused: () => {},
+    refusedPart: () => {},
   };
 }
 
@@ -89,6 +92,9 @@ const noApp = () => Promise.reject(new RangeError('There is no App'));
 /** GitHub's limit. */
 const installationsPerPage = 100;
 
+/** What GitHub refuses for good does not cost a new token each time. */
+const minRenewalIntervalMs = 5 * 60_000;
+
 /** Ends a list that goes on forever. */
 const maxPages = 100;
 
@@ -101,6 +107,7 @@ function appCredentials(
   const names = 'GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY';
   const installations = new Map<number | string, number>();
   const stale = new Set<number | string>();
+  const renewedAt = new Map<number | string, number>();
   let client: ReturnType<typeof createAppClient> | undefined;
 
   async function createAppClient() {
@@ -151,6 +158,7 @@ function appCredentials(
       installations.set(key, installationId);
     }
     const refresh = stale.delete(key);
+    if (refresh || !renewedAt.has(key)) renewedAt.set(key, performance.now());
     const { token } = (await octokit.auth({ type: 'installation', installationId, refresh })) as { token: unknown };
     if (typeof token !== 'string' || token === '') {
       throw new GithubError('github_failed', 'GitHub did not issue a token to the App.', {
@@ -179,6 +187,10 @@ function appCredentials(
     },
     findInstallation,
     refused: forget,
+    refusedPart(organisation) {
+      const age = performance.now() - (renewedAt.get(keyOf(organisation)) ?? 0);
+      if (age > minRenewalIntervalMs) forget(organisation);
+    },
   };
 }
 

@@ -112,7 +112,11 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
     }
   }
 
-  function readReply(body: unknown, headers: Parameters<typeof rateLimitError>[0], subject: string): GraphqlReply {
+  function readReply(
+    body: unknown,
+    headers: Parameters<typeof rateLimitError>[0],
+    { organisation, subject }: RequestContext,
+  ): GraphqlReply {
     if (typeof body !== 'object' || body === null || !('data' in body || 'errors' in body)) {
       throw new GithubError('github_failed', "GitHub's reply is not GraphQL.", {
         action: 'Check GITHUB_API_URL, or try again later.',
@@ -122,6 +126,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
       failure => failure.path[0] !== 'rateLimit',
     );
     if (failures.some(isRateLimit)) throw rateLimitError(headers, failures);
+    if (failures.some(({ type }) => type === 'FORBIDDEN')) credentials.refusedPart(organisation);
     const data = 'data' in body ? body.data : undefined;
     if (typeof data !== 'object' || data === null) throw errorOfFailures(failures, subject, credentials.names);
     return { data, failures, repliedAt: clockOf(headers) };
@@ -146,7 +151,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
       let failure: unknown;
       const work = async (signal: AbortSignal) => {
         const { body, headers } = await send(organisation, query, variables, signal);
-        return readReply(body, headers, subject);
+        return readReply(body, headers, { organisation, subject });
       };
       try {
         reply = await withDeadline(timeoutMs, work, deadline);

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { inspect } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createGithub } from '../../src/github/client.ts';
 import type { GithubConfig } from '../../src/github/credentials.ts';
 import type { GithubStandIn } from '../support/github/server.ts';
@@ -215,6 +215,28 @@ describe('an App', () => {
       code: 'github_credentials',
     });
     expect((await fetchResult(client, nodeId))?.status).toBe('found');
+  });
+
+  test('renews its token, but not each time, if GitHub refuses a part: a permission may have been granted', async () => {
+    const { github, acme, nodeId, client, restPaths } = await startApp();
+    const tokens = () => restPaths().filter(path => path.endsWith('/access_tokens')).length;
+    const error = { type: 'FORBIDDEN', message: 'Resource not accessible by integration', path: ['nodes', 0] };
+    const heal = github.fault(
+      { kind: 'reply', status: 200, body: { data: { nodes: [null] }, errors: [error] } },
+      { times: Number.POSITIVE_INFINITY, when: ({ path }) => path === '/graphql' },
+    );
+    const now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now);
+    onTestFinished(() => clock.mockRestore());
+    for (const minutes of [0, 4, 6, 7, 10]) {
+      clock.mockReturnValue(now + minutes * 60_000);
+      expect(await fetchResult(client, nodeId)).toMatchObject({ status: 'failed' });
+    }
+    expect(tokens()).toBe(2);
+    heal();
+    clock.mockReturnValue(now + 12 * 60_000);
+    expect((await client.findOrganisation(identityOf(acme)))?.login).toBe('acme');
+    expect(tokens()).toBe(2);
   });
 
   test('is named if its key is not valid or belongs to another App', async () => {
