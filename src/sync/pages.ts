@@ -118,15 +118,12 @@ export function createPageSync(
     if (areRefused && page.items.length === 0) throw first;
     const isTooMuch = errors.some(error => error instanceof GithubError && error.tooMuch);
     if (isTooMuch && pageSize.shrink(size)) return syncPage(after);
-    // Asking again does not help with what the credentials may not read.
-    const disturbed = errors.filter(isDisturbance).length;
     let unserved: ListedPullRequest[] = [];
-    if (disturbed > 0) {
-      const settled = new Set(page.failed.flatMap(({ nodeId, error }) => (isDisturbance(error) ? [] : [nodeId])));
-      for (const { nodeId } of page.items) settled.add(nodeId);
+    if (failed > 0) {
+      const served = new Set(page.items.map(({ nodeId }) => nodeId));
       // If this fails, the page is read again: otherwise the unnamed pull requests would be lost.
       const listed = await list(after, size);
-      unserved = listed.items.filter(({ nodeId }) => !settled.has(nodeId));
+      unserved = listed.items.filter(({ nodeId }) => !served.has(nodeId));
     }
     const missing = unserved.filter(isWanted);
     await record(failed, missing, first?.text ?? '');
@@ -135,7 +132,8 @@ export function createPageSync(
     return {
       outcomes,
       failed,
-      unnamed: Math.max(0, disturbed - unserved.length),
+      // Reading the page again does not help with what the credentials may not read.
+      unnamed: Math.max(0, errors.filter(isDisturbance).length - unserved.length),
       endCursor: page.endCursor,
       ended: !page.hasNextPage || pullRequests.length < page.items.length || missing.length < unserved.length,
     };
