@@ -106,7 +106,8 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
     (
       select count(*)::int from pull_requests where organisation_id = ${organisationId} and file_changes is null
-        and ${isInPresentRepository(organisationId)}
+        -- A diff that GitHub does not compute lacks only the former.
+        and times_changes_requested is null and ${isInPresentRepository(organisationId)}
     ) as "toRenew",
     (
       select extract(epoch from now() - min(fetched_at))::float8 from pull_requests

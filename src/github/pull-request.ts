@@ -157,9 +157,12 @@ function shorten(paths: string[]): string[] {
 
 function readFiles({ files }: Facts) {
   const listed = present(files?.nodes);
+  const changes = listed.flatMap(({ additions, deletions, changeType }) => [additions, deletions, kindOf(changeType)]);
   return {
     files: shorten(listed.map(({ path }) => path)),
-    fileChanges: listed.flatMap(({ additions, deletions, changeType }) => [additions, deletions, kindOf(changeType)]),
+    // GitHub computes no diff of thousands of files: no list, and 0 for `changedFiles`, without an error. See
+    // https://github.com/anthropics/claude-code-action/issues/1587. What is unknown must not count as nothing.
+    fileChanges: files ? changes : null,
   };
 }
 

@@ -361,7 +361,7 @@ describe('a reply that does not match the schema', () => {
     expect(results.get(good.nodeId)?.status).toBe('found');
   });
 
-  test('may have null for a list, which is empty then', async () => {
+  test('may have null for a list: it is empty then, but the lines of its files are unknown', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ labels: ['bug'] });
     const absent = { labels: null, files: null, reviews: null, latestOpinionatedReviews: null };
@@ -382,7 +382,7 @@ describe('a reply that does not match the schema', () => {
     expect(await fetchOne(client, nodeId)).toMatchObject({
       labels: [],
       files: [],
-      fileChanges: [],
+      fileChanges: null,
       reviews: 0,
       approvals: 0,
       body: '',
