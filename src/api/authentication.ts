@@ -43,7 +43,7 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
     const caller = await callers.load(hashAccessToken(bearerToken(request)));
     if (caller === undefined) throw unauthenticated();
     request.caller = caller;
-    if (caller.useIsUnwritten) {
+    if (caller.isLastUseStale) {
       writeTokenUse(database.executor, caller).catch((error: unknown) =>
         log.warn({ err: error }, 'the last use of a token was not written'),
       );
@@ -58,7 +58,7 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
 
 function bearerToken(request: FastifyRequest): string {
   const [credentials = '', ...others] = headerValues(request, 'authorization');
-  // Of several, nobody knows which one was meant.
+  // With several headers, it is unclear which token was meant.
   if (others.length > 0) throw unauthenticated();
   const token = /^bearer +(\S+)$/i.exec(credentials)?.[1];
   if (token === undefined || !isAccessToken(token)) throw unauthenticated();

@@ -6,7 +6,7 @@ import { license } from '../package.ts';
 const introduction = `Scores of an organisation's pull requests, by the organisation's own rules.
 
 **Tokens.** Send \`Authorization: Bearer ps_…\`. An operator creates the token with \`pullscore token create\`. Its scopes are
-\`read\` for every GET, \`sync\` for PUT and \`delete\` for DELETE. It shows one organisation: another one's objects are 403.
+\`read\` for every GET, \`sync\` for PUT and \`delete\` for DELETE. It sees one organisation; objects of others get 403.
 
 **Pages.** Lists with \`meta\` and \`links\` have 15 items by default; \`per_page\` asks for 1 to 100. Follow \`links.next\` until it
 is null. A cursor belongs to its list and does not expire. Pages stay consistent while items are added or deleted.

@@ -1,6 +1,6 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
-import { listMembers } from '../database/members.ts';
-import { eraseMember } from '../database/removal.ts';
+import { findMembersByLogin, listMembers } from '../database/members.ts';
+import { eraseMembers } from '../database/removal.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { formatId } from '../ids.ts';
 import { syncMembers } from '../sync/members.ts';
@@ -56,15 +56,15 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .addHelpText('after', '\nTitles, descriptions and comments of others are left as they are.')
     .examples('member erase ada --organisation acme --yes')
     .answerFor<{ yes?: boolean }>(({ yes }, login) => async ({ database }, organisation) => {
-      await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
-      const erased = await eraseMember(database, organisation.id, login, executor =>
-        recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
-      );
-      if (erased === undefined) {
+      const people = await findMembersByLogin(database.executor, organisation.id, login);
+      if (people.length === 0) {
         const message = `No member of ${organisation.login} has the login ${login}.`;
         throw new CommandError(message, 'Check its spelling.', 'not_found');
       }
-      const { pullRequests, assignments, hadLeft } = erased;
+      await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
+      const { pullRequests, assignments, hadLeft } = await eraseMembers(database, organisation.id, people, executor =>
+        recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
+      );
       const note = hadLeft
         ? ''
         : ` GitHub last listed them as a member: remove them from ${organisation.login} there, or the next comparison adds them again.`;

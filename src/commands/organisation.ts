@@ -55,7 +55,7 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
   if (profile !== undefined && known !== undefined) {
     await followIdentity(deps, known, ticket, profile);
     const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
-    throw new CommandError(`The organisation ${login} exists already${renamed}.`);
+    throw new CommandError(`The organisation ${login} already exists${renamed}.`);
   }
   const added = await database.transaction(async executor => {
     if (profile !== undefined) await releaseLogin(executor, ticket, profile);
@@ -69,7 +69,7 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
       fetchTicket: ticket,
     });
     // Rolls back the released login, too.
-    if (organisation === undefined) throw new CommandError(`The organisation ${login} exists already.`);
+    if (organisation === undefined) throw new CommandError(`The organisation ${login} already exists.`);
     await recordAuditEvent(executor, id, operator(), 'organisation.add', organisation.login);
     return organisation;
   });

@@ -19,7 +19,7 @@ const maxAudited = 10_000;
 
 const descriptions: Record<Way, string> = {
   split: 'split into two of half the size',
-  pad: 'padded with a lock, generated or documentation file',
+  pad: 'padded with lock, generated or docs files',
   commits: 'ten more commits',
   body: 'a longer description, with a linked issue',
   title: 'another prefix of the title',
@@ -73,18 +73,16 @@ async function auditRules(
   });
 }
 
-function auditText({
-  organisation,
-  pull_requests: audited,
-  stored_pull_requests: stored,
-  ways,
-}: AuditDocument): string {
+function auditText(
+  { organisation, pull_requests: audited, stored_pull_requests: stored, ways }: AuditDocument,
+  width: number,
+): string {
   const of = audited < stored ? `a sample of ${number(audited)} of ${number(stored)}` : `all ${number(stored)}`;
   const gaining = ways.filter(({ share }) => share > 0);
   const others = ways.filter(({ share }) => share === 0);
   const lines = [`How these rules can be gamed: ${of} pull requests of ${organisation}, changed and scored again`, ''];
   if (gaining.length > 0) {
-    const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest, rules, example }) => [
+    const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest, rules }) => [
       descriptions[way],
       percent(share * audited, audited),
       signed(median, decimal),
@@ -93,10 +91,15 @@ function auditText({
         .slice(0, 3)
         .map(rule => `${rule.name} ${percent(rule.share, 1)}`)
         .join(', '),
-      example === null ? '' : `${number(example.before)} → ${number(example.after)} ${example.url}`,
     ]);
-    const columns = ['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST'), 'PAID BY', 'EXAMPLE'];
-    lines.push(...grid(columns, rows), '');
+    const examples = gaining.flatMap(({ way, example }) =>
+      example === null
+        ? []
+        : [[descriptions[way], `${number(example.before)} → ${number(example.after)}`, example.url]],
+    );
+    const paidBy = { heading: 'PAID BY', shrinks: true };
+    lines.push(...grid(['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST'), paidBy], rows, { width }), '');
+    lines.push(...grid(['EXAMPLE', right('SCORE'), 'ADDRESS'], examples), '');
   }
   if (others.length > 0) lines.push(`No gain from: ${others.map(({ way }) => descriptions[way]).join('; ')}.`);
   return lines.join('\n').trimEnd();
@@ -133,7 +136,7 @@ much, and which rule pays. More than ${number(maxAudited)} pull requests are sam
         const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
         return {
           json: document,
-          text: auditText(document),
+          text: auditText(document, context.columns),
           failure:
             over.length === 0
               ? undefined

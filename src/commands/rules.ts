@@ -37,7 +37,10 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
       return {
         json: { valid: true, rules: rules.length, tests: tests.length },
-        text: `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${counted(tests.length, 'test')} passed.`,
+        text:
+          rules.length === 0
+            ? `${name} is valid, but has no rules: every score would be 0.`
+            : `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${tests.length === 0 ? 'no tests.' : `${counted(tests.length, 'test')} passed.`}`,
       };
     });
 

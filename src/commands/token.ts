@@ -128,7 +128,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
               token.expiresAt === null ? 'never' : showTime(token.expiresAt),
               showTime(token.lastUsedAt),
             ]),
-            `There are no tokens yet. Create one: ${context.program} token create --user EMAIL`,
+            `There are no tokens yet. Create one: ${context.program} token create --user EMAIL --scopes read,sync`,
           ),
         };
       }),

@@ -79,7 +79,7 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
         if (user === undefined) throw new CommandError(`${login} already has a user ${email}.`);
         return {
           json: represent(user, login),
-          text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --organisation ${login}`,
+          text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --scopes read,sync --organisation ${login}`,
         };
       };
     });

@@ -14,8 +14,8 @@ export interface Caller {
   readonly scopes: readonly string[];
   /** Of the organisation's lists of pull requests; null if none was ever stored. */
   readonly contentVersion: string | null;
-  /** Its last use must be written. */
-  readonly useIsUnwritten: boolean;
+  /** The stored time of its last use is out of date. */
+  readonly isLastUseStale: boolean;
 }
 
 const isNotRevoked = or(isNull(accessTokens.revokedAt), gt(accessTokens.revokedAt, sql`now()`));
@@ -79,7 +79,7 @@ const isToken = ({ organisationId, id }: Pick<AccessToken, 'organisationId' | 'i
   and(eq(accessTokens.organisationId, organisationId), eq(accessTokens.id, id));
 
 /** The last use was written more than ten minutes ago, or never. */
-const useIsUnwritten = sql<boolean>`(${accessTokens.lastUsedAt} is null
+const isLastUseStale = sql<boolean>`(${accessTokens.lastUsedAt} is null
   or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`;
 
 /**
@@ -125,7 +125,7 @@ const validTokens = createSelection(
       userId: accessTokens.userId,
       scopes: sql<string>`array_to_string(${accessTokens.scopes}, ' ')`,
       contentVersion: contentVersions.version,
-      useIsUnwritten,
+      isLastUseStale,
     })
     .from(accessTokens)
     .leftJoin(contentVersions, eq(contentVersions.organisationId, accessTokens.organisationId))
@@ -136,9 +136,9 @@ const validTokens = createSelection(
 export async function findCallers(database: Database, hashes: readonly string[]): Promise<Map<string, Caller>> {
   const rows = await database.read(validTokens, { hashes });
   return new Map(
-    rows.map(({ tokenHash, scopes, useIsUnwritten, ...caller }) => [
+    rows.map(({ tokenHash, scopes, isLastUseStale, ...caller }) => [
       tokenHash,
-      { ...caller, scopes: scopes.split(' '), useIsUnwritten: useIsUnwritten === 't' },
+      { ...caller, scopes: scopes.split(' '), isLastUseStale: isLastUseStale === 't' },
     ]),
   );
 }
@@ -148,5 +148,5 @@ export async function writeTokenUse(executor: Executor, { organisationId, tokenI
     .update(accessTokens)
     .set({ lastUsedAt: sql`now()` })
     // Of many requests that saw the old time, only the first one writes.
-    .where(and(isToken({ organisationId, id }), isNotRevoked, useIsUnwritten));
+    .where(and(isToken({ organisationId, id }), isNotRevoked, isLastUseStale));
 }

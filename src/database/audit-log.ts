@@ -62,7 +62,7 @@ export type AuditEvent = typeof auditEvents.$inferSelect;
 /**
  * Earliest first.
  *
- * @param options `login`: of organisations that have it, or had it at an event. `since` is in Unix seconds.
+ * @param options `login`: events of organisations that have it now, or had it at some event. `since` is in Unix seconds.
  */
 export async function listAuditEvents(
   executor: Executor,

@@ -52,8 +52,8 @@ export const keepAliveDelayMs = 10_000;
 const queryTimeoutMs = 5_000;
 
 /**
- * Each read follows an index in its order and stops early. After many rows were added, until they are analysed,
- * PostgreSQL takes an organisation for a few rows, and would read and sort all of them for each page.
+ * Each read follows an index in its order and stops early. Until newly added rows are analysed, PostgreSQL
+ * assumes that an organisation has only a few, and would read and sort all of them for each page.
  */
 const readerSettings = [
   'default_transaction_read_only=on',
@@ -188,7 +188,7 @@ export async function queryText<Row extends TextRow>(
   const result = await client.query({ ...config, rowMode: 'array', types: asText });
   const rows: unknown[] = result.rows;
   // The driver's results keep one another alive until the next full garbage collection. With the rows in them, nearly
-  // all rows would be copied twice and outlive their use, which takes half the time of the reading again.
+  // all rows would be copied twice and outlive their use, which makes reading take half as long again.
   result.rows = [];
   return rows as Row[];
 }

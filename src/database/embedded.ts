@@ -33,7 +33,7 @@ const settings = {
   listen_addresses: '',
   // Ten processes with a pool of ten each, and room for people.
   max_connections: '200',
-  // Whoever sent a statement reports what is wrong with it. Here it would only fill the disk.
+  // The client reports what is wrong with its statement. In this log it would only fill the disk.
   log_min_messages: 'log',
   log_min_error_statement: 'panic',
   log_checkpoints: 'off',
@@ -159,8 +159,8 @@ function startServer({ data, log, socketFolder, binaries, user }: Cluster, durab
     unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`,
   };
   const parameters = Object.entries(all).flatMap(([setting, value]) => ['-c', `${setting}=${value}`]);
-  // Of a server that was killed: if another process has its id now, this tells PostgreSQL so. Should it live after all,
-  // PostgreSQL still sees that its memory is in use.
+  // A killed server leaves its id in the file, and another process may have it now: this tells PostgreSQL to ignore it.
+  // If the server is alive after all, PostgreSQL still sees that its shared memory is in use.
   const { id, state } = readPidFile(data);
   const stale = state === 'ready' ? { PG_GRANDPARENT_PID: id } : {};
 

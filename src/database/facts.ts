@@ -41,7 +41,7 @@ function columnsOf(name: SourceName): readonly Column[] {
   return columns;
 }
 
-/** The cheapest ways to write and to read: `extract` gives a slow numeric, and a text[] is slow to parse. */
+/** The forms that are cheapest to produce and to parse: `extract` gives a slow numeric, and text[] is slow to parse. */
 function expressionOf(column: PgColumn): PgColumn | SQL {
   if (column.dataType === 'custom') return sql`date_part('epoch', ${column})`;
   return column.dataType === 'array' ? sql`array_to_json(${column})` : column;

@@ -5,7 +5,7 @@ import { connectToServer, countPendingMigrations, placeOf, requireUsable, type S
 import { isInPresentRepository, isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories } from './schema.ts';
 
-/** A server as an operator looks at it, whether its schema is up to date or not. */
+/** What `doctor` shows of a database server. Its schema need not be up to date. */
 export interface ServerInspection extends ServerFacts, Measurements {
   url: string;
   /** `host:port`, or the folder of a Unix socket. */
@@ -117,7 +117,7 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
   return oneRow(rows);
 }
 
-/** What an organisation has of what it needs. Costs the same however much is stored. */
+/** Which of the things that it needs an organisation already has. Takes the same time however much is stored. */
 export async function findSetup(executor: Executor, organisationId: string) {
   const { rows } = await executor.execute<{
     /** Of the first user; null if there is none. */

@@ -16,12 +16,12 @@ export interface Lease {
   until: string;
 }
 
-// Without a cast, which depends on the session's settings and so must not be in `returning`: Drizzle reads it as text.
+// No cast to text: that depends on the session's settings, so `returning` must not have it. Drizzle reads text anyway.
 const untilOf = (column: Lease['column']) => sql<string>`${organisations[column]}`;
 
 /**
- * @param isFree must still hold
- * @param changes made with it
+ * @param isFree the lease is taken only if this still holds
+ * @param changes saved in the same statement
  * @returns undefined if another replica was faster
  */
 export async function takeLease(

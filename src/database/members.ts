@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
+import { and, desc, eq, isNull, lte, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { members, organisations } from './schema.ts';
@@ -78,6 +78,13 @@ export const listMembers = (executor: Executor, organisationId: string, left: bo
     .where(and(eq(members.organisationId, organisationId), left ? undefined : isNull(members.leftAt)))
     .orderBy(sql`lower(${members.login})`, members.id);
 
+/** Also those who have left. Several, if somebody took the login of a person who gave it up. */
+export const findMembersByLogin = (executor: Executor, organisationId: string, login: string): Promise<Member[]> =>
+  executor
+    .select()
+    .from(members)
+    .where(and(eq(members.organisationId, organisationId), eq(sql`lower(${members.login})`, login.toLowerCase())));
+
 /** Those that are known, also if they have left, by GitHub id. */
 export async function findMembers(
   executor: Executor,
@@ -88,7 +95,12 @@ export async function findMembers(
   const rows = await executor
     .select()
     .from(members)
-    .where(and(eq(members.organisationId, organisationId), inArray(members.githubId, [...githubIds])));
+    .where(
+      and(
+        eq(members.organisationId, organisationId),
+        sql`${members.githubId} = any(${sql.param([...githubIds])}::bigint[])`,
+      ),
+    );
   return new Map(rows.map(row => [row.githubId, row]));
 }
 

@@ -70,7 +70,13 @@ export async function migrateDatabase(
     throw new ServiceError(
       'database_unavailable',
       `The database's schema can't be brought up to date: ${error.message}.`,
-      { action: 'Check the rights of the user in DATABASE_URL.', cause: error },
+      {
+        action:
+          error.code === lockNotAvailable
+            ? 'Other sessions hold locks on its tables: end them, then try again.'
+            : 'Check the rights of the user in DATABASE_URL.',
+        cause: error,
+      },
     );
   } finally {
     await client.end();

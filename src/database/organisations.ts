@@ -14,7 +14,7 @@ type GithubIdentity = Pick<IdentifiedOrganisation, 'githubId' | 'nodeId' | 'logi
 
 const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${login})`;
 
-/** @returns undefined if an organisation with the login exists already */
+/** @returns undefined if an organisation with the login already exists */
 export async function addOrganisation(
   executor: Executor,
   values: Omit<typeof organisations.$inferInsert, 'id'> & { id?: string },

@@ -54,26 +54,26 @@ export async function requestRefetches(executor: Executor, organisationId: strin
 }
 
 /** The former name of a label or a milestone that was renamed or deleted on GitHub. */
-export type Carried = { label: string } | { milestone: string };
+export type LabelOrMilestone = { label: string } | { milestone: string };
 
 /** Requests refetches of stored pull requests in a repository that have this label or milestone. */
-export async function requestCarriers(
+export async function requestRefetchesWith(
   executor: Executor,
   organisationId: string,
   repositoryGithubId: number,
-  carried: Carried,
+  former: LabelOrMilestone,
 ): Promise<void> {
-  const carries =
-    'label' in carried
-      ? sql`labels @> array[${storable(carried.label)}]`
-      : sql`milestone = ${storable(carried.milestone)}`;
+  const hasIt =
+    'label' in former
+      ? sql`labels @> array[${storable(former.label)}]`
+      : sql`milestone = ${storable(former.milestone)}`;
   const { rows } = await executor.execute(sql`
-    with carriers as materialized (
+    with found as materialized (
       select pull_requests.github_id, pull_requests.node_id from pull_requests
       join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
       where pull_requests.organisation_id = ${organisationId}
-        and repositories.github_id = ${repositoryGithubId} and ${carries}
-    ), requested as (${requestInBackground(organisationId, sql`carriers`, catchUpSeconds)})
+        and repositories.github_id = ${repositoryGithubId} and ${hasIt}
+    ), requested as (${requestInBackground(organisationId, sql`found`, catchUpSeconds)})
     select github_id from requested limit 1`);
   if (rows.length > 0) await notify(executor, 'sync');
 }

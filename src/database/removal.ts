@@ -2,12 +2,14 @@ import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
+import type { Member } from './members.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { deletePullRequests } from './pull-requests.ts';
 import { requestRescoring } from './rescoring.ts';
 import {
   accessTokens,
   deletedPullRequests,
+  githubLimits,
   members,
   organisations,
   pullRequests,
@@ -70,6 +72,7 @@ export async function removeOrganisation(
   await database.transaction(async transaction => {
     await lockOrganisation(transaction, id, 'exclusive');
     await record(transaction);
+    await transaction.delete(githubLimits).where(eq(githubLimits.credential, `app:${id}`));
     // The rest goes with it.
     await transaction.delete(organisations).where(eq(organisations.id, id));
   });
@@ -89,21 +92,15 @@ export interface ErasedMember {
  * shows `ghost`. Tombstones, which name only GitHub's ids, keep their pull requests away until these change on
  * GitHub.
  *
+ * @param people all who have the login
  * @param record runs in the last transaction
- * @returns undefined if nobody has the login
  */
-export async function eraseMember(
+export async function eraseMembers(
   database: Database,
   organisationId: string,
-  login: string,
+  people: readonly Member[],
   record: (executor: Executor) => Promise<void>,
-): Promise<ErasedMember | undefined> {
-  // Several, if somebody took the login of a person who gave it up.
-  const people = await database.executor
-    .select()
-    .from(members)
-    .where(and(eq(members.organisationId, organisationId), eq(sql`lower(${members.login})`, login.toLowerCase())));
-  if (people.length === 0) return undefined;
+): Promise<ErasedMember> {
   const ids = people.map(({ id }) => id);
   const { assignees, mergedBy } = pullRequests;
   const erase = (executor: Executor) => erasePullRequests(executor, organisationId, ids);

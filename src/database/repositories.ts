@@ -177,7 +177,7 @@ export async function markRepositoriesLeft(
 export interface ImportPlace {
   /** GitHub's cursor of the last page that was saved; null before the first. */
   after: string | null;
-  /** The interrupted import, which the caller continues, has finished it. */
+  /** The interrupted import, which the caller continues, has read all of the repository. */
   finished: boolean;
   /** The interrupted import has started or finished it. */
   begun: boolean;
@@ -186,7 +186,7 @@ export interface ImportPlace {
 /** The cursor before the first page. */
 const atTheStart = '';
 
-/** An import that takes longer is not continued: a repository that always fails must not keep others from being read. */
+/** An older import is not continued: while one repository keeps failing, each import would skip all the others. */
 const maxImportAgeMs = 7 * 86_400_000;
 
 /**
@@ -206,7 +206,8 @@ export async function findImportPlaces(
     const startedAt = importedAt?.getTime() ?? 0;
     return { githubId, startedAt, isImported: importCursor === null, cursor: startedAt < oldest ? null : importCursor };
   });
-  const since = Math.min(...places.flatMap(({ cursor, startedAt }) => (cursor === null ? [] : [startedAt])));
+  const continued = places.filter(({ cursor }) => cursor !== null);
+  const since = continued.reduce((earliest, { startedAt }) => Math.min(earliest, startedAt), Number.POSITIVE_INFINITY);
   return new Map(
     places.map(({ githubId, startedAt, isImported, cursor }) => {
       const finished = isImported && startedAt >= since;

@@ -56,7 +56,7 @@ const organisationId = () =>
     .references(() => organisations.id, { onDelete: 'cascade' });
 
 /**
- * The ticket of the fetch or webhook that the row's names came from: older ones change nothing. A fetch that confirms
+ * The ticket of the fetch that the row's names came from: an older answer changes nothing. A fetch that confirms
  * the row leaves the ticket as it is; only comparisons renew it.
  */
 const fetchTicket = () => bigint('fetch_ticket', { mode: 'number' }).notNull().default(0);
@@ -489,7 +489,7 @@ export const githubLimits = pgTable('github_limits', {
   credential: text('credential').primaryKey(),
   /** No replica uses the credential before this. */
   blockedUntil: now('blocked_until'),
-  /** In a row, without a time from GitHub at which to try again. */
+  /** Refusals in a row for which GitHub named no time to try again. */
   refusals: integer('refusals').notNull().default(0),
   /** Points per hour, and how many are left until `reset_at`; null on a server without rate limits. */
   points: integer('points'),

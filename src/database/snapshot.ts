@@ -1,4 +1,4 @@
-/** Reads the database as it is at one moment, for long, on a connection of its own, without locks. */
+/** Long reads of the database as it was at one moment, on their own connection and without locks. */
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';

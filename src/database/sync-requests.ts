@@ -130,7 +130,7 @@ async function endHeld(
 }
 
 /** Locks those of the given requests that have not been made again, in the order of their keys. */
-const held = (organisationId: string, requests: readonly SyncRequest[]) =>
+const lockUnchanged = (organisationId: string, requests: readonly SyncRequest[]) =>
   sql`(select github_id from sync_requests
     join unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(requests.map(({ ticket }) => ticket))}::bigint[]) as given (github_id, ticket) using (github_id, ticket)
@@ -147,7 +147,7 @@ export async function endSyncRequests(
   requests: readonly SyncRequest[],
   state: 'applied' | 'gone',
 ): Promise<void> {
-  if (requests.length > 0) await endHeld(database, organisationId, held(organisationId, requests), state);
+  if (requests.length > 0) await endHeld(database, organisationId, lockUnchanged(organisationId, requests), state);
 }
 
 export interface Wait {
@@ -175,7 +175,7 @@ export async function awaitGithub(executor: Executor, organisationId: string, wa
         and behind_source_updated_at is not distinct from waiting.behind then behind_since else waiting.begun_at end,
       behind_source_updated_at = waiting.behind,
       attempts = 0, last_error = null, is_isolated = false
-    from waiting join ${held(organisationId, requests)} as held using (github_id)
+    from waiting join ${lockUnchanged(organisationId, requests)} as held using (github_id)
     where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id`);
 }
 
@@ -208,7 +208,7 @@ export async function deferSyncRequests(
     )
     update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts,
       last_error = ${reason === null ? null : storable(reason)}
-    from deferred join ${held(organisationId, requests)} as held using (github_id)
+    from deferred join ${lockUnchanged(organisationId, requests)} as held using (github_id)
     where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
 }
 

@@ -68,8 +68,8 @@ const takeDeliveries = createStatement(
       set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
         min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
         requested_at = excluded.requested_at, is_background = false,
-        -- News of one that fails brings the next try forward, but to no more than one a minute. In UTC, because a
-        -- distributed database allows no sum here that depends on the session's time zone.
+        -- A webhook about a failing one brings its next try forward, to a minute from now at the earliest. In UTC,
+        -- because a distributed database allows no sum here that depends on the session's time zone.
         due_at = case when sync_requests.last_error is null then excluded.due_at else least(sync_requests.due_at,
           (excluded.due_at at time zone 'UTC' + interval '1 minute') at time zone 'UTC') end,
         -- A higher floor: how long GitHub has been behind the former one says nothing.

@@ -48,7 +48,7 @@ export const Reply = {
     ),
   /** Null or absent means the same. */
   Nullable,
-  /** The entries of a page, of which GitHub may leave out some: without the list, they would be lost. */
+  /** The entries of a page. GitHub may leave some out, but not the list: a whole page would be lost unnoticed. */
   List,
   /** A connection's entries, to be read with {@link present}: GitHub may leave out some or all of them. */
   Entries: <Schema extends TSchema>(entry: Schema) => Nullable(List(entry)),

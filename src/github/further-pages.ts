@@ -19,7 +19,7 @@ const maxPages = 30;
 
 const { Entries, Nullable, Text } = Reply;
 const List = Nullable(pageOf({ nodes: Entries(Type.Unknown()) }));
-/** A push shows in the head, even within the second of `updatedAt`. */
+/** `headRefOid` shows a push even if it falls into the same second as `updatedAt`. */
 const listsCheck = TypeCompiler.Compile(Type.Object({ updatedAt: Text, headRefOid: Text, files: List, reviews: List }));
 
 /** A list that has a next page. */

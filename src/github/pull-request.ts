@@ -146,7 +146,7 @@ const kindOf = (changeType: string) => Math.max(fileKinds.indexOf(changeType.toL
  */
 const maxPathCharacters = 262_144;
 
-/** If there is too much of them, long paths lose their middle: most globs are about the beginning or the end. */
+/** If the paths are too long together, each long one loses its middle: most globs look at the beginning or the end. */
 function shorten(paths: string[]): string[] {
   if (paths.reduce((sum, { length }) => sum + length, 0) <= maxPathCharacters) return paths;
   const half = Math.floor(maxPathCharacters / paths.length / 2) - 1;

@@ -48,8 +48,9 @@ export function createAdmission() {
 
   function largestArriving(share: Share) {
     let largest: { request: FastifyRequest; bytes: number; refuse(): void } | undefined;
-    for (const [request, { share: its, bytes, refuse }] of admitted) {
-      if (its === share && refuse !== undefined && bytes > (largest?.bytes ?? 0)) largest = { request, bytes, refuse };
+    for (const [request, { share: itsShare, bytes, refuse }] of admitted) {
+      if (itsShare === share && refuse !== undefined && bytes > (largest?.bytes ?? 0))
+        largest = { request, bytes, refuse };
     }
     return largest;
   }

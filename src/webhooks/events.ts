@@ -3,7 +3,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
 import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestComparison } from '../database/reconciliation.ts';
-import { type Carried, catchUpSeconds, requestCarriers } from '../database/refetches.ts';
+import { catchUpSeconds, type LabelOrMilestone, requestRefetchesWith } from '../database/refetches.ts';
 import {
   type DeliveryOutcome,
   findCommentedPullRequest,
@@ -121,15 +121,15 @@ const readers = new Map<string, (payload: object) => Effect | undefined>([
 const compare: Effect = (executor, { id }) => requestComparison(executor, id);
 const compareMembers: Effect = (executor, { id }) => requestComparison(executor, id, { members: true });
 
-/** @param carriedOf the former name, if the payload is about one */
+/** @param formerNameOf the former name, if the payload is about one */
 function refetch<Schema extends typeof LabelPayload | typeof MilestonePayload>(
   check: TypeCheck<Schema>,
-  carriedOf: (payload: Static<Schema>) => Carried | undefined,
+  formerNameOf: (payload: Static<Schema>) => LabelOrMilestone | undefined,
 ) {
   return (payload: object): Effect | undefined => {
-    const known = expect(check, payload);
-    const carried = carriedOf(known);
-    return carried && ((executor, { id }) => requestCarriers(executor, id, known.repository.id, carried));
+    const known = requireShape(check, payload);
+    const former = formerNameOf(known);
+    return former && ((executor, { id }) => requestRefetchesWith(executor, id, known.repository.id, former));
   };
 }
 
@@ -152,7 +152,7 @@ export async function receive(
     // GitHub adds and changes events without notice, so unused ones are not checked.
     return ignored(`pullscore does not use ${/^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event}.`);
   }
-  const { organization, repository } = expect(checks.origin, payload);
+  const { organization, repository } = requireShape(checks.origin, payload);
   const owner = organization ?? repository?.owner;
   if (owner === undefined) throw malformed();
   const organisation = { githubId: owner.id, login: owner.login };
@@ -171,12 +171,16 @@ export async function receive(
   // Only comments are deleted, which changes no time.
   const delaySeconds = action === 'deleted' ? catchUpSeconds : 0;
   if (isPullRequest) {
-    const { id: githubId, node_id: nodeId, updated_at: updatedAt } = expect(checks.pullRequest, payload).pull_request;
+    const {
+      id: githubId,
+      node_id: nodeId,
+      updated_at: updatedAt,
+    } = requireShape(checks.pullRequest, payload).pull_request;
     const pullRequest = { githubId, nodeId, minSourceUpdatedAt: secondsOf(updatedAt) };
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
   if (isComment) {
-    const { issue, repository: place } = expect(checks.comment, payload);
+    const { issue, repository: place } = requireShape(checks.comment, payload);
     if (issue.pull_request === undefined) return ignored('the comment is not on a pull request.');
     const tracked = await findGithubOrganisation(executor, organisation);
     if (tracked === undefined) return receipt('unknown_organisation');
@@ -213,7 +217,7 @@ const malformed = () =>
     'The payload does not look like one from GitHub: required fields are missing or malformed.',
   );
 
-function expect<Schema extends TSchema>(check: TypeCheck<Schema>, payload: object): Static<Schema> {
+function requireShape<Schema extends TSchema>(check: TypeCheck<Schema>, payload: object): Static<Schema> {
   if (!check.Check(payload)) throw malformed();
   return payload;
 }

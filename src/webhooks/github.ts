@@ -93,7 +93,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   );
 };
 
-/** A payload as it was received: parsed and serialised again, its bytes differ. */
+/** A payload as it was received. The signature is over these bytes; serialising the parsed JSON would give others. */
 interface Received {
   chunks: readonly Buffer[];
   /** By each secret, and the organisation that the secret is for; undefined: for all. */

@@ -1,7 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { renewContentVersion } from '../../src/database/content-versions.ts';
-import { eraseMember } from '../../src/database/removal.ts';
+import { findMembersByLogin } from '../../src/database/members.ts';
+import { eraseMembers } from '../../src/database/removal.ts';
 import { pullRequests } from '../../src/database/schema.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
@@ -139,7 +140,11 @@ describe('a page of pull requests', () => {
       await scene.import();
       while ((await rescoreBatch(scene.service)) > 0);
     },
-    'an erased member': () => eraseMember(scene.service.database, scene.organisation.id, author, async () => undefined),
+    'an erased member': async () => {
+      const { database } = scene.service;
+      const people = await findMembersByLogin(database.executor, scene.organisation.id, author);
+      await eraseMembers(database, scene.organisation.id, people, async () => undefined);
+    },
   };
   test.each(Object.entries(changes))('is built again on every replica after %s', async (_name, change) => {
     const url = await listOf();

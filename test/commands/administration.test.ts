@@ -3,7 +3,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { pullRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { githubLimits, pullRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
@@ -58,6 +58,8 @@ describe('organisation remove', () => {
     const [{ organisation, token, user }, other] = [await newHome('leaving'), await newHome('staying')];
     const before = await countRows(other.organisation.id);
     expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3, members: 2, score_changes: 3 });
+    const { executor } = scene.service.database;
+    await executor.insert(githubLimits).values({ credential: `app:${organisation.id}` });
     expect(await runJson(environment, 'organisation', 'remove', 'LEAVING', '--yes')).toEqual({
       organisation: 'leaving',
       removed: true,
@@ -66,6 +68,7 @@ describe('organisation remove', () => {
       users: 1,
     });
     expect(await countRows(organisation.id)).toEqual({ audit_events: 1 });
+    expect(await executor.$count(githubLimits, eq(githubLimits.credential, `app:${organisation.id}`))).toBe(0);
     expect(await countRows(other.organisation.id)).toEqual(before);
     expect((await scene.client.get('/2025-04/account', token)).status).toBe(401);
     expect(user.email).toContain('leaving');
@@ -172,7 +175,7 @@ describe('member erase', () => {
   });
 
   test('says if nobody has the login', async () => {
-    const ended = await runHere(environment, 'member', 'erase', 'nobody', '--organisation', 'acme', '--yes');
+    const ended = await runHere(environment, 'member', 'erase', 'nobody', '--organisation', 'acme');
     expect([ended.code, complaintOf(ended)]).toEqual([
       1,
       'pullscore: No member of acme has the login nobody. Check its spelling.',

@@ -73,7 +73,7 @@ test('an organisation is added once, with its login and name on GitHub', async (
   expect(await runHere(environment, 'organisation', 'add', 'ACME')).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: 'pullscore: The organisation ACME exists already.\n',
+    stderr: 'pullscore: The organisation ACME already exists.\n',
   });
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'Acme' }]);
 });
@@ -86,7 +86,7 @@ test('an organisation can be added under the former login of another one', async
   expect(await runJson(environment, 'organisation', 'add', 'former')).toMatchObject({ name: 'Newcomer' });
   expect(await runHere(environment, 'organisation', 'add', 'latter')).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`The organisation latter exists already, as renamed_${renamed.id} until now.`),
+    stderr: expect.stringContaining(`The organisation latter already exists, as renamed_${renamed.id} until now.`),
   });
   const logins = [{ login: 'former' }, { login: 'latter' }];
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject(logins);
@@ -401,7 +401,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
     { kind: 'reply', status: 200, body },
     { times: 2, when: ({ variables }) => variables.repository === nodeId },
   );
-  const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\."$/);
+  const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\."/);
   const { code, stdout, stderr } = await runHere(environment, 'import', ...acme, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,
@@ -426,7 +426,8 @@ test('an import says that GitHub failed to list a repository, and ends with 1; a
     { kind: 'alter', change: reply => ({ ...reply, errors: [error] }) },
     { times: 2, when: ({ operation }) => operation === 'Repositories' },
   );
-  const reason = 'GitHub does not let GITHUB_TOKEN read a repository of Acme: "SAML."';
+  const reason =
+    'GitHub does not let GITHUB_TOKEN read a repository of Acme: "SAML." Check the rights of GITHUB_TOKEN on the organisation.';
   const estimated = await runHere(environment, 'import', ...acme, '--dry-run');
   expect(estimated.stdout).toContain(`\nNot in this estimate: a repository of Acme. ${reason}\n`);
   const { code, stdout } = await runHere(environment, 'import', ...acme, '--json');

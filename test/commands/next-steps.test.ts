@@ -85,7 +85,7 @@ test('the command that adding a user prints works, also for a user in two organi
     await runJson(environment, 'organisation', 'add', login);
     const { stdout } = await runHere(environment, ...addUser, login);
     const [, command = ''] = /^Added Ada\. Next, create a token: (.*)\n$/.exec(stdout) ?? [];
-    expect(command).toBe(`pullscore token create --user ada@acme.example --organisation ${login}`);
+    expect(command).toBe(`pullscore token create --user ada@acme.example --scopes read,sync --organisation ${login}`);
     await runPrinted(command);
   }
 });

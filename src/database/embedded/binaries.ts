@@ -20,7 +20,7 @@ import { pathToFileURL } from 'node:url';
 /** What compiling against the libraries needs, and running them does not. */
 const buildFiles = /\.a$|^pgxs$|^pkgconfig$/;
 
-/** Nothing takes an hour to make. */
+/** An unfinished folder older than this was left behind by a killed process. */
 const maxMakingMs = 3_600_000;
 
 /**

@@ -58,7 +58,7 @@ const name = 'pullscore';
 /** Bytes that a socket's path may have on every system. */
 const maxSocketPath = 103;
 
-/** Nothing of ours: PG… variables would change what the server does, and it has no use for our secrets. */
+/** The server gets none of ours: PG… variables would change what it does, and it must not see our secrets. */
 const { PATH, LD_LIBRARY_PATH } = process.env;
 export const environment = { PATH, LD_LIBRARY_PATH, LC_ALL: 'C', TZ: 'UTC' };
 
@@ -138,7 +138,7 @@ async function initialise(folder: string, binaries: string, user: ServerUser | u
   const text = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
   const rest = [`--username=${name}`, '--auth=trust', '--no-instructions', '--no-sync'];
   await run(join(binaries, 'initdb'), ['-D', data, ...text, ...rest], options);
-  // Renaming the empty database costs half of what making another does. -F: all of it is brought to disk below.
+  // Renaming the empty database takes half the time of creating one. -F skips fsync: everything is synced below.
   const renaming = run(join(binaries, 'postgres'), ['--single', '-F', '-j', '-D', data, 'template1'], options);
   // If it ended early, its exit code says so.
   renaming.child.stdin?.on('error', () => undefined).end(`ALTER DATABASE postgres RENAME TO ${name};\n\n`);
@@ -146,7 +146,7 @@ async function initialise(folder: string, binaries: string, user: ServerUser | u
   if (durable) await run(join(binaries, 'initdb'), ['-D', data, '--sync-only'], options);
 }
 
-/** False if the home has got another cluster meanwhile, which stands. */
+/** @returns false if another process has given this home a cluster meanwhile: that one is used */
 function publishLink(folder: string, link: string): boolean {
   try {
     symlinkSync(folder, link);
