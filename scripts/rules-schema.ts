@@ -30,7 +30,7 @@ const anyScalar = (description: string, characters?: number) =>
 const count = [Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), Type.String({ pattern: '^\\+?\\d{1,10}$' })];
 const unixTime = [Type.Integer({ minimum: 0 }), Type.String({ pattern: '^\\+?\\d{1,12}$' })];
 const hours = [Type.Number({ minimum: 0 }), Type.String({ pattern: '^\\+?\\d{1,12}(\\.\\d+)?$' })];
-const day = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$' });
+const day = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}:\\d{2}Z)?$' });
 const flag = [Type.Boolean(), Type.Enum({ yes: 'true', no: 'false' })];
 const text = [Type.String(), Type.Number(), Type.Boolean()];
 
@@ -58,7 +58,9 @@ function factSchema(name: FactName): TSchema {
   const isTime = name.endsWith('_at');
   const notes = [
     meaning,
-    ...(unit === 'none' ? [] : [`In ${unit}${isTime ? ', or a day such as 2026-01-31' : ''}.`]),
+    ...(unit === 'none'
+      ? []
+      : [`In ${unit}${isTime ? ', a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z' : ''}.`]),
     ...(isOptionalFact(name) ? [`Absent if ${absenceReasons[name]}.`] : []),
   ];
   const forms = (): TSchema[] => {

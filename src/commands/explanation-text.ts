@@ -19,8 +19,8 @@ function showText(text: string): string {
 function showValue(value: Value | null): string {
   if (value === null) return 'absent';
   if (typeof value === 'string') return showText(value);
-  // The last digits of a sum of fractions are noise.
-  if (typeof value === 'number') return Number.isFinite(value) ? String(Number(value.toPrecision(12))) : 'infinite';
+  // Four decimals, unless only smaller ones differ from zero.
+  if (typeof value === 'number') return Number.isFinite(value) ? String(Number(value.toFixed(4)) || value) : 'infinite';
   if (typeof value === 'boolean') return String(value);
   const items = value.slice(0, maxItems).map(item => JSON.stringify(brief(item)));
   return `[${items.join(', ')}]${value.length > maxItems ? ` and ${value.length - maxItems} more` : ''}`;

@@ -12,7 +12,7 @@ import { type Context, UsageError } from './context.ts';
 import { decimal, number, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
-import { grid, right } from './terminal.ts';
+import { grid, labelled, right } from './terminal.ts';
 
 /** More are sampled: the shares are then off by about one percentage point at most. */
 const maxAudited = 10_000;
@@ -101,7 +101,9 @@ function auditText(
     lines.push(...grid(['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST'), paidBy], rows, { width }), '');
     lines.push(...grid(['EXAMPLE', right('SCORE'), 'ADDRESS'], examples), '');
   }
-  if (others.length > 0) lines.push(`No gain from: ${others.map(({ way }) => descriptions[way]).join('; ')}.`);
+  if (others.length > 0) {
+    lines.push(...labelled('No gain from: ', `${others.map(({ way }) => descriptions[way]).join('; ')}.`, width));
+  }
   return lines.join('\n').trimEnd();
 }
 

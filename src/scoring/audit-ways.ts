@@ -22,7 +22,7 @@ export type Way = (typeof ways)[number];
 export type Change = (facts: Facts) => readonly Facts[] | undefined;
 
 const paddingLines = 300;
-const paddingFiles = ['package-lock.json', 'dist/bundle.js', 'docs/notes.md'];
+const paddingFiles = ['package-lock.json', 'pnpm-lock.yaml', 'go.sum', 'dist/a.js', 'vendor/a.js', 'docs/notes.md'];
 const manyCommits = 10;
 const manyFiles = 10;
 const filler = '\n\nThis change improves the overall quality of the code base and makes it easier to maintain. '.repeat(

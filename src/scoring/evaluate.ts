@@ -52,12 +52,21 @@ const timeOf = (seconds: number) => {
   return Number.isNaN(time.getTime()) ? '' : time.toISOString().replace('.000', '');
 };
 
+/** Whether what a time is about has happened. A test can still lack the time, as can reviews that GitHub does not list. */
+function hasHappened(name: SourceName, { state, merged, reviews }: Facts): boolean {
+  if (name === 'merged_at' || name === 'hours_to_merge') return merged;
+  if (name === 'closed_at' || name === 'hours_to_close') return merged || state === 'closed';
+  return name === 'hours_to_first_review' && reviews > 0;
+}
+
 /** Why a fact is absent, or how it is calculated. */
 function noteOfFact(name: SourceName, facts: Facts): string {
   const value = facts[name];
   if (name === 'merged_by' && value === null && facts.merged) return unknown;
+  if (value === null && hasHappened(name, facts)) return 'no time is given';
   if (value === null) return isOptionalFact(name) ? absenceReasons[name] : '';
-  if (name === 'size') return `additions ${facts.additions} + deletions ${facts.deletions}`;
+  if (name === 'size' && value === facts.additions + facts.deletions)
+    return `additions ${facts.additions} + deletions ${facts.deletions}`;
   return typeof value === 'number' && name.endsWith('_at') ? timeOf(value) : '';
 }
 

@@ -68,7 +68,10 @@ function judge(amount: ExplainedPart, action: RuleAction): Judgement {
     return ignored('not_finite', reasonOf('infinite', isInfinite));
   }
   const effect = roundHalfAway(value);
-  const rounded = effect === value ? '' : `, rounded from ${value}`;
+  // Two decimals, unless these would round to something else.
+  const short = Number(value.toFixed(2));
+  const exact = short !== effect && roundHalfAway(short) === effect ? short : value;
+  const rounded = effect === value ? '' : `, rounded from ${exact}`;
   if (effect === 0) return ignored('zero', `its value is 0${rounded}`);
   const { minimum, maximum } = scoreLimits;
   if (effect < minimum || effect > maximum) {

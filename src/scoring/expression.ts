@@ -2,7 +2,8 @@
 import { checkComparison, checkTexts, isComparison, type Origin } from './comparison.ts';
 import { type FactType, factTypes, isFactName, type SourceName } from './facts.ts';
 import { type FunctionDefinition, functions, type Prepared } from './functions.ts';
-import { hintOfArray, hintOfFact, hintOfNumber, messageWithText } from './hints.ts';
+import { checkPathGlob } from './glob.ts';
+import { hintOfArray, hintOfFact, hintOfNumber, messageWithText, seeList } from './hints.ts';
 import { suggestion } from './nearest-name.ts';
 import { parseSyntax } from './parser.ts';
 import { PatternError, patternLimits } from './pattern.ts';
@@ -80,7 +81,7 @@ export function checkExpression(
       throw new ExpressionError(`\`${name}\` is not a value of the rule language; an absent value compares false`);
     }
     const known = definitions.size === 0 ? 'fact' : 'fact or definition';
-    const hint = suggestion(name, [...definitions.keys(), ...Object.keys(factTypes)]);
+    const hint = suggestion(name, [...definitions.keys(), ...Object.keys(factTypes)]) || seeList('fact');
     throw new UnknownNameError(`${show(span)} is not a known ${known}${hint}`);
   }
 
@@ -184,8 +185,8 @@ export function checkExpression(
     const overloads = functions.get(name);
     if (overloads === undefined) {
       const kind = definitions.has(name) ? 'definition' : isFactName(name) ? 'fact' : undefined;
-      const hint =
-        kind === undefined ? suggestion(name, functions.keys()) : `; it is a ${kind}, written without brackets`;
+      const other = kind && `; it is a ${kind}, written without brackets`;
+      const hint = other ?? (suggestion(name, functions.keys()) || seeList('function'));
       throw new ExpressionError(`${show(callee)} is not a known function${hint}`);
     }
     const typeAt = ({ parameters }: FunctionDefinition, position: number) =>
@@ -229,6 +230,7 @@ export function checkExpression(
   function prepare(definition: FunctionDefinition, literals: string[], span: Span): Prepared {
     if (definition.prepare === undefined) return { value: undefined, cost: 0 };
     try {
+      if (origin === 'file' && definition.facts?.includes('files')) literals.forEach(checkPathGlob);
       const prepared = definition.prepare(literals);
       addPatternCost(prepared.cost, span);
       return prepared;

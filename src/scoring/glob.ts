@@ -135,6 +135,15 @@ function plainTest(glob: string): ((path: string) => boolean) | undefined {
   return path => path.endsWith(plain) && !path.includes('/');
 }
 
+/** @throws PatternError if the glob matches no path of a repository */
+export function checkPathGlob(glob: string): void {
+  const inside = glob.replace(/^\.?\/+/, '');
+  const instead = inside.replace(/\/$/, '/**') || '**';
+  if (instead === glob) return;
+  const why = inside === glob ? 'no path ends with `/`' : "paths begin at the repository's root without `/`";
+  throw new PatternError(`has the glob ${excerpt(glob)}, which matches no file: ${why}; write ${excerpt(instead)}`);
+}
+
 /** A pattern that matches whole paths. @throws PatternError */
 export function compileGlob(glob: string): Pattern {
   if (glob === '') throw new PatternError('is empty; write a path or a glob');

@@ -19,6 +19,23 @@ export function hintOfNumber(part: TypedExpression): string {
   return /^\d{1,15}(?:\.\d{1,15})?$/.test(part.value) ? `${write(part.value)} without quotes` : '';
 }
 
+/** What to write for a day without quotes. */
+export const messageOfDay = (day: string): string => `\`${day}\` is a subtraction; write \`date("${day}")\``;
+
+const thousands = /-?\d{1,3}(?:,\d{3})+(?![\w.,])/y;
+const listInBrackets = /\bin\s*\(\s*(["']?[\w-]+["']?(?:\s*,\s*["']?[\w-]+["']?)+)\s*\)/;
+
+/** What was meant by a comma that is neither in a call nor in a list. @param start of what stands before it */
+export function hintOfComma(source: string, start: number): string {
+  thousands.lastIndex = start;
+  const [digits] = thousands.exec(source) ?? [];
+  const [, items] = listInBrackets.exec(source) ?? [];
+  let hint = '';
+  if (digits !== undefined) hint = write(digits.replaceAll(',', ''));
+  else if (items !== undefined) hint = write(`[${items.replace(/(?<!["'\w-])[A-Za-z][\w-]*/g, '"$&"')}]`);
+  return hint || '; write one expression for each entry';
+}
+
 /** Asks whether a name is a text without its quotes. */
 const hintOfText = (source: string): string =>
   /^[\w/-]{1,60}$/.test(source) ? `; did you mean the text \`"${source}"\`?` : '';
@@ -27,10 +44,16 @@ const hintOfText = (source: string): string =>
 export const hintOfFact = ({ kind, start, end }: TypedExpression, source: string): string =>
   kind === 'fact' ? hintOfText(source.slice(start, end)) : '';
 
+/** The end of a message about an unknown name if no other one is near. */
+export const seeList = (kind: 'fact' | 'function'): string => `; docs/rules.md lists all ${kind}s`;
+
 /** Asks the same at the end of the message about an unknown name, which may already suggest another name. */
 export function messageWithText(message: string, source: string): string {
-  if (!message.endsWith('?')) return message + hintOfText(source);
-  return hintOfText(source) === '' ? message : `${message.slice(0, -1)}, or the text \`"${source}"\`?`;
+  const hint = hintOfText(source);
+  if (hint === '') return message;
+  return message.endsWith('?')
+    ? `${message.slice(0, -1)}, or the text \`"${source}"\`?`
+    : message.replace(seeList('fact'), '') + hint;
 }
 
 /** What was meant by comparing two values of different types. */
@@ -41,15 +64,31 @@ export function hintOfMismatch(
   source: string,
 ): string {
   const show = ({ start, end }: TypedExpression) => source.slice(start, end);
+  if (left.kind === 'comparison' && [operator, left.operator].every(each => /[<>]/.test(each))) {
+    const [, middle] = left.parts;
+    // Brackets around a choice would be lost.
+    const isChain = middle.type === right.type && middle.kind !== 'choice' && right.kind !== 'choice';
+    if (isChain) return write(`${show(left)} && ${show(middle)} ${operator} ${show(right)}`);
+  }
   for (const [one, other] of [
     [left, right],
     [right, left],
   ] as const) {
     if (one.type === 'number' && other.type === 'text') return hintOfNumber(other);
-    if (one.type === 'text' && other.type === 'boolean') return hintOfFact(other, source);
+    if (one.type === 'text' && other.type === 'boolean') {
+      return one.kind === 'constant' ? hintOfFlag(operator, String(one.value), show(other)) : hintOfFact(other, source);
+    }
     if (one.type === 'list' && other.type === 'text') return hintOfList(operator, show(one), [show(other)]);
   }
   return '';
+}
+
+/** What to write for true or false in quotes. */
+function hintOfFlag(operator: string, text: string, other: string): string {
+  if (text !== 'true' && text !== 'false') return '';
+  const not = (text === 'true') === (operator === '==') ? '' : '!';
+  const hasShortForm = /^\w+$/.test(other) && /[!=]=/.test(operator);
+  return `; write \`${text}\` without quotes${hasShortForm ? `, or just \`${not}${other}\`` : ''}`;
 }
 
 /** What to write for a list that is compared by `==` or `!=` with these items. */

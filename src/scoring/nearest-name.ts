@@ -33,19 +33,23 @@ function editDistance(left: string, right: string, limit: number): number {
 
 /** The candidate that `name` most likely meant, or undefined if none is near. */
 export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
+  const all = [...candidates];
   if (name.length > 60) return undefined;
   // Case and hyphens are common slips: changedFiles, changed-files.
   const wanted = name.replace(/(?<=[a-z])(?=[A-Z])|-/g, '_').toLowerCase();
   let nearest: string | undefined;
   let minDistance = maxDistance(wanted) + 1;
-  for (const candidate of candidates) {
+  for (const candidate of all) {
     const distance = editDistance(wanted, candidate.toLowerCase(), minDistance);
     if (distance < minDistance) {
       minDistance = distance;
       nearest = candidate;
     }
   }
-  return nearest;
+  if (nearest !== undefined || wanted.length < 3) return nearest;
+  const longer = all.filter(candidate => `_${candidate.toLowerCase()}`.includes(`_${wanted}`));
+  // Of several, one would be a guess.
+  return longer.length === 1 ? longer[0] : undefined;
 }
 
 /** The end of an error sentence: `; did you mean …?`, or nothing. */

@@ -3,6 +3,7 @@
  * refused while it reads, and every node gets its place in the source.
  */
 import jsep from 'jsep';
+import { hintOfComma, messageOfDay } from './hints.ts';
 import {
   ExpressionError,
   expressionLimits,
@@ -43,6 +44,8 @@ for (const [index, operators] of binaryOperators.entries()) {
 const namePattern = /[A-Za-z_$][\w$]*/y;
 // Takes all that follows a digit, so that 0x10, 1_000, 12ab and 1.2.3 are refused as a whole.
 const numberPattern = /\d(?:[eE][+-]|[\w.$])*/y;
+/** A day whose quotes are missing. Without a zero in front it is a valid subtraction. */
+const dayPattern = /\d{4}-(?:0\d-\d\d|\d\d-0\d)(?![\w.])/y;
 const numberForm = /^(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const textPattern = /(["'])(?:\\.|(?!\1)[^\\])*\1/sy;
 const escapePattern = /\\(u[\da-fA-F]{4}|.)|[^ -~\u{80}-\u{10ffff}]/gsu;
@@ -50,12 +53,15 @@ const openingBracket = /[ \t\r\n]*\(/y;
 const closingBracket = /[ \t\r\n]*\)/y;
 const closingSquareBracket = /[ \t\r\n]*\]/y;
 const unsupportedPattern =
-  /===|!==|>>>=?|\*\*=?|=>|\?\?=?|\?\.|\.\.\.|<<=?|>>=?|&&=|\|\|=|[-+*/%&|^]=|\+\+|--|=(?!=)|&(?!&)|\|(?!\|)|[^\w$"'<>!?:()[\],=&|+*/%-]/uy;
+  /===|!==|>>>=?|\/\*\*?|\*\*[/=]?|=[<>]|<>|\?\?=?|\?\.|\.\.\.|<<=?|>>=?|&&=|\|\|=|[-+*/%&|^]=|\+\+|--|=(?!=)|&(?!&)|\|(?!\|)|[^\w$"'<>!?:()[\],=&|+*/%-]/uy;
 /** What error messages show of a place in the source. */
 const symbolPattern = /[\w$.]+|"[^"]*"?|'[^']*'?|[=!<>]=|&&|\|\||./suy;
 
 const hints = new Map([
   ['=', 'write `==` to compare'],
+  ['=>', 'write `>=`'],
+  ['=<', 'write `<=`'],
+  ['<>', 'write `!=`'],
   ['===', 'write `==`'],
   ['!==', 'write `!=`'],
   ['&', 'write `&&`'],
@@ -63,6 +69,11 @@ const hints = new Map([
   [';', 'write one expression for each entry'],
   ['.', 'values have no members; call functions as in `length(title)`'],
   ['--', 'write `- -` or use brackets'],
+  // Between two symbols, a value is missing.
+  ['+', 'write a number without `+`'],
+  ...['/*', '/**', '**/', '(*', ',*'].map(
+    symbol => [symbol, 'put a glob in quotes, as in `any_file("src/**")`'] as const,
+  ),
 ]);
 
 const escapes: Record<string, string> = { n: '\n', r: '\r', t: '\t', '\\': '\\', '"': '"', "'": "'" };
@@ -196,6 +207,8 @@ class Parser extends Jsep {
   }
 
   gobbleNumericLiteral(): Operand {
+    const day = matchAt(dayPattern, this.expr, this.index);
+    if (day !== undefined) throw new ExpressionError(messageOfDay(day));
     const raw = this.take(numberPattern) ?? '';
     const value = Number(raw);
     const isRoundedToZero = value === 0 && /^[^eE]*[1-9]/.test(raw);
@@ -234,9 +247,9 @@ class Parser extends Jsep {
     const after = this.nextSymbol();
     if (before + after === '') throw new ExpressionError('it is empty; write a value');
     if (after === '') throw new ExpressionError(`a value is missing after ${excerpt(before)}`);
-    const hint = after === '+' ? '; write a number without `+`' : '';
+    const hint = hints.get(before + after) ?? hints.get(after);
     const place = before === '' ? 'before' : `between ${excerpt(before)} and`;
-    throw new ExpressionError(`a value is missing ${place} ${excerpt(after)}${hint}`);
+    throw new ExpressionError(`a value is missing ${place} ${excerpt(after)}${hint === undefined ? '' : `; ${hint}`}`);
   }
 
   /** Says why the next symbol can't follow the expression before it. */
@@ -263,7 +276,7 @@ class Parser extends Jsep {
       [']', `\`]\` ${problem}`],
       ['[', `\`[\` after ${before} is member access, which is not part of the rule language`],
       ['(', `\`(\` can't follow ${before}: only functions can be called`],
-      [',', '`,` is only allowed in a call or a list; write one expression for each entry'],
+      [',', `\`,\` is only allowed in a call or a list${hintOfComma(this.expr, this.lastOperand.start)}`],
       [':', '`:` has no `?`'],
     ]);
     const other = `an operator or a comma is missing between ${before} and ${shown}${hint}`;

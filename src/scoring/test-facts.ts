@@ -10,10 +10,11 @@ import {
   type PullRequestState,
 } from './facts.ts';
 import type { Value } from './functions.ts';
+import { seeList } from './hints.ts';
 import type { Report } from './keys.ts';
 import { suggestion } from './nearest-name.ts';
 import { problemOfCut } from './quoting.ts';
-import { startOfDay } from './text.ts';
+import { readTime, startOfDay } from './text.ts';
 import { isBlank, joinCutValues, type YamlNode } from './yaml-reader.ts';
 
 type Given = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] };
@@ -28,8 +29,8 @@ const wholeNumber = (text: string, max: number) =>
 function readNumber(name: FactName, text: string): ReadFact {
   const [value, form] = name.endsWith('_at')
     ? [
-        wholeNumber(text, maxUnixSeconds) ?? startOfDay(text),
-        'a Unix time in whole seconds or a day, such as 2026-01-31',
+        wholeNumber(text, maxUnixSeconds) ?? startOfDay(text) ?? readTime(text),
+        'a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
       ]
     : name.startsWith('hours_')
       ? [/^\+?\d{1,12}(?:\.\d+)?$/.test(text) ? Number(text) : undefined, 'a number of hours, 0 or more']
@@ -224,7 +225,10 @@ export function readTestFacts(node: YamlNode, place: string, report: Report): Fa
   };
   for (const [name, value] of entries) {
     if (!isFactName(name)) {
-      fail(name, `: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, Object.keys(factTypes))}`);
+      fail(
+        name,
+        `: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, Object.keys(factTypes)) || seeList('fact')}`,
+      );
       continue;
     }
     const cut = problemOfCut(name, value);

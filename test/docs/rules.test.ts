@@ -104,6 +104,12 @@ describe('the documented example', () => {
   });
 });
 
+test('the expressions that are unfair or fairer are valid', () => {
+  const expressions = rowsWith('Unfair', 'Fairer').flatMap(row => [...codesIn(row.Unfair), ...codesIn(row.Fairer)]);
+  expect(expressions.length).toBeGreaterThan(10);
+  for (const expression of expressions) expect(() => parseExpression(expression, 'boolean')).not.toThrow();
+});
+
 describe('the documented mistake', () => {
   test.each(rowsWith('Refused', 'Message').map(row => [uncoded(row.Refused), row.Message ?? '']))(
     '%s gets the message %s',

@@ -31,6 +31,7 @@ describe('each way', () => {
     ['split', 'any_file("src/a.ts") && commits <= 2', { ...work, files: ['src/a.ts'], file_changes: [100, 20, 0] }],
     ['pad', 'size > 300', work],
     ['pad', 'lines("**/package-lock.json") >= 300', work],
+    ['pad', 'lines("**/pnpm-lock.yaml") >= 300', work],
     ['pad', 'any_file("docs/**")', work],
     ['pad', 'any_file("dist/**") && changed_files == 3', work],
     ['commits', 'commits > 10', work],

@@ -325,7 +325,7 @@ describe('a ruleset with definitions', () => {
       rules: [...rules, rule('Old', entry('older > 1', '1'))],
     });
     expect(problems.map(({ message }) => message)).toEqual([
-      'Rule "Old", entry 1, expression: definition `old`: `weather` is not a known fact or definition',
+      'Rule "Old", entry 1, expression: definition `old`: `weather` is not a known fact or definition; docs/rules.md lists all facts',
     ]);
     expect(score(factsWith({ additions: 40 })).score).toBe(2);
   });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type ExplainedPart, explainExpression } from '../../src/scoring/evaluate.ts';
 import { explainScore } from '../../src/scoring/explain.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
+import { parseRulesFile } from '../../src/scoring/rules-file.ts';
 import type { RuleAction } from '../../src/scoring/ruleset.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
@@ -164,6 +165,23 @@ describe('an explained expression', () => {
     expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(`${source} = ${expected}`);
   });
 
+  test.each([
+    ['{ merged: true, size: 50 }', 'size', 50, ''],
+    ['{ additions: 40, size: 50, deletions: 10 }', 'size', 50, 'additions 40 + deletions 10'],
+    ['{}', 'hours_to_merge', null, 'it is not merged'],
+    ['{ state: closed }', 'merged_at', null, 'it is not merged'],
+    ['{ state: draft }', 'closed_at', null, 'it is still open'],
+    ['{ merged: true }', 'hours_to_merge', null, 'no time is given'],
+    ['{ merged: true }', 'merged_at', null, 'no time is given'],
+    ['{ state: closed }', 'hours_to_close', null, 'no time is given'],
+    ['{ reviews: 1 }', 'hours_to_first_review', null, 'no time is given'],
+  ])('of the test %s says only what is true of %s', (given, fact, value, note) => {
+    const [{ facts } = { facts: factsWith() }] = parseRulesFile(
+      `rules: []\ntests: [{ name: t, pull_request: ${given}, score: 0 }]`,
+    ).tests;
+    expect(explainExpression(fact, parseExpression(fact, 'number'), facts)).toMatchObject({ value, note });
+  });
+
   test('distinguishes facts, constants and operations', () => {
     const part = explainExpression('size + 1', parseExpression('size + 1', 'number'), facts);
     expect([part.kind, part.parts.map(({ kind }) => kind)]).toEqual(['operation', ['fact']]);
@@ -190,6 +208,10 @@ describe('an entry', () => {
     ['merged', '1e300 * 1e300', 'not_finite', 0, 'its value is infinite: it is too large'],
     ['merged', 'commits', 'zero', 0, 'its value is 0'],
     ['merged', '-0.4', 'zero', 0, 'its value is 0, rounded from -0.4'],
+    ['merged', 'size / 3', 'counted', 17, 'it adds 17, rounded from 17.33'],
+    ['merged', '2.4999', 'counted', 2, 'it adds 2, rounded from 2.4999'],
+    ['merged', '2.9999', 'counted', 3, 'it adds 3, rounded from 2.9999'],
+    ['merged', '0.001', 'zero', 0, 'its value is 0, rounded from 0.001'],
     ['merged', 'hours_to_first_review', 'absent', 0, 'its value is absent: nobody else has reviewed it'],
     [
       'merged',
@@ -239,7 +261,7 @@ describe('an entry', () => {
     ]);
     expect(rules.map(({ problems }) => problems)).toEqual([
       [],
-      ['Rule "Old", entry 2, expression: `weather` is not a known fact'],
+      ['Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts'],
       ['Rule "Empty", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT'],
       [],
     ]);

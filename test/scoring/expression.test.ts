@@ -175,12 +175,38 @@ describe('types are checked before anything runs', () => {
     ['hours_to_mrege > 1', 'did you mean `hours_to_merge`?'],
     ['startswith(title, "a")', 'did you mean `starts_with`?'],
     ['hasLabel("bug")', 'did you mean `has_label`?'],
+    ['is_bot', 'did you mean `author_is_bot`?'],
+    ['label("bug")', 'did you mean `has_label`?'],
+    ['len(files) > 1', 'did you mean `length`?'],
   ])('the nearest name is suggested for %s', (source, message) => {
     expect(problemOf(source)).toContain(message);
   });
 
-  test('nothing is suggested if no name is near', () => {
-    expect(problemOf('weather > 1')).toBe('`weather` is not a known fact');
+  test('the page that lists all names is suggested if no name is near', () => {
+    expect(problemOf('weekday > 1')).toBe('`weekday` is not a known fact; docs/rules.md lists all facts');
+    expect(problemOf('weekday() > 1')).toBe('`weekday` is not a known function; docs/rules.md lists all functions');
+  });
+});
+
+describe('a glob that matches no file', () => {
+  const root = "paths begin at the repository's root without `/`";
+  const folder = 'no path ends with `/`';
+
+  test.each([
+    ['any_file("/src/**")', '/src/**', root, 'src/**'],
+    ['lines_except("**/*.lock", "./dist/**") > 0', './dist/**', root, 'dist/**'],
+    ['all_files("src/")', 'src/', folder, 'src/**'],
+    ['count_files("./src/") > 0', './src/', root, 'src/**'],
+    ['any_file("/")', '/', root, '**'],
+  ])('is refused in a file: %s', (source, glob, why, instead) => {
+    expect(problemOf(source)).toContain(
+      `has the glob \`${glob}\`, which matches no file: ${why}; write \`${instead}\``,
+    );
+    expect(parseExpression(source, 'boolean', undefined, 'stored')).toBeDefined();
+  });
+
+  test('may match another text', () => {
+    expect(problemOf('glob(title, "/src/")')).toBe('accepted');
   });
 });
 
@@ -227,6 +253,7 @@ describe('a fact that has only a few values', () => {
   test('keeps its meaning in rules that are stored', () => {
     expect(parseExpression('state == "Merged"', 'boolean', undefined, 'stored')).toMatchObject({ kind: 'comparison' });
     expect(parseExpression('state in ["Merged"]', 'boolean', undefined, 'stored')).toMatchObject({ kind: 'oneOf' });
+    expect(parseExpression('size > 2026-12-31', 'boolean', undefined, 'stored')).toMatchObject({ kind: 'comparison' });
   });
 
   test('has those that GitHub has', () => {
@@ -267,12 +294,62 @@ describe('what was probably meant is suggested', () => {
     ['contains(labels, bug)', '`bug` is not a known fact; did you mean the text `"bug"`?'],
     ['base == main', '`main` is not a known fact; did you mean the text `"main"`?'],
     ['author in ["ada", bob]', '`bob` is not a known fact; did you mean the text `"bob"`?'],
-    ['has_label(a + b)', '`a` is not a known fact'],
-    ['min(weather, 1) > 0', '`weather` is not a known fact'],
+    ['has_label(a + b)', '`a` is not a known fact; docs/rules.md lists all facts'],
+    ['min(weather, 1) > 0', '`weather` is not a known fact; docs/rules.md lists all facts'],
     [
       'state == merged',
       `${mismatch('`state` is a text', '`merged` is true or false', '==')}; did you mean the text \`"merged"\`?`,
     ],
+    [
+      'merged == "true"',
+      `${mismatch('`merged` is true or false', '`"true"` is a text', '==')}; write \`true\` without quotes, or just \`merged\``,
+    ],
+    [
+      '"false" == merged',
+      `${mismatch('`"false"` is a text', '`merged` is true or false', '==')}; write \`false\` without quotes, or just \`!merged\``,
+    ],
+    [
+      'merged != "true"',
+      `${mismatch('`merged` is true or false', '`"true"` is a text', '!=')}; write \`true\` without quotes, or just \`!merged\``,
+    ],
+    [
+      '(size > 5) != "false"',
+      `${mismatch('`size > 5` is true or false', '`"false"` is a text', '!=')}; write \`false\` without quotes`,
+    ],
+    [
+      'merged > "true"',
+      `${mismatch('`merged` is true or false', '`"true"` is a text', '>')}; write \`true\` without quotes`,
+    ],
+    ['merged == "yes"', mismatch('`merged` is true or false', '`"yes"` is a text', '==')],
+    [
+      '5 < size < 10',
+      `${mismatch('`5 < size` is true or false', '`10` is a number', '<')}; write \`5 < size && size < 10\``,
+    ],
+    [
+      '"a" <= base < "b"',
+      `${mismatch('`"a" <= base` is true or false', '`"b"` is a text', '<')}; write \`"a" <= base && base < "b"\``,
+    ],
+    ['merged < 10', mismatch('`merged` is true or false', '`10` is a number', '<')],
+    ['size == 5 == 6', mismatch('`size == 5` is true or false', '`6` is a number', '==')],
+    ['5 < (draft ? 1 : 2) < 3', mismatch('`5 < (draft ? 1 : 2)` is true or false', '`3` is a number', '<')],
+    ['created_at > 2026-01-31', '`2026-01-31` is a subtraction; write `date("2026-01-31")`'],
+    ['created_at > 2026-12-31', '`2026-12-31` is a subtraction; write `date("2026-12-31")`'],
+    [
+      'author in (renovate, dependa-bot)',
+      '`,` is only allowed in a call or a list; write `["renovate", "dependa-bot"]`',
+    ],
+    [`author in ( "ada", 'bob')`, `\`,\` is only allowed in a call or a list; write \`["ada", 'bob']\``],
+    ['number in (1, -2)', '`,` is only allowed in a call or a list; write `[1, -2]`'],
+    ['size >= 1,000', '`,` is only allowed in a call or a list; write `1000`'],
+    ['size >= 1,234,567 && merged', '`,` is only allowed in a call or a list; write `1234567`'],
+    ['approvals => 2', '`=>` is not part of the rule language; write `>=`'],
+    ['approvals =< 2', '`=<` is not part of the rule language; write `<=`'],
+    ['approvals <> 2', '`<>` is not part of the rule language; write `!=`'],
+    ['any_file(src/**)', '`/**` is not part of the rule language; put a glob in quotes, as in `any_file("src/**")`'],
+    ['any_file(**/*.ts)', '`**/` is not part of the rule language; put a glob in quotes, as in `any_file("src/**")`'],
+    ['any_file(*.ts)', 'a value is missing between `(` and `*`; put a glob in quotes, as in `any_file("src/**")`'],
+    ['any_file("a", *)', 'a value is missing between `,` and `*`; put a glob in quotes, as in `any_file("src/**")`'],
+    ['any_file(src/*)', '`/*` is not part of the rule language; put a glob in quotes, as in `any_file("src/**")`'],
     ['labels == []', `${onlyAfterIn}; write \`length(labels) == 0\``],
     ['labels != [ ]', `${onlyAfterIn}; write \`length(labels) > 0\``],
     ['[] == files', `${onlyAfterIn}; write \`length(files) == 0\``],

@@ -46,6 +46,19 @@ describe('the nearest name', () => {
     },
   );
 
+  test.each([
+    ['is_bot', 'author_is_bot'],
+    ['author', 'author_is_bot'],
+    ['len', 'length'],
+    ['bot', undefined],
+    ['review', undefined],
+    ['ho', undefined],
+    ['s_bot', undefined],
+  ])('to %s, if none is spelt like it, is the only one with words that begin so: %s', (name, nearest) => {
+    const candidates = ['author_is_bot', 'length', 'bot_reviews', 'hours_to_first_review'];
+    expect(nearestName(name, candidates.values())).toBe(nearest);
+  });
+
   test('is the first of equally near ones', () => {
     expect(nearestName('abcdef', ['abcdeX', 'abcdeY'])).toBe('abcdeX');
   });

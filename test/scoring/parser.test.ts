@@ -147,7 +147,7 @@ describe('the parser', () => {
     ['a &&= 1', `\`&&=\` ${language}`],
     ['a ||= 1', `\`||=\` ${language}`],
     ['a ++ 1', `\`++\` ${language}`],
-    ['a => 1', `\`=>\` ${language}`],
+    ['a => 1', `\`=>\` ${language}; write \`>=\``],
     ['a?.b', `\`?.\` ${language}`],
     ['[...a]', `\`...\` ${language}`],
     ['a ^= 1', `\`^=\` ${language}`],

@@ -296,8 +296,8 @@ describe('a problem names the line, the rule, the entry and the part', () => {
         '- expression: "true"\n  effect:\n    value: nothing\n    action: ADD\n- effect: {action: ADD, value: 1}\n  expression:\n    weather > 1',
       ),
       [
-        '6: Rule "R", entry 1, value: `nothing` is not a known fact',
-        '10: Rule "R", entry 2, expression: `weather` is not a known fact',
+        '6: Rule "R", entry 1, value: `nothing` is not a known fact; docs/rules.md lists all facts',
+        '10: Rule "R", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts',
       ],
     ],
     ['rules: []\ntests:\n- 5', ['3: Test 1 must be a map with `name`, `pull_request`, `score`, not a text']],
@@ -308,7 +308,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     [
       `rules: []\ntests:\n- pull_request: {${'f'.repeat(70)}: 1, labels: [b, [a]], additions: 1e3}\n  name: ${'t'.repeat(90)}\n  score: ${'1'.repeat(70)}\n  by: me`,
       [
-        `3: Test "${'t'.repeat(80)}", pull_request: \`${'f'.repeat(60)}\` is not a known fact`,
+        `3: Test "${'t'.repeat(80)}", pull_request: \`${'f'.repeat(60)}\` is not a known fact; docs/rules.md lists all facts`,
         `3: Test "${'t'.repeat(80)}", pull_request, labels: it must be a list of texts; quote those that contain \`: \` or are empty`,
         `3: Test "${'t'.repeat(80)}", pull_request, additions: it must be a whole number from 0 to 2147483647`,
         `5: Test "${'t'.repeat(80)}", score: \`${'1'.repeat(60)}\` is not a whole number`,
@@ -345,8 +345,8 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     [
       'rules: []\ntests:\n- {name: t, pull_request: {constructor: 1, __proto__: 2}, score: 1}',
       [
-        '3: Test "t", pull_request: `constructor` is not a known fact',
-        '3: Test "t", pull_request: `__proto__` is not a known fact',
+        '3: Test "t", pull_request: `constructor` is not a known fact; docs/rules.md lists all facts',
+        '3: Test "t", pull_request: `__proto__` is not a known fact; docs/rules.md lists all facts',
       ],
     ],
     [
@@ -357,8 +357,8 @@ describe('a problem names the line, the rule, the entry and the part', () => {
         '8: Test "t", pull_request, state: it must be one of open, draft, closed, merged; did you mean `merged`?',
         '9: Test "t", pull_request, labels: it must be a list, such as [one, two]',
         '10: Test "t", pull_request, title: it must be a single value; put it in quotes',
-        '11: Test "t", pull_request, created_at: it must be a Unix time in whole seconds or a day, such as 2026-01-31',
-        '12: Test "t", pull_request, merged_at: it must be a Unix time in whole seconds or a day, such as 2026-01-31',
+        '11: Test "t", pull_request, created_at: it must be a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
+        '12: Test "t", pull_request, merged_at: it must be a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
         '13: Test "t", pull_request, commits: it is never absent; give it a value or leave it out',
         '14: Test "t", pull_request, body: it is never absent; give it a value or leave it out',
       ],
@@ -911,6 +911,7 @@ describe('a test of a rules file', () => {
     ['{draft: true, state: closed}', 'draft && state == "closed"'],
     ['{created_at: 2026-01-01, merged_at: 2026-01-02}', 'hours_to_merge == 24 && hours_to_close == 24'],
     ['{merged_at: 2026-01-02}', '!(hours_to_merge > 0)'],
+    ['{created_at: 2026-01-02T17:00:30Z}', 'created_at == date("2026-01-02") + 17 * 3600 + 30'],
     ['{hours_to_merge: 2.25}', 'hours_to_merge == 2.25'],
     ['{from_fork: false, author_is_bot: true}', '!from_fork && author_is_bot'],
     ['{milestone: , title: ""}', '!(milestone == "") && title == ""'],
@@ -953,9 +954,12 @@ describe('a test of a rules file', () => {
     ['reviews: 2147483648', 'a whole number from 0 to 2147483647'],
     ['linked_issues: 1e3', 'a whole number from 0 to 2147483647'],
     ['hours_to_merge: -0.5', 'a number of hours, 0 or more'],
-    ['created_at: -1', 'a Unix time in whole seconds or a day, such as 2026-01-31'],
-    ['created_at: 1767225600.5', 'a Unix time in whole seconds or a day, such as 2026-01-31'],
-    ['created_at: 253402300800', 'a Unix time in whole seconds or a day, such as 2026-01-31'],
+    ...['-1', '1767225600.5', '253402300800', '2026-02-30T12:30:00Z', '2026-01-31T24:00:00Z', '2026-01-31T12:30Z'].map(
+      time => [
+        `created_at: ${time}`,
+        'a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
+      ],
+    ),
     ['author_association: member', `one of ${closedLists.author_association.join(', ')}; did you mean \`MEMBER\`?`],
     ['state: done', 'one of open, draft, closed, merged'],
     ['labels: [~]', 'a list of texts; quote those that contain `: ` or are empty'],

@@ -154,7 +154,7 @@ describe('a rule that is not valid', () => {
         rule: 'Old',
         entry: 2,
         part: 'expression',
-        message: 'Rule "Old", entry 2, expression: `weather` is not a known fact',
+        message: 'Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts',
       },
       {
         rule: 'Old',

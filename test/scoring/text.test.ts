@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { characterCount, compareText, containsText, excerpt, startOfDay, storable } from '../../src/scoring/text.ts';
+import {
+  characterCount,
+  compareText,
+  containsText,
+  excerpt,
+  readTime,
+  startOfDay,
+  storable,
+} from '../../src/scoring/text.ts';
 
 const codePoints = (text: string) => Array.from(text, character => character.codePointAt(0) ?? 0);
 
@@ -86,6 +94,13 @@ test('a day has one form and starts at midnight UTC', () => {
   }
   for (const text of ['2026-01-01T00:00:00Z', '+002026-01-01', '+012026-01-01', '', 'today'])
     expect(startOfDay(text)).toBeUndefined();
+});
+
+test('a time has one form, in UTC', () => {
+  expect(readTime('2024-02-29T12:30:45Z')).toBe(1_709_209_845);
+  for (const time of ['2026-02-29T12:30:45Z', '2026-01-01T24:00:00Z', '2026-01-01T12:30Z', '2026-01-01T12:30:45']) {
+    expect(readTime(time)).toBeUndefined();
+  }
 });
 
 test('characters that PostgreSQL cannot store are replaced', () => {
