@@ -194,12 +194,9 @@ function createWriter() {
     return make('facts, result', `${begin}${statements}${end}`) as ScoreChunk;
   }
 
-  const finishExpression = (tree: TypedExpression) => {
-    const code = write(tree);
-    return make('facts', `return ${code};`) as (facts: Facts) => Value | null;
-  };
+  const finishValue = <Result>(code: string) => make('facts', `return ${code};`) as (facts: Facts) => Result;
 
-  return { add, finish, finishExpression, isFull: () => statements.length > sourceLimit || cost > maxChunkCost };
+  return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit || cost > maxChunkCost };
 }
 
 /** The value rounded, or 0 if it is absent or out of range. */
@@ -218,7 +215,14 @@ function fixedValue(tree: TypedExpression): number | undefined {
 
 /** Compiles one expression. An absent number becomes NaN, an absent text or list null. */
 export function compileExpression(tree: TypedExpression): (facts: Facts) => Value | null {
-  return createWriter().finishExpression(tree);
+  const { write, finishValue } = createWriter();
+  return finishValue(write(tree));
+}
+
+/** The values of these parts, in their order, as {@link compileExpression} gives them. */
+export function evaluateParts(trees: readonly TypedExpression[], facts: Facts): (Value | null)[] {
+  const { write, finishValue } = createWriter();
+  return finishValue<(Value | null)[]>(`[${trees.map(write).join(', ')}]`)(facts);
 }
 
 /** Never throws, and the same facts always give the same score. */

@@ -1,13 +1,9 @@
-/**
- * Evaluates an expression part by part, for explanations. The compiled code must give the same values; a test compares
- * them.
- */
+/** What each part of an expression gives, and why: for explanations. */
+import { evaluateParts } from './compile.ts';
 import { absenceReasons, type Facts, fileKinds, isOptionalFact, type SourceName, unknown } from './facts.ts';
 import type { FunctionDefinition, Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
-import type { ArithmeticOperator, ComparisonOperator } from './syntax.ts';
-import { compareText } from './text.ts';
-import type { TypedExpression } from './tree.ts';
+import { allParts, type TypedExpression } from './tree.ts';
 
 /** A part of an expression and its value for one pull request. */
 export interface ExplainedPart {
@@ -22,29 +18,6 @@ export interface ExplainedPart {
   chosen: boolean;
   /** Its parts, without constants. A chain of one logical operator is one list. */
   parts: ExplainedPart[];
-}
-
-const arithmetic: Record<ArithmeticOperator, (left: number, right: number) => number> = {
-  '+': (left, right) => left + right,
-  '-': (left, right) => left - right,
-  '*': (left, right) => left * right,
-  '/': (left, right) => left / right,
-  '%': (left, right) => left % right,
-};
-
-const comparisons: Record<ComparisonOperator, (order: number) => boolean> = {
-  '==': order => order === 0,
-  '!=': order => order !== 0,
-  '<': order => order < 0,
-  '<=': order => order <= 0,
-  '>': order => order > 0,
-  '>=': order => order >= 0,
-};
-
-/** Negative, zero or positive. Both have the same type; infinities of the same sign are equal. */
-function order(left: Value, right: Value): number {
-  if (typeof left === 'string' && typeof right === 'string') return compareText(left, right);
-  return left === right ? 0 : left < right ? -1 : 1;
 }
 
 const timeOf = (seconds: number) => {
@@ -110,93 +83,48 @@ function noteOfNumber(value: Value | null, operands: readonly (Value | null)[], 
   return value === null ? 'it has no result' : 'it is too large';
 }
 
+const divides = (tree: TypedExpression): boolean =>
+  (tree.kind === 'arithmetic' && ['/', '%'].includes(tree.operator)) ||
+  (tree.kind === 'call' && tree.definition.name === 'per');
+
 /** @param source the text that the tree was parsed from */
 export function explainExpression(source: string, tree: TypedExpression, facts: Facts): ExplainedPart {
-  const part = (tree: TypedExpression, value: Value | null, parts: ExplainedPart[], note = ''): ExplainedPart => ({
-    source: source.slice(tree.start, tree.end),
-    kind: 'operation',
-    value: Number.isNaN(value) ? null : value,
-    note,
-    chosen: true,
-    parts: parts.filter(({ kind }) => kind !== 'constant'),
-  });
-  const numericPart = (tree: TypedExpression, value: number | null, parts: ExplainedPart[], divides = false) => {
-    const explained = part(tree, value, parts);
-    const operands = parts.map(({ value }) => value);
-    return { ...explained, note: noteOfNumber(explained.value, operands, divides) };
-  };
+  const trees = [...allParts([tree])];
+  const values = evaluateParts(trees, facts);
+  const valueByPart = new Map(trees.map((part, index) => [part, values[index] ?? null]));
 
-  function walkCall(tree: TypedExpression & { kind: 'call' }, parts: ExplainedPart[]): ExplainedPart {
-    const { definition, prepared } = tree;
-    const readsFiles = definition.facts?.includes('files') ?? false;
-    const values = parts.map(({ value }) => value);
-    if (values.some(value => value === null)) {
-      if (readsFiles) return part(tree, null, [], unknown);
-      return part(tree, tree.type === 'boolean' ? false : null, parts);
+  function walk(tree: TypedExpression, source: string): ExplainedPart {
+    const found = valueByPart.get(tree) ?? null;
+    const value = Number.isNaN(found) ? null : found;
+    const code = source.slice(tree.start, tree.end);
+    const explained: ExplainedPart = { source: code, kind: 'operation', value, note: '', chosen: true, parts: [] };
+    if (tree.kind === 'constant') return { ...explained, kind: 'constant' };
+    if (tree.kind === 'fact') {
+      return { ...explained, kind: 'fact', source: tree.name, note: noteOfFact(tree.name, facts) };
     }
-    const given = definition.prepare === undefined ? values : [...values, prepared];
-    const value = (definition.implementation as (...values: unknown[]) => Value)(...given);
-    if (readsFiles) {
+    if (tree.kind === 'call' && tree.definition.facts?.includes('files')) {
       // The note says more than a long list of files.
-      if (Number.isNaN(value)) return part(tree, null, [], unknown);
-      return part(tree, value, [], noteOfFiles(definition, prepared as readonly Pattern[], facts));
+      const globs = tree.prepared as readonly Pattern[];
+      return { ...explained, note: value === null ? unknown : noteOfFiles(tree.definition, globs, facts) };
     }
-    return typeof value === 'number'
-      ? numericPart(tree, value, parts, definition.name === 'per')
-      : part(tree, value, parts);
+    const parts =
+      tree.kind === 'defined'
+        ? [walk(tree.definition.tree, tree.definition.expression)]
+        : tree.parts.map(part => walk(part, source));
+    if (tree.kind === 'choice') {
+      const [condition, consequent, alternate] = parts as [ExplainedPart, ExplainedPart, ExplainedPart];
+      (condition.value === true ? alternate : consequent).chosen = false;
+    } else if (tree.kind !== 'defined' && typeof found === 'number') {
+      const operands = parts.map(part => part.value);
+      explained.note = noteOfNumber(value, operands, divides(tree));
+    }
+    const [left] = tree.parts;
+    const isChain = tree.kind === 'logical' && left?.kind === 'logical' && left.operator === tree.operator;
+    const [first, ...others] = parts;
+    const shown = isChain ? [...(first?.parts ?? []), ...others] : parts;
+    const kind = tree.kind === 'defined' ? 'definition' : 'operation';
+    return { ...explained, kind, parts: shown.filter(part => part.kind !== 'constant') };
   }
 
-  function walk(tree: TypedExpression): ExplainedPart {
-    if (tree.kind === 'defined') {
-      const { expression, tree: body } = tree.definition;
-      const explained = explainExpression(expression, body, facts);
-      return { ...part(tree, explained.value, [explained]), kind: 'definition' };
-    }
-    const parts = tree.parts.map(walk);
-    const [left = null, right = null] = parts.map(({ value }) => value);
-    const isAbsent = left === null || right === null;
-    switch (tree.kind) {
-      case 'constant':
-        return { ...part(tree, tree.value, []), kind: 'constant' };
-      case 'fact': {
-        const value = facts[tree.name] as Value | null;
-        return { ...part(tree, value, [], noteOfFact(tree.name, facts)), kind: 'fact', source: tree.name };
-      }
-      case 'not':
-        return part(tree, left !== true, parts);
-      case 'negation':
-        return numericPart(tree, left === null ? null : -Number(left), parts);
-      case 'arithmetic': {
-        const value = isAbsent ? null : arithmetic[tree.operator](Number(left), Number(right));
-        return numericPart(tree, value, parts, tree.operator === '/' || tree.operator === '%');
-      }
-      case 'comparison':
-        return part(tree, !isAbsent && comparisons[tree.operator](order(left, right)), parts);
-      case 'logical': {
-        const isTrue = tree.operator === '&&' ? left === true && right === true : left === true || right === true;
-        const [first, ...others] = parts;
-        const [leftTree] = tree.parts;
-        const isChain = leftTree.kind === 'logical' && leftTree.operator === tree.operator;
-        return part(tree, isTrue, isChain ? [...(first?.parts ?? []), ...others] : parts);
-      }
-      case 'choice': {
-        const [condition, consequent, alternate] = parts as [ExplainedPart, ExplainedPart, ExplainedPart];
-        const [taken, other] = condition.value === true ? [consequent, alternate] : [alternate, consequent];
-        other.chosen = false;
-        return part(tree, taken.value, parts);
-      }
-      case 'oneOf':
-        return part(
-          tree,
-          tree.options.some(option => option === left),
-          parts,
-        );
-      case 'itemOf':
-        return part(tree, Array.isArray(right) && right.some(item => item === left), parts);
-      case 'call':
-        return walkCall(tree, parts);
-    }
-  }
-
-  return walk(tree);
+  return walk(tree, source);
 }

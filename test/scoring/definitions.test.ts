@@ -10,6 +10,7 @@ import type { Value } from '../../src/scoring/functions.ts';
 import { compileRuleset, type RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
 import { anyExpression, anyFacts } from './generate.ts';
+import { interpret } from './interpreter.ts';
 import { processorTime } from './processor-time.ts';
 import { entry, factsWith, rule } from './support.ts';
 
@@ -19,7 +20,7 @@ const listOf = (defined: Defined): Definition[] =>
   Object.entries(defined).map(([name, expression]) => ({ name, expression }));
 const problemsOf = (defined: Defined) => Object.fromEntries(checkDefinitions(listOf(defined)).problems);
 
-/** What an expression that uses definitions gives; compiled code and explanation must agree. */
+/** What an expression that uses definitions gives; compiled code and interpreter must agree. */
 function evaluate(source: string, defined: Defined, given: { [Name in FactName]?: Value | null } = {}): Value | null {
   const { checked, problems } = checkDefinitions(listOf(defined));
   expect(Object.fromEntries(problems)).toEqual({});
@@ -31,7 +32,7 @@ function evaluate(source: string, defined: Defined, given: { [Name in FactName]?
     tree = parseExpression(source, 'number', checked);
   }
   const value = compileExpression(tree)(facts);
-  expect(explainExpression(source, tree, facts).value ?? Number.NaN).toBe(value);
+  expect(interpret(tree, facts) ?? Number.NaN).toBe(value);
   return value;
 }
 

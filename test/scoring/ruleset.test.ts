@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compileExpression } from '../../src/scoring/compile.ts';
-import { explainExpression } from '../../src/scoring/evaluate.ts';
+import { compileExpression, evaluateParts } from '../../src/scoring/compile.ts';
 import { explainScore } from '../../src/scoring/explain.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
 import { compileRuleset, type RuleAction, type RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
+import { allParts } from '../../src/scoring/tree.ts';
 import { anyExpression, anyFacts, anyRules } from './generate.ts';
+import { interpret } from './interpreter.ts';
 import { processorTime } from './processor-time.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
@@ -301,23 +302,28 @@ test('a stored rule that compares a fact with what it never is keeps its meaning
   expect(explainScore(stored, facts).score).toBe(5);
 });
 
-describe('compiled code agrees with the explanation', () => {
-  test.each(['number', 'boolean'] as const)('for an expression of type %s', type => {
-    fc.assert(
-      fc.property(anyExpression[type], fc.array(anyFacts, { minLength: 1, maxLength: 5 }), (source, many) => {
-        const tree = parsed(source, type);
-        fc.pre(tree !== undefined);
-        const run = compileExpression(tree);
-        for (const facts of many) {
-          const { value } = explainExpression(source, tree, facts);
-          expect(run(facts)).toStrictEqual(value ?? Number.NaN);
-        }
-      }),
-      { numRuns: 1500 },
-    );
-  });
+describe('compiled code', () => {
+  test.each(['number', 'boolean'] as const)(
+    'agrees with an interpreter on all parts of an expression of type %s',
+    type => {
+      fc.assert(
+        fc.property(anyExpression[type], fc.array(anyFacts, { minLength: 1, maxLength: 5 }), (source, many) => {
+          const tree = parsed(source, type);
+          fc.pre(tree !== undefined);
+          const run = compileExpression(tree);
+          const parts = [...allParts([tree])];
+          for (const facts of many) {
+            const values = parts.map(part => interpret(part, facts) ?? (part.type === 'number' ? Number.NaN : null));
+            expect(evaluateParts(parts, facts)).toStrictEqual(values);
+            expect(run(facts)).toStrictEqual(values[0]);
+          }
+        }),
+        { numRuns: 1500 },
+      );
+    },
+  );
 
-  test('for whole rulesets', () => {
+  test('agrees with the explanation of whole rulesets', () => {
     fc.assert(
       fc.property(anyRules, fc.array(anyFacts, { minLength: 1, maxLength: 3 }), (rules, many) => {
         const { score } = compileRuleset(rulesetOf(rules));

@@ -1,12 +1,12 @@
 /** Rules, facts and values of expressions for tests. */
 import { expect } from 'vitest';
 import { compileExpression } from '../../src/scoring/compile.ts';
-import { explainExpression } from '../../src/scoring/evaluate.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import { type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/functions.ts';
 import type { RuleAction, RuleDefinition, RuleLogic, Ruleset } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
+import { interpret } from './interpreter.ts';
 
 /** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */
 export interface BreakdownEntry {
@@ -51,11 +51,11 @@ export function problemOf(source: string, expected: 'boolean' | 'number' = 'bool
   return 'accepted';
 }
 
-/** What a condition or value gives; compiled code and explanation must agree. */
+/** What a condition or value gives; compiled code and interpreter must agree. */
 export function evaluate(source: string, given: GivenFacts = {}): Value | null {
   const tree = parseExpression(source, problemOf(source) === 'accepted' ? 'boolean' : 'number');
   const facts = factsWith(given);
   const value = compileExpression(tree)(facts);
-  expect(explainExpression(source, tree, facts).value ?? Number.NaN).toBe(value);
+  expect(interpret(tree, facts) ?? Number.NaN).toBe(value);
   return value;
 }
