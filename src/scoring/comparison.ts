@@ -12,16 +12,16 @@ export type Origin = 'file' | 'stored';
 const operators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);
 export const isComparison = (operator: string): operator is ComparisonOperator => operators.has(operator);
 
-/** The texts that an expression can be, if it does not read facts for them. */
+/** The quoted texts that an expression can have as its value. Texts from facts are left out. */
 function textsOf(tree: TypedExpression): string[] {
   if (tree.kind === 'constant') return typeof tree.value === 'string' ? [tree.value] : [];
   return tree.kind === 'defined' || tree.kind === 'choice' ? tree.parts.flatMap(textsOf) : [];
 }
 
 /**
- * Refuses a text that a fact never is.
+ * Refuses to compare a fact with a text that it never has.
  *
- * @param tree a fact that has only a few values, or anything else
+ * @param tree checked only if it is a fact with a closed list of values
  */
 export function checkTexts(tree: TypedExpression, texts: readonly (number | string)[], origin: Origin): void {
   if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts, origin);

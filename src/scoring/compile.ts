@@ -46,8 +46,8 @@ type ScoreChunk = (facts: Facts, result: Score) => void;
 const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
 
 /**
- * Whether a text or a list may be null. A constant never is. Every fact may be, also a required one: nothing must throw if
- * it is missing. Absent numbers are NaN; booleans are never absent.
+ * Whether a text or a list may be null. Constants never are. Any fact may be, even a required one: a missing
+ * fact must not make a score throw. Absent numbers are NaN; booleans are never absent.
  */
 const mayBeAbsent = ({ kind }: TypedExpression) => kind !== 'constant';
 

@@ -1,6 +1,6 @@
 /** What each part of an expression gives, and why: for explanations. */
 import { evaluateParts } from './compile.ts';
-import { absenceReasons, type Facts, fileKinds, isOptionalFact, type SourceName, unknown } from './facts.ts';
+import { absenceReasons, type Facts, fileKinds, isOptionalFact, type SourceName, unknownReason } from './facts.ts';
 import type { FunctionDefinition, Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
 import { allParts, type TypedExpression } from './tree.ts';
@@ -35,7 +35,7 @@ function hasHappened(name: SourceName, { state, merged, reviews }: Facts): boole
 /** Why a fact is absent, or how it is calculated. */
 function noteOfFact(name: SourceName, facts: Facts): string {
   const value = facts[name];
-  if (name === 'merged_by' && value === null && facts.merged) return unknown;
+  if (name === 'merged_by' && value === null && facts.merged) return unknownReason;
   if (value === null && hasHappened(name, facts)) return 'no time is given';
   if (value === null) return isOptionalFact(name) ? absenceReasons[name] : '';
   if (name === 'size' && value === facts.additions + facts.deletions)
@@ -105,7 +105,7 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
     if (tree.kind === 'call' && tree.definition.facts?.includes('files')) {
       // The note says more than a long list of files.
       const globs = tree.prepared as readonly Pattern[];
-      return { ...explained, note: value === null ? unknown : noteOfFiles(tree.definition, globs, facts) };
+      return { ...explained, note: value === null ? unknownReason : noteOfFiles(tree.definition, globs, facts) };
     }
     const parts =
       tree.kind === 'defined'

@@ -34,7 +34,7 @@ type NodeOf<Type> = Extract<SyntaxNode, { type: Type }>;
 class UnknownNameError extends ExpressionError {}
 
 /**
- * Checks an expression that was parsed. A definition counts within the limits as its name and as all that it stands for.
+ * Checks an expression that was parsed. For the limits, a definition counts as its name plus all that it stands for.
  *
  * @throws ExpressionError
  */
@@ -198,7 +198,7 @@ export function checkExpression(
     const definition = matching ?? (overloads[0] as FunctionDefinition);
     const { parameters, repeats, signature } = definition;
     if (given.length < parameters.length || (!repeats && given.length > parameters.length)) {
-      const count = `${parameters.length}${repeats ? ' values or more' : parameters.length === 1 ? ' value' : ' values'}`;
+      const count = `${parameters.length} ${parameters.length === 1 ? 'value' : 'values'}${repeats ? ' or more' : ''}`;
       throw new ExpressionError(`${show(span)} is given ${given.length}, but \`${signature}\` takes ${count}`);
     }
     const parts = (definition.facts ?? []).map((name): TypedExpression => {
@@ -223,7 +223,7 @@ export function checkExpression(
     patternCosts += cost;
     if (patternCosts <= patternLimits.cost) return;
     throw new ExpressionError(
-      `${show(span)} exceeds the limit of all patterns together; split them into several entries`,
+      `${show(span)} takes the patterns of this expression over their common limit; split them into several entries`,
     );
   }
 
@@ -281,7 +281,7 @@ const onlyAfterIn = 'a list in square brackets can only stand after `in`';
  * Parses and checks an expression.
  * @param expected a condition is boolean, a value is a number
  * @param definitions what it can use besides facts
- * @param origin a file may say less than what is stored
+ * @param origin files are checked more strictly than stored rules
  * @throws ExpressionError whose message names the offending part
  */
 export function parseExpression(

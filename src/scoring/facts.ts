@@ -116,7 +116,7 @@ export type SourceName = FactName | HiddenFact;
 
 export const isFactName = (name: string): name is FactName => Object.hasOwn(factTypes, name);
 
-/** The texts of which there are only a few: all that GitHub has of each. */
+/** Text facts with a closed list of values: all the values that GitHub has for each. */
 export const closedLists = {
   state: ['open', 'draft', 'closed', 'merged'],
   author_association: [
@@ -140,14 +140,14 @@ interface FactValues {
   list: readonly string[];
 }
 
-/** Stored by an earlier release. */
-export const unknown = 'it is not known until the next fetch';
+/** Why a fact is absent if an earlier release stored the pull request. */
+export const unknownReason = 'it is not known until the next fetch';
 
 /** The facts that may be absent, and why they are; an absent fact is null in {@link Facts}. */
 export const absenceReasons = {
-  times_changes_requested: unknown,
-  writer_approvals: unknown,
-  bot_reviews: unknown,
+  times_changes_requested: unknownReason,
+  writer_approvals: unknownReason,
+  bot_reviews: unknownReason,
   merged_at: 'it is not merged',
   closed_at: 'it is still open',
   hours_to_first_review: 'nobody else has reviewed it',

@@ -105,10 +105,12 @@ function translate(glob: string, beginsSegment: boolean, nesting: number): Trans
       begins = false;
     } else if (character === '{') {
       const { choices, end } = readChoices(glob, index);
-      const translations = choices.map(choice => translate(choice, begins, nesting + 1));
+      // A slash after `**` belongs to it, so it moves into the choices: `{src/**,lib}/a` is `{src/**/,lib/}a`.
+      const moves = choices.length > 1 && glob[end] === '/' && choices.some(choice => /\*\*\}*$/.test(choice));
+      const translations = choices.map(choice => translate(moves ? `${choice}/` : choice, begins, nesting + 1));
       const joined = translations.map(({ regex }) => regex).join('|');
       regex += translations.length === 1 ? `\\{${joined}\\}` : `(?:${joined})`;
-      index = end;
+      index = moves ? end + 1 : end;
       begins = translations.length > 1 && translations.every(({ beginsSegment }) => beginsSegment);
     } else {
       const escaped = character === '\\';

@@ -4,7 +4,7 @@ const maxDistance = (name: string) => Math.min(6, Math.max(1, Math.floor(name.le
 /**
  * Optimal string alignment: insertions, deletions, substitutions and swapped neighbours count one each.
  *
- * @param limit a distance that is not smaller may be wrong, but is not smaller either
+ * @param limit the result is exact below it; otherwise it is only known to be at least this
  */
 function editDistance(left: string, right: string, limit: number): number {
   if (Math.abs(left.length - right.length) >= limit) return limit;

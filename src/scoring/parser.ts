@@ -185,7 +185,7 @@ class Parser extends Jsep {
 
   gobbleArray(): Operand {
     this.index++;
-    // What an empty list was meant to be depends on types.
+    // An empty list is refused later: what to write instead depends on types.
     const isEmpty = this.take(closingSquareBracket) !== undefined;
     return { type: 'ArrayExpression', elements: isEmpty ? [] : this.gobbleValues(',', ']') };
   }

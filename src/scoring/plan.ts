@@ -61,7 +61,7 @@ export function rank(totals: readonly number[]): number[] {
 /** What an entry counted for so far. */
 interface Tally {
   entry: CheckedEntry;
-  /** The same for entries that say the same. */
+  /** Equal for entries with the same text and the same definitions. */
   key: string;
   /** The index of its rule in the result. */
   rule: number;

@@ -170,12 +170,9 @@ function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactN
   if (given.reviews === 0 && typeof given.hours_to_first_review === 'number') {
     yield ['hours_to_first_review', 'reviews', ''];
   }
-  const counted = {
-    changed_files: filesOf(given).length,
-    additions: totalOf(given.file_changes, 0),
-    deletions: totalOf(given.file_changes, 1),
-  };
-  for (const name of ['changed_files', 'additions', 'deletions'] as const) {
+  const [additions, deletions] = [totalOf(given.file_changes, 0), totalOf(given.file_changes, 1)];
+  const counted = { changed_files: filesOf(given).length, additions, deletions, size: additions + deletions };
+  for (const name of ['changed_files', 'additions', 'deletions', 'size'] as const) {
     if (Number(given[name] ?? counted[name]) < counted[name]) yield [name, 'files', `these have ${counted[name]}`];
   }
 }

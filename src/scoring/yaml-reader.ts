@@ -93,7 +93,7 @@ const remedies: Partial<Record<string, string>> = {
   TAB_AS_INDENT: 'indent with spaces, not tabs',
 };
 
-/** Where the quotes or brackets begin that still lack their end at a place. */
+/** Where the innermost quotes or brackets begin that are still open at a place. */
 function openingBefore(document: Document, place: number): number {
   let opening = place;
   visit(document, {
@@ -128,7 +128,7 @@ function problemOfError(
   return problemAt(opening, `The file is not YAML: \`${text[opening]}\` is not closed`, remedy, ...source);
 }
 
-/** @throws YamlProblem if the file is too large, nested too deep or not YAML */
+/** @throws YamlProblem if the file is too large, nested too deeply or not YAML */
 function compose(text: string, lines: LineCounter): ParsedNode | null {
   if (text.length > fileLimits.characters) {
     throw new YamlProblem(`The file is longer than ${fileLimits.characters} characters; shorten it`, 1);
@@ -142,7 +142,7 @@ function compose(text: string, lines: LineCounter): ParsedNode | null {
     // The composer is recursive, and a stack overflow in it can end the process.
     if (parser.stack.length > fileLimits.depth) {
       throw new YamlProblem(
-        'The file is nested too deep for a rules file; see `rules:` and `tests:` in the example',
+        'The file is nested too deeply for a rules file; compare it with rules.example.yaml',
         lines.linePos(parser.offset).line,
       );
     }

@@ -228,9 +228,11 @@ describe('the limits of an expression', () => {
     const defined = { a: 'matches(title, "[ab]{90}")', b: 'a || matches(body, "[ab]{90}")' };
     expect(problemOf('b', defined)).toBe('accepted');
     expect(problemOf('a || b', defined)).toBe(
-      '`b` exceeds the limit of all patterns together; split them into several entries',
+      '`b` takes the patterns of this expression over their common limit; split them into several entries',
     );
-    expect(problemOf('b || matches(title, "[ab]{90}")', defined)).toMatch(/exceeds the limit of all patterns together/);
+    expect(problemOf('b || matches(title, "[ab]{90}")', defined)).toMatch(
+      /takes the patterns of this expression over their common limit/,
+    );
   });
 
   test('stop definitions that double each other, at once', () => {

@@ -148,6 +148,7 @@ describe('types are checked before anything runs', () => {
     ['(-(size) + 1) && merged', '`-(size) + 1` is a number, but both sides of `&&` must be'],
     ['(merged ? 1 : 2) && merged', '`merged ? 1 : 2` is a number, but both sides of `&&` must be'],
     ['size() > 1', '`size` is not a known function; it is a fact'],
+    ['count_files() > 0', '`count_files()` is given 0, but `count_files("glob", …)` takes 1 value or more'],
     ['min(1) > 0', '`min(1)` is given 1, but `min(a, b, …)` takes 2 values or more'],
     ['clamp(1, 2, 3, 4) > 0', 'takes 3 values'],
     ['contains(size, "a")', '`size` is a number, but `contains` takes a text or a list'],
@@ -410,14 +411,16 @@ describe('an expression', () => {
   test('is refused if its patterns are accepted alone but too large together', () => {
     const any = (count: number) => Array.from({ length: count }, () => 'matches(title, "[ab]{90}")').join(' || ');
     expect(problemOf(any(2))).toBe('accepted');
-    expect(problemOf(any(3))).toContain('exceeds the limit of all patterns together');
+    expect(problemOf(any(3))).toContain('takes the patterns of this expression over their common limit');
     // 512 + 60² and 512 + 124² are exactly the limit.
     const two = (size: number) => `matches(title, "[ab]{${size}}") || matches(body, "[ab]{124}")`;
     expect(problemOf(two(60))).toBe('accepted');
-    expect(problemOf(two(61))).toContain('exceeds the limit of all patterns together');
+    expect(problemOf(two(61))).toContain('takes the patterns of this expression over their common limit');
     const globs = (count: number) => `any_file(${Array.from({ length: count }, () => '"?{1,2}"').join(', ')})`;
     expect(problemOf(globs(10))).toBe('accepted');
-    expect(problemOf(`${globs(20)} || ${globs(20)}`)).toContain('exceeds the limit of all patterns together');
+    expect(problemOf(`${globs(20)} || ${globs(20)}`)).toContain(
+      'takes the patterns of this expression over their common limit',
+    );
   });
 
   test.each([

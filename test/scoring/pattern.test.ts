@@ -239,6 +239,8 @@ describe('the glob', () => {
     ['{src,test}/**/*.{m,c,}ts', ['src/a.ts', 'test/x/b.mts'], ['lib/a.ts', 'src/a.dts']],
     ['{a,{b,c}d}/x', ['a/x', 'bd/x', 'cd/x'], ['d/x', 'b/x']],
     ['{a/,}**/x', ['x', 'a/x', 'a/b/x', 'b/x'], ['ax']],
+    ['{src/**,lib/**}/*.ts', ['src/a.ts', 'src/x/y/a.ts', 'lib/a.ts'], ['a.ts', 'test/a.ts']],
+    ['{**,a}/x', ['x', 'a/x', 'b/c/x'], ['bx']],
     ['{a}', ['{a}'], ['a']],
     ['{a\\,b,c}', ['a,b', 'c'], ['a', 'b', 'a\\']],
     ['{a\\},b}', ['a}', 'b'], ['a']],

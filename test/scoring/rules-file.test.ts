@@ -810,12 +810,12 @@ describe('hostile YAML', () => {
     [
       'a nested list too many',
       `rules: ${'['.repeat(40)}${']'.repeat(40)}`,
-      '1: The file is nested too deep for a rules file',
+      '1: The file is nested too deeply for a rules file',
     ],
     [
       'depth further down',
       `rules:\n- ${'['.repeat(40)}${']'.repeat(40)}`,
-      '2: The file is nested too deep for a rules file',
+      '2: The file is nested too deeply for a rules file',
     ],
     [
       'one character too many',
@@ -828,8 +828,8 @@ describe('hostile YAML', () => {
 
   test('may be 32 levels deep, the map and its text included', () => {
     const nested = (depth: number) => problems(`rules: ${'['.repeat(depth)}${']'.repeat(depth)}`).join();
-    expect(nested(30)).not.toContain('nested too deep');
-    expect(nested(31)).toContain('nested too deep');
+    expect(nested(30)).not.toContain('nested too deeply');
+    expect(nested(31)).toContain('nested too deeply');
   });
 
   test('may have a million characters', () => {
@@ -837,14 +837,14 @@ describe('hostile YAML', () => {
   });
 
   test.each([
-    ['100,000 open brackets', '['.repeat(100_000), 'nested too deep'],
-    ['100,000 dashes', '- '.repeat(100_000), 'nested too deep'],
-    ['100,000 maps in maps', '{a: '.repeat(100_000), 'nested too deep'],
-    ['keys in keys', '? '.repeat(100_000), 'nested too deep'],
+    ['100,000 open brackets', '['.repeat(100_000), 'nested too deeply'],
+    ['100,000 dashes', '- '.repeat(100_000), 'nested too deeply'],
+    ['100,000 maps in maps', '{a: '.repeat(100_000), 'nested too deeply'],
+    ['keys in keys', '? '.repeat(100_000), 'nested too deeply'],
     [
       'deep indentation',
       Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}a:`).join('\n'),
-      'nested too deep',
+      'nested too deeply',
     ],
     ['2 MB', `rules: [] #${'x'.repeat(2_000_000)}`, 'longer than 1000000 characters'],
     ['40,000 values in one line', `rules: [${'{a: ('.repeat(5)}${', b: ('.repeat(40_000)}`, 'The file is not YAML'],
@@ -1026,6 +1026,7 @@ describe('a test of a rules file', () => {
     ['files: [a, b]; changed_files: 1', 'changed_files: 1', 'files', 'these have 2'],
     ['files: [{ path: a, additions: 5 }]; additions: 4', 'additions: 4', 'files', 'these have 5'],
     ['files: [{ path: a, deletions: 5 }]; deletions: 4', 'deletions: 4', 'files', 'these have 5'],
+    ['files: [{ path: a, additions: 3, deletions: 2 }]; size: 4', 'size: 4', 'files', 'these have 5'],
   ])('refuses facts that contradict each other: %s', (facts, one, other, reason = '') => {
     const [name = ''] = one.split(':');
     const lines = facts.split('; ').map(fact => fact.split(':')[0]);
