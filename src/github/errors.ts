@@ -96,7 +96,7 @@ export function errorOfFailures(failures: GraphqlFailure[], subject: string, cre
     return new GithubError(
       'github_credentials',
       `GitHub does not let ${credentials} read ${subject}: "${refusal.message}"`,
-      { action: `Check the rights of ${credentials} on the organisation.`, cause: failures },
+      { cause: failures },
     );
   }
   const [first] = failures;

@@ -113,7 +113,7 @@ describe('failures', () => {
       const failures = [failure('NOT_FOUND'), failure(type, 'Needs more.')];
       expect(summary(of(...failures))).toEqual({
         code: 'github_credentials',
-        text: 'GitHub does not let GITHUB_TOKEN read the member: "Needs more." Check the rights of GITHUB_TOKEN on the organisation.',
+        text: 'GitHub does not let GITHUB_TOKEN read the member: "Needs more."',
         retryAfter: undefined,
         flags: [],
       });

@@ -74,7 +74,7 @@ describe('an entry', () => {
     expect(statusOf(node, failure(['nodes', 1], 'NOT_FOUND'))).toBe(said);
     expect(statusOf(node, failure(['nodes', 1, 'files']))).toBe(said);
     expect(statusOf(null, failure(['nodes', 1, 'author'], 'FORBIDDEN'))).toBe(
-      'GitHub does not let GITHUB_TOKEN read the pull requests: "It says." Check the rights of GITHUB_TOKEN on the organisation.',
+      'GitHub does not let GITHUB_TOKEN read the pull requests: "It says."',
     );
   });
 

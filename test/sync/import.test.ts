@@ -638,7 +638,7 @@ describe('a repository that GitHub does not serve', () => {
     [
       'because the credentials may not read it',
       { data: { node: null }, errors: [{ type: 'FORBIDDEN', path: ['node'], message: 'SAML.' }] },
-      /does not let GITHUB_TOKEN read .* "SAML\." Check the rights of GITHUB_TOKEN on the organisation\.$/,
+      /does not let GITHUB_TOKEN read .* "SAML\."$/,
     ],
     [
       'because it is gone',

@@ -58,7 +58,8 @@ const elsewhere = (repository: Repository) => repository.transfer(world.github.o
 async function age({ organisation: { id } }: Home): Promise<void> {
   const { executor } = world.service.database;
   await executor.execute(sql`
-    update pull_requests set fetched_at = now() - interval '2 days', file_changes = null where organisation_id = ${id}`);
+    update pull_requests set fetched_at = now() - interval '2 days', file_changes = null, times_changes_requested = null
+    where organisation_id = ${id}`);
   await executor.update(organisations).set({ sweptAt: sql`now() - interval '1 hour'` }).where(eq(organisations.id, id));
 }
 
