@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateAccessToken, isAccessToken } from '../../src/access-token.ts';
 import { listAccessTokens, revokeAccessToken } from '../../src/database/access-tokens.ts';
 import { addUser } from '../../src/database/users.ts';
@@ -178,6 +178,17 @@ describe('with a valid token', () => {
     writes.mockRestore();
     expect(await lastUse()).toBeGreaterThan(500);
   });
+
+  test('a last use that cannot be written is logged, and the request is answered', async () => {
+    const { executor } = service.database;
+    await executor.execute(`create function refuse() returns trigger language plpgsql as $$ begin raise 'full'; end $$;
+      create trigger refuse before update on access_tokens execute function refuse()`);
+    onTestFinished(async () => void (await executor.execute('drop function refuse cascade')));
+    const token = await createToken(service, tenant.user);
+    expect((await client.get('/2025-04/account', token)).status).toBe(200);
+    const complaint = expect.objectContaining({ level: 40, msg: 'the last use of a token was not written' });
+    await expect.poll(() => service.complaints).toContainEqual(complaint);
+  });
 });
 
 describe('a missing scope', () => {
@@ -200,9 +211,11 @@ describe('a missing scope', () => {
     },
   );
 
-  test('is checked before the parameters', async () => {
+  test('is checked before the parameters and the size of the body', async () => {
     const token = await createToken(service, tenant.user, ['sync']);
     expect((await client.get('/2025-04/pull-requests?per_page=0', token)).status).toBe(403);
+    const payload = 'a'.repeat(17 * 1024);
+    expect((await client.delete('/2025-04/pull-requests/pr_1', token, { payload })).status).toBe(403);
   });
 });
 

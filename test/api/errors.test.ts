@@ -123,6 +123,12 @@ describe('the log', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
+  test('has the beginning of a long path', async () => {
+    const { app, lines } = failing();
+    await app.inject(`/${'x'.repeat(1_000)}`);
+    expect(lines).toMatchObject([{ status: 404, path: `/${'x'.repeat(199)}` }]);
+  });
+
   test('names the cause rather than the message for the caller', async () => {
     const { lines } = await replyTo(
       new ServiceError('github_failed', 'What to do.', { cause: new Error('the cause') }),

@@ -1,9 +1,15 @@
+import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { hashAccessToken } from '../../src/access-token.ts';
+import { createPageCache } from '../../src/api/page-cache.ts';
+import { findCallers } from '../../src/database/access-tokens.ts';
 import { renewContentVersion } from '../../src/database/content-versions.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
 import { eraseMembers } from '../../src/database/removal.ts';
 import { pullRequests } from '../../src/database/schema.ts';
+import { version } from '../../src/package.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -89,6 +95,37 @@ describe('a page of pull requests', () => {
     // A cursor that is not valid is an error, and has none.
     expect(tags[1]).toBeUndefined();
     expect(new Set(tags).size).toBe(5);
+  });
+
+  test('has another tag in another release, which may show the same content in another way', async () => {
+    const hash = hashAccessToken(scene.token);
+    const caller = (await findCallers(scene.service.database, [hash])).get(hash);
+    const identity = `${version} ${caller?.contentVersion} http://localhost:80${all}`;
+    expect((await read()).tag).toBe(`"${createHash('sha256').update(identity).digest('base64url')}"`);
+  });
+
+  test('is kept if it is not over 1 MiB, and all together take up to 64 MiB', async () => {
+    const send = createPageCache();
+    const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
+    const reply = { type() {}, headers() {} } as unknown as FastifyReply;
+    const large = Buffer.alloc(1024 * 1024 - 500);
+    let builds = 0;
+    const isKept = async (url: string, page: Buffer = large) => {
+      const request = { server, url, headers: {}, caller: { contentVersion: '1' } } as unknown as FastifyRequest;
+      const before = builds;
+      await send(request, reply, async () => {
+        builds += 1;
+        return page;
+      });
+      return builds === before;
+    };
+    const thrice = async (url: string, page?: Buffer) => {
+      for (let turn = 0; turn < 2; turn += 1) expect(await isKept(url, page)).toBe(false);
+      return isKept(url, page);
+    };
+    expect(await thrice('/over', Buffer.alloc(large.length + 1))).toBe(false);
+    for (let index = 0; index < 65; index += 1) expect(await thrice(`/${index}`)).toBe(true);
+    expect([await isKept('/1'), await isKept('/0')]).toEqual([true, false]);
   });
 
   test('is not the one of another organisation', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import { type Client, createClient, type MemberBody, type PageBody } from '../support/client.ts';
 import { insertPullRequests } from '../support/factories.ts';
@@ -282,6 +282,20 @@ describe('the rate limit', () => {
     expect(remaining.toSorted((a, b) => b - a)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, ...Array(21).fill(0)]);
   });
 
+  test('is for a minute from the first request, whatever is refused in it', async () => {
+    const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '1' }));
+    const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
+    const send = async () => (await limited.app.inject({ url: '/2025-04/account', headers })).statusCode;
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now');
+    onTestFinished(() => clock.mockRestore());
+    expect(await send()).toBe(200);
+    clock.mockImplementation(() => now() + 55_000);
+    expect(await send()).toBe(429);
+    clock.mockImplementation(() => now() + 61_000);
+    await expect.poll(send).toBe(200);
+  });
+
   test('of 0 is off', async () => {
     for (let index = 0; index < 700; index += 1) {
       const { statusCode } = await service.app.inject({
@@ -297,12 +311,20 @@ describe('a defect', () => {
   test('is 500 with a fixed text, and is logged once, with its cause and without the token', async () => {
     const broken = closing(await startService());
     const { token } = await createTenant(broken);
-    await broken.database.executor.execute('drop table rules');
-    const { status, body } = await (await createClient(broken)).get('/2025-04/rules', token);
-    expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
-    expect(broken.complaints).toMatchObject([
-      { level: 50, code: 'internal', err: { message: 'relation "rules" does not exist' } },
-    ]);
+    await broken.database.executor.execute('drop table rules; drop table members cascade');
+    const client = await createClient(broken);
+    // Members are streamed.
+    for (const table of ['rules', 'members']) {
+      const { status, body } = await client.get(`/2025-04/${table}`, token);
+      expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
+    }
+    expect(broken.complaints).toMatchObject(
+      ['rules', 'members'].map(table => ({
+        level: 50,
+        code: 'internal',
+        err: { message: `relation "${table}" does not exist` },
+      })),
+    );
     expect(JSON.stringify(broken.complaints)).not.toContain(token);
   });
 });
@@ -361,10 +383,13 @@ describe('a browser', () => {
     const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
     const asked = await preflight(app, origin);
     expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin]);
+    expect(asked.headers['access-control-allow-methods']).toBe('GET, PUT, DELETE');
     expect(asked.headers['access-control-allow-headers']).toBe('authorization, if-none-match');
     const reply = await app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
     expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([401, origin]);
-    expect(reply.headers['access-control-expose-headers']).toContain('x-ratelimit-remaining');
+    expect(reply.headers['access-control-expose-headers']).toBe(
+      'etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-request-id',
+    );
     expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
   });
 

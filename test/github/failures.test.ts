@@ -1,3 +1,4 @@
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -155,6 +156,16 @@ describe('a reply', () => {
     const { error } = await errorUnder({ kind: 'oversize', mebibytes: 3 }, { maxReplyBytes: 2 * 1024 * 1024 });
     expect(error).toMatchObject({ code: 'github_failed', tooMuch: true });
     expect(error.message).toContain('2 MiB');
+  });
+
+  test('that is an error is read only at its beginning', async () => {
+    const endless = createHttpServer((_, response) => {
+      response.writeHead(500).write('x'.repeat(64 * 1024));
+    });
+    const apiUrl = await listen(endless);
+    const client = createGithub({ apiUrl, token: 'ghp_x', app: undefined }, { timeoutMs: 2_000 });
+    const error = await errorOf(client.findOrganisation({ login: 'acme' }));
+    expect(error).toMatchObject({ code: 'github_failed', message: expect.stringContaining('status 500') });
   });
 
   test('of any content leads to a result or a ServiceError', async () => {

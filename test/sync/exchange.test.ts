@@ -1,11 +1,15 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { findLimits, saveReply } from '../../src/database/github-limits.ts';
+import { blockGithub, findLimits, saveReply } from '../../src/database/github-limits.ts';
 import { organisations } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
+import { keepToLimits } from '../../src/sync/exchange.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
+import { startGithub } from '../support/github/server.ts';
+import { closing, startService } from '../support/service.ts';
 import { compare, type Home, newHome, startWorld, storedPullRequests, sync, type World } from './support.ts';
 
 let world: World;
@@ -128,4 +132,31 @@ describe('the stored number of points', () => {
     const { rows } = await world.service.database.executor.execute('select from github_limits');
     expect(rows).toEqual([]);
   });
+});
+
+describe("an App's limits", () => {
+  test('are those of one organisation, and not affected by what another is asked', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+      // Short: it is found sooner.
+      modulusLength: 1024,
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    });
+    const github = closing(await startGithub({ app: { id: '4711', publicKey } }));
+    const app = { GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey };
+    const service = closing(await startService({ GITHUB_API_URL: github.apiUrl, ...app }));
+    const [asked, other] = [await newHome({ ...world, github, service }), await newHome({ ...world, github, service })];
+    for (const { acme } of [asked, other]) github.installApp(acme);
+    await sync(service, asked, asked.acme.repository('web').openPullRequest());
+    await keepToLimits(service, other.organisation, () => service.github.findOrganisation(asked.organisation));
+    const limitsOf = ({ organisation }: Home) => findLimits(service.database.executor, `app:${organisation.id}`);
+    expect((await limitsOf(asked)).points).toMatchObject({ limit: 5_000 });
+    expect((await limitsOf(other)).points).toBeUndefined();
+  });
+});
+
+test('a refusal for a short time does not end one for a longer time', async () => {
+  const { executor } = world.service.database;
+  for (const seconds of [600, 10]) await blockGithub(executor, 'token', seconds);
+  expect((await findLimits(executor, 'token')).secondsBlocked).toBeGreaterThan(500);
 });

@@ -1,5 +1,7 @@
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { beginImport } from '../../src/database/repositories.ts';
@@ -800,6 +802,21 @@ describe('if GitHub is in trouble,', () => {
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { when: request => request.operation === operation });
     expect(await run(home)).toMatchObject({ saved: 3 });
+  });
+
+  test('a request is tried five times in all, with growing waits', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 3);
+    world.github.fault(htmlError(500), { times: 5 });
+    const wait = vi.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      wait.mockRestore();
+      syncBuiltinESMExports();
+    });
+    await expect(run(home)).rejects.toMatchObject({ code: 'github_failed' });
+    expect(wait.mock.calls.map(([milliseconds]) => milliseconds)).toEqual([2_000, 4_000, 8_000, 16_000]);
+    expect(world.github.count()).toBe(5);
   });
 
   test('pages of repositories shrink until everything came, and then grow again', async () => {

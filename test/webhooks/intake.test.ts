@@ -148,6 +148,22 @@ describe('a delivery gets 503, and is taken when it is sent again,', () => {
     expect((await post(service, events[0] ?? about(1), { guid: 'a' })).status).toBe(202);
   });
 
+  test('while commits fail, with nothing done', async () => {
+    await execute(`create function fail() returns trigger language plpgsql as
+      $$ begin raise exception 'injected' using errcode = '53100'; end $$`);
+    await execute(`create constraint trigger fail after insert on webhook_deliveries deferrable initially deferred
+      for each row execute function fail()`);
+    onTestFinished(async () => void (await execute('drop function if exists fail cascade')));
+    const organisation = async () => (await execute('select * from organisations where github_id = 1')).rows;
+    const before = await organisation();
+    for (const event of events) expect(await post(service, event, { guid: 'd' })).toMatchObject(unavailable);
+    expect(await countRows(service)).toMatchObject({ deliveries: 0, requests: 0 });
+    expect(await organisation()).toEqual(before);
+    await execute('drop function fail cascade');
+    expect((await post(service, events[1] ?? about(1), { guid: 'd' })).status).toBe(202);
+    expect(await organisation()).not.toEqual(before);
+  });
+
   test('while the database is read-only, as after a failover', async () => {
     const { pathname } = new URL(service.database.url);
     const set = (value: string) =>
