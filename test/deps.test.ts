@@ -73,7 +73,8 @@ test('other errors are logged with their causes, and no authorization', () => {
   const err = Object.assign(new Error('outer', { cause: new Error('inner') }), {
     request: { headers: { authorization: 'token hush' } },
   });
-  log.error({ err, headers: { authorization: 'Bearer hush' } });
+  const headers = { authorization: 'Bearer hush' };
+  log.error({ err, headers, response: { headers } });
   expect(lines.join()).not.toContain('hush');
   expect(JSON.parse(lines[0] ?? '').err).toMatchObject({ message: 'outer', cause: { message: 'inner' } });
 });
@@ -83,6 +84,16 @@ test('nothing below the level is logged', () => {
   log.warn('a warning');
   log.error('an error');
   expect(lines.map(line => JSON.parse(line).msg)).toEqual(['an error']);
+});
+
+test('an address of GitHub that is not encrypted is warned of', async () => {
+  const { lines, log } = logging();
+  const environment = {
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+    GITHUB_API_URL: 'http://github.acme.example',
+  };
+  await expect(createDeps(loadConfig(environment), log, { upgrade: false })).rejects.toThrow();
+  expect(lines.join()).toContain('GITHUB_API_URL is not https');
 });
 
 test('closing the dependencies leaves no connection', async () => {

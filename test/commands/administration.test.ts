@@ -3,8 +3,10 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { githubLimits, pullRequests, webhookDeliveries } from '../../src/database/schema.ts';
-import { formatId, newId } from '../../src/ids.ts';
+import type { Caller } from '../../src/database/access-tokens.ts';
+import { callerOf, recordAuditEvent } from '../../src/database/audit-log.ts';
+import { accessTokens, githubLimits, pullRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { formatId, newId, parseId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { type Scene, startScene } from '../support/scene.ts';
@@ -78,6 +80,27 @@ describe('organisation remove', () => {
     ]);
   });
 
+  test('that fails midway has locked out its users and workers, and can be repeated', async () => {
+    const { organisation, token } = await newHome('stuck');
+    const { executor } = scene.service.database;
+    await executor.execute(
+      sql.raw(`
+      create function fail() returns trigger language plpgsql as $$ begin raise exception 'injected'; end $$;
+      create trigger fail before delete on pull_requests for each row execute function fail()`),
+    );
+    try {
+      expect((await runHere(environment, 'organisation', 'remove', 'stuck', '--yes')).code).toBe(1);
+    } finally {
+      await executor.execute(sql`drop function fail cascade`);
+    }
+    expect((await scene.client.get('/2025-04/account', token)).status).toBe(401);
+    const { rows } = await executor.execute(sql`
+      select webhooks_enabled, sync_leased_until = 'infinity' as leased from organisations where id = ${organisation.id}`);
+    expect(rows).toEqual([{ webhooks_enabled: false, leased: true }]);
+    await runJson(environment, 'organisation', 'remove', 'stuck', '--yes');
+    expect(await countRows(organisation.id)).toEqual({ audit_events: 1 });
+  });
+
   test('during a sync leaves it with 404', async () => {
     const { token } = await newHome('going');
     const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', token);
@@ -106,6 +129,16 @@ describe('member erase', () => {
   test('deletes the person, who comes back only with a change on GitHub', async () => {
     const { organisation, github, ada } = await newHome('erasing');
     const { executor } = scene.service.database;
+    await executor.execute(
+      sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id})`,
+    );
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket)
+      select organisation_id, github_id, node_id, nextval('tickets')
+      from pull_requests where organisation_id = ${organisation.id} and author = 'ada'`);
+    const before = await countRows(organisation.id);
+    expect(before).toMatchObject({ untracked_pull_requests: 2, sync_requests: 2 });
+    expect(before).not.toHaveProperty('rescore_ranges');
     expect(await runJson(environment, 'member', 'erase', 'ADA', '--organisation', 'erasing', '--yes')).toEqual({
       organisation: 'erasing',
       login: 'ADA',
@@ -113,13 +146,17 @@ describe('member erase', () => {
       assignments: 1,
       had_left: false,
     });
-    expect(await countRows(organisation.id)).toMatchObject({
+    const after = await countRows(organisation.id);
+    expect(after).toMatchObject({
       members: 1,
       pull_requests: 1,
       score_changes: 1,
       deleted_pull_requests: 2,
+      untracked_pull_requests: 1,
+      rescore_ranges: expect.any(Number),
       audit_events: 1,
     });
+    expect(after).not.toHaveProperty('sync_requests');
     const { rows } = await executor.execute<{ row: string }>(
       sql`select row_to_json(${pullRequests})::text as row from ${pullRequests} where organisation_id = ${organisation.id}`,
     );
@@ -130,7 +167,7 @@ describe('member erase', () => {
   });
 
   test('applies the deliveries about what it deletes, which nothing else would', async () => {
-    const { organisation } = await newHome('pending');
+    const { organisation, github, ada } = await newHome('pending');
     const { executor } = scene.service.database;
     const isOfOrganisation = eq(webhookDeliveries.organisationId, organisation.id);
     for (const author of ['ada', 'bert']) {
@@ -139,7 +176,11 @@ describe('member erase', () => {
         select organisation_id, ${`of ${author}`}, 'pull_request', 'edited', 'pending', github_id, nextval('tickets')
         from pull_requests where organisation_id = ${organisation.id} and author = ${author} order by id limit 1`);
     }
-    await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'pending', '--yes');
+    github.leave(ada);
+    await runJson(environment, 'members', 'sync', '--organisation', 'pending');
+    expect(await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'pending', '--yes')).toMatchObject({
+      had_left: true,
+    });
     const deliveries = await executor.select().from(webhookDeliveries).where(isOfOrganisation);
     expect(new Map(deliveries.map(({ guid, state }) => [guid, state]))).toEqual(
       new Map([
@@ -174,6 +215,17 @@ describe('member erase', () => {
     expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
   });
 
+  test('without --yes and without a terminal erases nothing', async () => {
+    const { organisation } = await newHome('unconfirmed');
+    const before = await countRows(organisation.id);
+    const ended = await runHere(environment, 'member', 'erase', 'ada', '--organisation', 'unconfirmed');
+    expect([ended.code, complaintOf(ended)]).toEqual([
+      2,
+      "pullscore: Erase ada from unconfirmed? This can't be undone. Add --yes to go on.",
+    ]);
+    expect(await countRows(organisation.id)).toEqual(before);
+  });
+
   test('says if nobody has the login', async () => {
     const ended = await runHere(environment, 'member', 'erase', 'nobody', '--organisation', 'acme');
     expect([ended.code, complaintOf(ended)]).toEqual([
@@ -196,12 +248,13 @@ describe('token rotate', () => {
       ...['token', 'create', '--user', scene.user.email, '--scopes', 'read,sync', ...options],
     );
 
-  test('gives a new token with the same scopes, and ends the old one after a day', async () => {
-    const old = await newToken();
+  test('gives a new token with the same name and scopes, and ends the old one after a day', async () => {
+    const old = await newToken('--name', 'for CI');
     const rotated = await rotate(old.id);
     expect(rotated).toMatchObject({ scopes: ['read', 'sync'], expires_at: null });
     expect(await Promise.all([old.token, rotated.token].map(statusWith))).toEqual([200, 200]);
-    const list = await runJson<{ id: string; expires_at: number }[]>(environment, 'token', 'list');
+    const list = await runJson<{ id: string; name: string; expires_at: number }[]>(environment, 'token', 'list');
+    expect(list.find(({ id }) => id === rotated.id)?.name).toBe('for CI');
     const { expires_at: end = 0 } = list.find(({ id }) => id === old.id) ?? {};
     expect(Math.abs(end - (Date.now() / 1000 + 86_400))).toBeLessThan(60);
   });
@@ -242,11 +295,20 @@ describe('token rotate', () => {
     expect(list.find(({ id }) => id === old.id)?.expires_at).toBe(old.expires_at);
   });
 
-  test.each(['revoked', 'unknown'])('refuses a token that is %s', async kind => {
+  test.each(['revoked', 'expired', 'unknown'])('refuses a token that is %s', async kind => {
     const { id } = await newToken();
     if (kind === 'revoked') await runJson(environment, 'token', 'revoke', id);
-    const given = kind === 'revoked' ? id : formatId('tok', newId());
+    if (kind === 'expired') {
+      const isIt = eq(accessTokens.id, parseId('tok', id) ?? '');
+      await scene.service.database.executor
+        .update(accessTokens)
+        .set({ expiresAt: new Date(0) })
+        .where(isIt);
+    }
+    const given = kind === 'unknown' ? formatId('tok', newId()) : id;
     expect((await runHere(environment, 'token', 'rotate', given)).code).toBe(1);
+    const list = await runJson<{ id: string; state: string }[]>(environment, 'token', 'list');
+    expect(list.find(each => each.id === given)?.state).toBe(kind === 'unknown' ? undefined : kind);
   });
 
   test.each(['1', '1x', 'never', '-1d', ''])('refuses the grace %j', async grace => {
@@ -267,7 +329,17 @@ test('the audit log of an organisation has what happened under all its logins', 
   for (const login of ['latter', 'former'])
     expect(await logOf(login)).toEqual(['organisation.add', 'webhooks.disable']);
   await runJson(environment, 'organisation', 'remove', 'latter', '--yes');
-  expect(await logOf('former')).toHaveLength(3);
+  expect(await logOf('FORMER')).toHaveLength(3);
+});
+
+test('the audit log keeps what a user did who was removed meanwhile', async () => {
+  const { database } = scene.service;
+  const { organisation } = await createTenant(scene.service, { login: 'abandoned' });
+  const caller = { organisationId: organisation.id, userId: newId() } as Caller;
+  await recordAuditEvent(database.executor, organisation.id, callerOf(caller, 'req'), 'pull_request.delete', 'pr');
+  expect(await runJson(environment, 'audit-log', '--organisation', 'abandoned')).toMatchObject([
+    { action: 'pull_request.delete', subject: 'pr', actor: 'a removed user', request_id: 'req' },
+  ]);
 });
 
 test('the audit log shows who did what, by organisation and since a day', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
+import { query } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase } from '../support/service.ts';
 import { type Environment, runHere, runJson } from './support.ts';
@@ -173,10 +174,12 @@ describe('a token', () => {
     expect(day.expires_at).toBe(Date.parse('2099-02-01T00:00:00Z') / 1000);
   });
 
-  test('is revoked by its id, and stays in the list', async () => {
+  test('is revoked by its id, and stays in the list with the time of its first revocation', async () => {
     const { id } = await createToken();
     expect(await runJson(environment, 'token', 'revoke', String(id))).toEqual({ id, revoked: true });
-    expect(await runJson(environment, 'token', 'list')).toMatchObject([{ id, state: 'revoked' }]);
+    await query(environment.DATABASE_URL ?? '', 'update access_tokens set revoked_at = to_timestamp(1)');
+    await runJson(environment, 'token', 'revoke', String(id));
+    expect(await runJson(environment, 'token', 'list')).toMatchObject([{ id, state: 'revoked', revoked_at: 1 }]);
     const unknown = await runHere(environment, 'token', 'revoke', 'tok_00000000000000000000000000');
     expect(unknown).toMatchObject({ code: 1, stdout: '' });
     expect(unknown.stderr).toMatch(/^pullscore: There is no token tok_0+\. List them: pullscore token list\n$/);

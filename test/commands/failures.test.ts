@@ -91,6 +91,10 @@ test('wrong usage ends with 2 before anything is opened, and says what is valid'
       ['user', 'add', '--organisation', 'acme', '--name', 'X', '--email', 'nobody'],
       '"nobody" is not an e-mail address',
     ],
+    ...['', ' ', 'x'.repeat(201)].map((name): [string[], string] => [
+      ['user', 'add', '--organisation', 'acme', '--name', name, '--email', 'x@acme.example'],
+      'The name must have 1 to 200 characters.',
+    ]),
     [['token', 'create'], "Required option '--user <email>' not specified. See: pullscore token create --help"],
     [
       ['token', 'create', '--user', 'a@b.c', '--scopes', 'read,write'],
@@ -116,10 +120,12 @@ test('wrong usage ends with 2 before anything is opened, and says what is valid'
   });
 });
 
-test('a reader that closes the pipe early, as `head` does, causes no failure', async () => {
-  const { child, ended } = startForTest({}, 'rules', 'check', exampleRules);
-  child.stdout?.destroy();
-  expect(await ended).toMatchObject({ code: 0, stderr: '' });
+test('a reader that closes the pipe early, as `head` does, does not change the exit code', async () => {
+  const [answering, complaining] = [startForTest({}, 'rules', 'check', exampleRules), startForTest({}, 'improt')];
+  answering.child.stdout?.destroy();
+  complaining.child.stderr?.destroy();
+  expect(await answering.ended).toMatchObject({ code: 0, stderr: '' });
+  expect((await complaining.ended).code).toBe(2);
 });
 
 describe('a failure ends with 1 and one line, on standard error', () => {

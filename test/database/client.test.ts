@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectDatabase, type Database } from '../../src/database/client.ts';
+import { connectDatabase, type Database, type Executor } from '../../src/database/client.ts';
 import { isDatabaseUnavailable, TransactionOvertaken } from '../../src/database/failures.ts';
 import type { Selection } from '../../src/database/statement.ts';
 import { query } from '../support/database-server.ts';
@@ -21,9 +21,14 @@ beforeAll(async () => {
 afterAll(() => drop());
 
 /** A database behind a proxy of its own, closed in any case. */
-async function withDatabase<Result>(work: (database: Database, proxy: TcpProxy) => Promise<Result>): Promise<Result> {
+async function withDatabase<Result>(
+  work: (database: Database, proxy: TcpProxy) => Promise<Result>,
+  parameters: Record<string, string> = {},
+): Promise<Result> {
   const proxy = await startProxy(url);
-  const database = connectDatabase(proxy.through(url), log);
+  const through = new URL(proxy.through(url));
+  for (const [name, value] of Object.entries(parameters)) through.searchParams.set(name, value);
+  const database = connectDatabase(through.href, log);
   try {
     return await work(database, proxy);
   } finally {
@@ -210,6 +215,36 @@ describe('a transaction', () => {
     });
   }, 20_000);
 
+  test('fails, and is not repeated, if the server was restarted meanwhile, because its id may be of another one now', async () => {
+    // For a session with the search path below, the server has just started.
+    await query(
+      url,
+      'create function public.pg_postmaster_start_time() returns timestamptz language sql return clock_timestamp()',
+    );
+    await withDatabase(
+      async (database, proxy) => {
+        let tried = 0;
+        const { error } = await timed(
+          database.transaction(async executor => {
+            tried += 1;
+            await executor.execute(sql`select 1`);
+            proxy.loseReplyTo('commit');
+          }),
+        );
+        expect([tried, isDatabaseUnavailable(error)]).toEqual([1, true]);
+      },
+      { options: '-c search_path=public,pg_catalog' },
+    );
+  });
+
+  test('waits for the disk, unless it need not be durable', async () => {
+    await withDatabase(async database => {
+      const mode = (executor: Executor) => executor.execute(sql`show synchronous_commit`).then(({ rows }) => rows);
+      expect(await database.transaction(mode)).toEqual([{ synchronous_commit: 'on' }]);
+      expect(await database.transaction(mode, { durable: false })).toEqual([{ synchronous_commit: 'off' }]);
+    });
+  });
+
   test('is repeated after a deadlock', async () => {
     await withDatabase(async database => {
       const [one, other] = [newName(), newName()];
@@ -318,6 +353,16 @@ describe('a read', () => {
 });
 
 describe.concurrent('in time', () => {
+  test('the server itself ends a statement, and a transaction in which nothing happens', async () => {
+    await withDatabase(async database => {
+      const limits =
+        "current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout')";
+      const { rows } = await database.executor.execute(sql.raw(`select ${limits} as value`));
+      const read = await database.read(selectionOf('limits', `select ${limits}`), {});
+      for (const found of [rows, read]) expect(found).toEqual([{ value: '4500ms 10s' }]);
+    });
+  });
+
   test('a transaction fails within two seconds if the pool is exhausted', async () => {
     await withDatabase(async database => {
       let release: () => void = () => undefined;

@@ -2,7 +2,10 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { pino } from 'pino';
 import { describe, expect, it, vi } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
+import { createDeps } from '../../src/deps.ts';
 import {
   children,
   cleanUpAfterTests,
@@ -78,6 +81,16 @@ describe('sharing', () => {
     await joinAt(shared);
     await Promise.all([...joined].map(leave));
     expect(processesOf(dataDirectory)).toEqual([]);
+  });
+
+  it('ends the server of a program that cannot use its database', async () => {
+    const first = await joinAt(shared);
+    await query(first.url, 'CREATE SCHEMA drizzle');
+    await query(first.url, 'CREATE TABLE drizzle.__drizzle_migrations AS SELECT 9e12::bigint AS created_at');
+    await leave(first);
+    const starting = createDeps(loadConfig({ PULLSCORE_HOME: shared }), pino({ level: 'silent' }), { upgrade: false });
+    await expect(starting).rejects.toThrow('of a later release');
+    expect(processesOf(first.dataDirectory)).toEqual([]);
   });
 
   it('serves those who join while the last one leaves', { timeout: 10_000 }, async () => {
@@ -193,6 +206,13 @@ describe('access', () => {
     expect(statSync(join(dirname(dataDirectory), 'postgresql.log')).mode & 0o777).toBe(0o600);
   });
 
+  it.runIf(existsSync('/proc/self/environ'))('shows the server none of our variables: some are secrets', async () => {
+    const variables = readFileSync(`/proc/${serverOf(await joinAt(shared))}/environ`, 'latin1').split('\0');
+    const names = new Set(variables.map(variable => variable.replace(/=.*/s, '')));
+    for (const allowed of ['PATH', 'LD_LIBRARY_PATH', 'LC_ALL', 'TZ', 'PG_GRANDPARENT_PID', '']) names.delete(allowed);
+    expect([...names]).toEqual([]);
+  });
+
   it.runIf(isRoot)('refuses another user', async () => {
     const { url } = await joinAt(shared);
     const path = join(new URL(url).searchParams.get('host') ?? '', '.s.PGSQL.5432');
@@ -206,6 +226,15 @@ describe('access', () => {
     expect(await refusalOf(joinAt(shared, true))).toContain('runs for tests, and may lose data');
     expect(await query(database.url, 'SELECT 1')).toBe(1);
   });
+});
+
+it('a start empties a log of more than 4 MiB', async () => {
+  const first = await joinAt(shared);
+  await leave(first);
+  const log = join(dirname(first.dataDirectory), 'postgresql.log');
+  writeFileSync(log, Buffer.alloc(5 * 1024 * 1024));
+  await joinAt(shared);
+  expect(statSync(log).size).toBeLessThan(1024 * 1024);
 });
 
 describe('text', () => {

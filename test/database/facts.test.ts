@@ -107,6 +107,22 @@ describe('facts', () => {
 });
 
 describe('a snapshot', () => {
+  test('is ended by the server if a statement or a pause takes too long', async () => {
+    const limits = sql`select current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout') as value`;
+    const { rows } = await readSnapshot(service.database, ({ executor }) => executor.execute(limits));
+    expect(rows).toEqual([{ value: '30s 1min' }]);
+  });
+
+  test('whose connection is lost between two statements fails with the next one', async () => {
+    const failed = readSnapshot(service.database, async ({ executor }) => {
+      const { rows } = await executor.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+      const isAlive = sql`select pg_terminate_backend(pid) from pg_stat_activity where pid = ${rows[0]?.pid}`;
+      await expect.poll(async () => (await service.database.executor.execute(isAlive)).rows).toEqual([]);
+      await executor.execute(sql`select 1`);
+    });
+    await expect(failed).rejects.toThrow();
+  });
+
   test('reads every pull request once, in many batches', async () => {
     const many = await createTenant(service);
     const ids = await insertPullRequests(
