@@ -12,7 +12,7 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     // Each worker loads the modules once, not once for each file: a third of the time.
     isolate: false,
-    // For two cores: some tests wait for time limits, and three files at once keep both busy.
-    maxWorkers: 3,
+    // For two cores: some tests wait for time limits, and four files at once keep both busy.
+    maxWorkers: 4,
   },
 });

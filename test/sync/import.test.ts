@@ -676,6 +676,7 @@ describe('a repository that GitHub does not serve', () => {
       { kind: 'reply', status: 500, body: '' },
       { when: ({ operation }) => operation === 'Organisation' },
     );
+    skipWaits();
     expect(await run(home)).toMatchObject({ repositories: 1, failedRepositories: [{ repository: two.fullName }] });
     world.github.clearFaults();
   });
@@ -786,6 +787,17 @@ test('an organisation that was added without credentials gets its id from an imp
   }
 });
 
+/** Until the end of the test, code that waits goes on at once. @returns how long it would have waited */
+function skipWaits() {
+  const wait = vi.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    wait.mockRestore();
+    syncBuiltinESMExports();
+  });
+  return wait;
+}
+
 describe('if GitHub is in trouble,', () => {
   test.each(['PullRequestPage', 'Repositories'])('a rate limit is waited out (%s)', async operation => {
     const home = await newHome(world);
@@ -801,6 +813,7 @@ describe('if GitHub is in trouble,', () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { when: request => request.operation === operation });
+    skipWaits();
     expect(await run(home)).toMatchObject({ saved: 3 });
   });
 
@@ -808,12 +821,7 @@ describe('if GitHub is in trouble,', () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { times: 5 });
-    const wait = vi.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
-    syncBuiltinESMExports();
-    onTestFinished(() => {
-      wait.mockRestore();
-      syncBuiltinESMExports();
-    });
+    const wait = skipWaits();
     await expect(run(home)).rejects.toMatchObject({ code: 'github_failed' });
     expect(wait.mock.calls.map(([milliseconds]) => milliseconds)).toEqual([2_000, 4_000, 8_000, 16_000]);
     expect(world.github.count()).toBe(5);
