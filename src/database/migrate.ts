@@ -99,15 +99,13 @@ async function takeAdvisoryLock(client: pg.Client): Promise<void> {
 async function applyMigration(client: pg.Client, migration: MigrationMeta): Promise<void> {
   if (migration.sql.some(statement => concurrentIndex.test(statement))) {
     for (const statement of migration.sql) await buildIndex(client, statement);
-    await recordMigration(client, migration);
+    await client.query(recordOf(migration));
     return;
   }
   for (let tried = 1; ; tried += 1) {
     try {
-      await client.query(`begin; set local lock_timeout = ${lockTimeoutMs}`);
-      for (const statement of migration.sql) await client.query(statement);
-      await recordMigration(client, migration);
-      await client.query('commit');
+      const begin = `begin; set local lock_timeout = ${lockTimeoutMs}`;
+      await client.query([begin, ...migration.sql, recordOf(migration), 'commit'].join(';\n'));
       return;
     } catch (error) {
       // After a lost connection there is nothing to roll back.
@@ -137,16 +135,10 @@ async function buildIndex(client: pg.Client, statement: string): Promise<void> {
 }
 
 /** In Drizzle's table, as its own migrator does. */
-async function recordMigration(client: pg.Client, { hash, folderMillis }: MigrationMeta): Promise<void> {
-  await client.query(
-    `create schema if not exists drizzle;
-    create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`,
-  );
-  await client.query('insert into drizzle.__drizzle_migrations (hash, created_at) values ($1, $2)', [
-    hash,
-    folderMillis,
-  ]);
-}
+const recordOf = ({ hash, folderMillis }: MigrationMeta) =>
+  `create schema if not exists drizzle;
+  create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint);
+  insert into drizzle.__drizzle_migrations (hash, created_at) values ('${hash}', ${folderMillis})`;
 
 /** @throws ServiceError `database_unavailable` that says why the server can't be used */
 export async function connectToServer(url: string, options: pg.ClientConfig): Promise<pg.Client> {
