@@ -9,6 +9,7 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { newId } from '../../src/ids.ts';
+import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -54,6 +55,17 @@ async function summary({ organisation }: Home) {
     select score, ruleset_version as version, count(*)::int as count from pull_requests
     where organisation_id = ${organisation.id} group by 1, 2 order by 1, 2`);
   return rows;
+}
+
+/** New rules come while batches are split off. */
+async function applyDuringSplit(home: Home, newRule: RuleDefinition): Promise<void> {
+  let applying: Promise<unknown> | undefined;
+  await world.service.database.transaction(async executor => {
+    await splitRemainder(executor, home.organisation.id);
+    applying ??= apply(world.service, home, newRule);
+    await expect.poll(() => lockWaits(world.service)).toBe(1);
+  });
+  await applying;
 }
 
 describe('scores', () => {
@@ -297,14 +309,7 @@ describe('re-scoring', () => {
     // More than are split at once.
     await newStored(world.service, home, 20_001);
     await apply(world.service, home, rule('additions'));
-    const { database } = world.service;
-    let applying: Promise<unknown> | undefined;
-    await database.transaction(async executor => {
-      await splitRemainder(executor, home.organisation.id);
-      applying ??= apply(world.service, home, rule('additions + 1'));
-      await expect.poll(() => lockWaits(world.service)).toBe(1);
-    });
-    await applying;
+    await applyDuringSplit(home, rule('additions + 1'));
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
   });
@@ -320,13 +325,7 @@ describe('re-scoring', () => {
       .update(rescoreRanges)
       .set({ fromId: '00000000-0000-0000-0000-000000000001' })
       .where(isOfHome);
-    let applying: Promise<unknown> | undefined;
-    await database.transaction(async executor => {
-      await splitRemainder(executor, home.organisation.id);
-      applying ??= apply(world.service, home, rule('additions + 1'));
-      await expect.poll(() => lockWaits(world.service)).toBe(1);
-    });
-    await applying;
+    await applyDuringSplit(home, rule('additions + 1'));
     expect(await database.executor.$count(rescoreRanges, isOfHome)).toBe(1);
   });
 
