@@ -83,7 +83,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
 
 function describeMembers(login: string, members: number, left: number | null): string {
   if (left === null) {
-    return `GitHub shows only the public members of ${login} to this token (${number(members)}), so nobody was marked as having left. Use the token of a member, or an App.`;
+    return `GitHub shows only the public members of ${login} to these credentials (${number(members)}), so nobody was marked as having left. Use the token of a member, or an App that may read members.`;
   }
   return `${login} has ${counted(members, 'member')}${left === 0 ? '' : `; ${counted(left, 'has', 'have')} left`}.`;
 }

@@ -123,7 +123,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     },
 
     /**
-     * `isPublicOnly`: the token's owner is not a member, so GitHub hides all members that are not public.
+     * `isPublicOnly`: the token's owner is not a member, or the App may not read them: GitHub may show public members only.
      * @throws not_found if GitHub does not show the organisation
      */
     async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxMembers) {
@@ -132,8 +132,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const reader = (given: unknown) => readMembers(given, after);
       const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, reader);
       const { viewerIsAMember, ...page } = answer;
-      // An App is never a member, but sees all members.
-      return { ...page, repliedAt, isPublicOnly: config.app === undefined && !viewerIsAMember };
+      const isPublicOnly = config.app === undefined ? !viewerIsAMember : transport.lacks(organisation, 'members');
+      return { ...page, repliedAt, isPublicOnly };
     },
 
     /** Finds it by its current or a former name. @throws not_found if GitHub does not show the organisation */

@@ -60,6 +60,8 @@ export interface Credentials {
   refused(organisation: OrganisationReference): void;
   /** Call this if GitHub refused a part of a request: an App's token from before a permission was granted lacks it. */
   refusedPart(organisation: OrganisationReference): void;
+  /** Whether the App's token for the organisation was issued without the permission. False for other tokens. */
+  lacks(organisation: OrganisationReference, permission: string): boolean;
 }
 
 export function createCredentials(config: GithubConfig, guardedFetch: typeof fetch, timeoutMs: number): Credentials {
@@ -78,6 +80,7 @@ export function createCredentials(config: GithubConfig, guardedFetch: typeof fet
     findInstallation: noApp,
     refused: () => {},
     refusedPart: () => {},
+    lacks: () => false,
   };
 }
 
@@ -108,6 +111,7 @@ function appCredentials(
   const installations = new Map<number | string, number>();
   const stale = new Set<number | string>();
   const renewedAt = new Map<number | string, number>();
+  const granted = new Map<number | string, unknown>();
   let client: ReturnType<typeof createAppClient> | undefined;
 
   async function createAppClient() {
@@ -159,7 +163,11 @@ function appCredentials(
     }
     const refresh = stale.delete(key);
     if (refresh || !renewedAt.has(key)) renewedAt.set(key, performance.now());
-    const { token } = (await octokit.auth({ type: 'installation', installationId, refresh })) as { token: unknown };
+    const { token, permissions } = (await octokit.auth({ type: 'installation', installationId, refresh })) as {
+      token: unknown;
+      permissions: unknown;
+    };
+    granted.set(key, permissions);
     if (typeof token !== 'string' || token === '') {
       throw new GithubError('github_failed', 'GitHub did not issue a token to the App.', {
         action: 'Try again later.',
@@ -187,6 +195,10 @@ function appCredentials(
     },
     findInstallation,
     refused: forget,
+    lacks(organisation, permission) {
+      const permissions = granted.get(keyOf(organisation));
+      return typeof permissions === 'object' && permissions !== null && !Object.hasOwn(permissions, permission);
+    },
     refusedPart(organisation) {
       const age = performance.now() - (renewedAt.get(keyOf(organisation)) ?? 0);
       if (age > minRenewalIntervalMs) forget(organisation);

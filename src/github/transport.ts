@@ -135,6 +135,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   return {
     /** The variables that hold the credentials, for messages. */
     credentialNames: credentials.names,
+    lacks: credentials.lacks,
     /** Reports every request from now on. @returns a function that ends this */
     onRequest(listener: (request: GithubRequest) => void): () => void {
       listeners.add(listener);

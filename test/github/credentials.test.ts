@@ -135,6 +135,12 @@ describe('an App', () => {
     expect(graphql.every(each => /^token ghs_/.test(each.authorization ?? ''))).toBe(true);
   });
 
+  test('that may not read members does not count as seeing them all', async () => {
+    const { client, acme, github } = await startApp();
+    delete github.grants.permissions.members;
+    expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ isPublicOnly: true });
+  });
+
   test('is preferred to a token', async () => {
     const { github } = await startApp();
     const both = clientWith(github, { token: github.token, app: ownApp });
