@@ -1,13 +1,16 @@
+import { DrizzleQueryError } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import type { Verdicts } from '../../src/commands/doctor/findings.ts';
+import { createReport, type Verdicts } from '../../src/commands/doctor/findings.ts';
 import {
   checkHook,
   checkInstallation,
   checkPoints,
+  checkProfile,
   checkPullRequests,
   checkReach,
   checkRepositories,
   findLostRepositories,
+  readHook,
 } from '../../src/commands/doctor/github-checks.ts';
 import {
   checkComparison,
@@ -18,7 +21,9 @@ import {
   type OrganisationScope,
 } from '../../src/commands/doctor/local-checks.ts';
 import { loadConfig } from '../../src/config.ts';
+import type { IdentifiedOrganisation } from '../../src/database/organisations.ts';
 import type { Github } from '../../src/github/client.ts';
+import type { GithubInspection } from '../../src/github/inspection.ts';
 
 /** Cases that doctor.test.ts can't create cheaply: each check is a function of its facts. */
 
@@ -38,6 +43,14 @@ const linesOf = (verdicts: Verdicts) =>
     .flatMap(each =>
       each === false ? [] : [`${each.status}: ${each.message}${each.action ? ` → ${each.action}` : ''}`],
     );
+
+test('a query that fails is reported without its parameters, which may be private', async () => {
+  const report = createReport();
+  await report.check(['database', 'server', () => [], 'See the log.'], {}, async () => {
+    throw new DrizzleQueryError('select $1', ['a secret'], new Error('no such table'));
+  });
+  expect(report.findings).toMatchObject([{ status: 'problem', message: 'Unexpected error: no such table' }]);
+});
 
 describe('the database server', () => {
   const server = {
@@ -118,6 +131,8 @@ test('pull requests that lack facts are counted, with the time until the sweep h
   expect(lines()).toEqual([`ok: ${found}. The sweep fetches them again in about 2 days.`]);
   expect(lines({ toRenew: 1 })).toEqual([expect.stringMatching(/again in about (1 day|24 h)\.$/)]);
   expect(lines({ organisations: 2 })).toEqual([expect.stringMatching(/again in about 4 days\.$/)]);
+  const app = { GITHUB_TOKEN: '', GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' };
+  expect(lines({ organisations: 2 }, scopeWith(app))).toEqual([expect.stringMatching(/again in about 2 days\.$/)]);
   for (const scope of [
     scopeWith({ RECONCILE_INTERVAL: '0' }),
     scopeWith({}, { webhooksEnabled: false }),
@@ -150,6 +165,13 @@ test('a suspended installation is a problem', () => {
   ]);
 });
 
+test('an organisation that has taken the login of the tracked one is a problem', () => {
+  const profile = { githubId: 2, nodeId: 'O_2', login: 'acme', name: '', photoUrl: '', repositories: 1 };
+  const lines = (githubId: number) => linesOf(checkProfile(profile, scopeWith({}, { githubId })));
+  expect(lines(1)).toEqual([expect.stringContaining('problem: On GitHub, this login now belongs to another')]);
+  expect(lines(2)).toEqual(['ok: GitHub shows the organisation, with 1 repository.']);
+});
+
 test('an organisation can have no repositories, or none with a pull request', () => {
   const lines = (repositories: number) => linesOf(checkPullRequests({ repositories, latest: undefined }));
   expect(lines(0)).toEqual([expect.stringMatching(/^warning: GitHub shows no repositories\. → /)]);
@@ -161,6 +183,16 @@ test('three lost repositories are named, and more may be lost', () => {
   expect(linesOf(checkRepositories(lost, scopeWith()))).toEqual([
     expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more: 6 stored pull requests stay /),
   ]);
+});
+
+test.each([
+  ['https://api.github.com', 'https://github.com'],
+  ['https://github.example/api/v3', 'https://github.example'],
+])('the settings of webhooks of %s are on %s', async (api, page) => {
+  const inspection = { findHooks: async () => ({ shown: [], mayHideMore: false }) } as unknown as GithubInspection;
+  const { config, organisation } = scopeWith({ GITHUB_API_URL: api });
+  const found = await readHook(request => request(), inspection, config, organisation as IdentifiedOrganisation);
+  expect(found.settings).toBe(`${page}/organizations/acme/settings/hooks`);
 });
 
 test('a repository on which GitHub fails is not lost', async () => {

@@ -351,7 +351,13 @@ describe('GitHub', () => {
     });
     github.fault(secondaryLimit('300'));
     await complaints();
-    expect(await complaints()).toEqual([expect.stringContaining('rate limit blocks requests for another 5 min')]);
+    const blocked = [expect.stringContaining('rate limit blocks requests for another 5 min')];
+    expect(await complaints()).toEqual(blocked);
+    await service.database.executor.execute(sql`delete from github_limits`);
+    // Where a refusal could also mean that the credentials may not see something.
+    github.fault(secondaryLimit('300'), { when: ({ path }) => path.endsWith('/hooks') });
+    await complaints();
+    expect(await complaints()).toEqual(blocked);
   });
 
   test('refuses to show something: the report names the missing permission', async () => {
@@ -392,7 +398,7 @@ describe('GitHub', () => {
     onTestFinished(async () => {
       await service.database.executor.execute(sql`delete from organisations where login = 'nobodys'`);
     });
-    const found = await complaints({}, '--organisation', 'nobodys');
+    const found = await complaints({}, '--organisation', 'Nobodys');
     expect(found).toContainEqual(
       expect.stringMatching(/^problem organisation: GitHub does not show the organisation to GITHUB_TOKEN\. → Check/),
     );
@@ -515,6 +521,18 @@ describe('the webhook on GitHub', () => {
         'Pull request review threads, Pull request review comments, Issue comments, Labels, Milestones, ' +
         'Organizations and Repositories.',
     ]);
+  });
+
+  test('may be set up a second time if the first one is not active', async () => {
+    await hook({ active: false });
+    await hook();
+    expect(await complaints()).toEqual([]);
+  });
+
+  test('is found by its path if PUBLIC_URL is not set', async () => {
+    await hook();
+    const { output } = await doctor({ PUBLIC_URL: undefined }, '--json');
+    expect(output).toContain('(check the address: PUBLIC_URL is not set)');
   });
 
   test('goes to another address', async () => {

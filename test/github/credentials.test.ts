@@ -259,6 +259,15 @@ describe('an App', () => {
     expect(error.text).toContain('GITHUB_APP_ID');
   });
 
+  test('asks for a token again after a request for one got no answer', async () => {
+    const { github, nodeId } = await startApp();
+    const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app: ownApp }, { timeoutMs: 150 });
+    github.fault({ kind: 'hang' }, { when: ({ path }) => path.endsWith('/access_tokens') });
+    const fetchIt = () => client.fetchPullRequests({ login: 'acme' }, [nodeId]);
+    expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_timeout' });
+    await expect.poll(() => fetchIt().then(found => found.get(nodeId)?.status, String)).toBe('found');
+  });
+
   test.each(['/installation', '/access_tokens'])('survives failures and timeouts of %s', async path => {
     const { github, nodeId, client } = await startApp();
     const when = (request: { path: string }) => request.path.endsWith(path);

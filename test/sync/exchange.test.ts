@@ -8,9 +8,19 @@ import { keepToLimits } from '../../src/sync/exchange.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { startGithub } from '../support/github/server.ts';
 import { closing, startService } from '../support/service.ts';
-import { compare, type Home, newHome, startWorld, storedPullRequests, sync, type World } from './support.ts';
+import {
+  compare,
+  type Home,
+  newHome,
+  startWorld,
+  storedPullRequests,
+  sync,
+  type World,
+  waitingSyncs,
+} from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -57,6 +67,19 @@ describe('a tenth of the hourly points', () => {
       .where(eq(organisations.id, home.organisation.id));
     const { points } = await findLimits(world.service.database.executor, 'token');
     expect(row?.seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
+  });
+
+  test('makes requests in the background wait for the next hour, not fail', async () => {
+    const home = await withFewPoints(500);
+    const { executor } = world.service.database;
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
+      values (${home.organisation.id}, 1, 'PR_1', 1, true)`);
+    const before = world.github.count();
+    expect(await createRequestWorker(world.service)()).toBe(true);
+    const [waiting] = await waitingSyncs(world.service, home);
+    expect(waiting).toMatchObject({ attempts: 0, lastError: null });
+    expect(world.github.count()).toBe(before);
   });
 
   test('may be used by PUT syncs', async () => {

@@ -46,6 +46,22 @@ describe('a pull request is kept', () => {
     expect((await stored(world.service, home, pullRequest))?.memberId).toBe((await storedMembers(home))[0]?.id);
   });
 
+  test('if GitHub marks its author only at another pull request of the same reply', async () => {
+    const home = await newHome(world);
+    const author = world.github.account(`once-${home.acme.login}`);
+    const opened = ['MEMBER', 'NONE'].map(mark =>
+      home.acme.repository('web').openPullRequest({ author, authorAssociation: mark }),
+    );
+    expect(await sync(world.service, home, ...opened)).toEqual(['saved', 'saved']);
+  });
+
+  test('if its organisation is known only by its login, in any case', async () => {
+    const home = await newHome(world);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    const organisation = { ...home.organisation, githubId: null, nodeId: null, login: home.acme.login.toUpperCase() };
+    expect(await sync(world.service, { ...home, organisation }, pullRequest)).toEqual(['saved']);
+  });
+
   test('if its author is known as a member, whatever GitHub says', async () => {
     const home = await newHome(world);
     await syncMembers(world.service, home.organisation);
@@ -168,6 +184,15 @@ describe('a repository', () => {
       [7, 1],
     ]);
     expect(await storedRepositories(home)).toMatchObject([{ id: repository?.id, name: `${acme.login}/site` }]);
+  });
+
+  test('has its new name once any of its pull requests is fetched, even one that is not kept', async () => {
+    const home = await newHome(world);
+    const web = home.acme.repository('web');
+    await sync(world.service, home, web.openPullRequest());
+    web.rename('site');
+    expect(await sync(world.service, home, web.openPullRequest({ author: null }))).toEqual(['untracked']);
+    expect(await storedRepositories(home)).toMatchObject([{ name: web.fullName }]);
   });
 
   test('whose organisation is renamed on GitHub keeps its row', async () => {

@@ -10,6 +10,7 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
+import { pageSizesOf } from '../../src/sync/page-sizes.ts';
 import { createPageSync } from '../../src/sync/pages.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import {
@@ -578,6 +579,15 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ repositories: 2, seen: 70 + 10 });
   });
 
+  test('keeps its place while imports since a day, which always start again, come and go', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 60);
+    await interruptIn(home, 1);
+    await interruptIn(home, 1, { since: 1 });
+    expect(await run(home, { since: 1 })).toMatchObject({ seen: 60, requests: 2 });
+    expect(await run(home)).toMatchObject({ seen: 10, requests: 1 });
+  });
+
   test('also reads a repository that was created since', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
@@ -691,6 +701,16 @@ describe('a repository that GitHub does not serve', () => {
     expect(await run(home)).toMatchObject({ repositories: 1, saved: 3, failedRepositories });
     expect(world.service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is skipped' }));
   });
+
+  test('is reported from every page of the list', async () => {
+    const home = await newHome(world);
+    for (const name of ['one', 'two', 'three']) fill(home, name, 1);
+    pageSizesOf(home.organisation).repositories.shrink(2);
+    const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
+    world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) }, { times: 2 });
+    const { repositories: read, failedRepositories } = await run(home);
+    expect([read, failedRepositories.length]).toEqual([1, 2]);
+  });
 });
 
 test('a repository of which the credentials may read no pull request has failed', async () => {
@@ -753,6 +773,34 @@ describe('an import of some repositories', () => {
       .from(repositories)
       .where(eq(repositories.organisationId, home.organisation.id));
     expect(row?.name).toBe(`${home.acme.login}/site`);
+  });
+
+  test('does not bring back the former name of one that was renamed and fetched while others were looked up', async () => {
+    const home = await newHome(world);
+    fill(home, 'web', 1);
+    fill(home, 'api', 1);
+    const web = home.acme.repository('web');
+    const [pullRequest] = web.pullRequests;
+    if (pullRequest === undefined) throw new Error('none');
+    const answer = createLatch();
+    world.github.fault({ kind: 'late', until: answer.released });
+    const interruption = new AbortController();
+    const importing = run(home, {
+      repositories: ['web', 'api'],
+      signal: interruption.signal,
+      // Pages would show the new name, too.
+      onEstimate: () => interruption.abort(),
+    });
+    await expect.poll(() => world.github.count()).toBe(1);
+    web.rename('site');
+    await sync(world.service, home, pullRequest);
+    answer.release();
+    await expect(importing).rejects.toThrow('aborted');
+    const named = await world.service.database.executor
+      .select({ name: repositories.name })
+      .from(repositories)
+      .where(eq(repositories.organisationId, home.organisation.id));
+    expect(named.map(({ name }) => name).toSorted()).toEqual([`${home.acme.login}/api`, web.fullName]);
   });
 
   test('since a day reads what changed then or later, and no further', async () => {

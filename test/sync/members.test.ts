@@ -9,7 +9,7 @@ import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
-import { queryTimeout } from '../support/github/faults.ts';
+import { createLatch, queryTimeout } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
@@ -87,6 +87,34 @@ describe('members', () => {
     const rows = await storedMembers(home);
     expect(rows).toHaveLength(151);
     expect(rows.filter(({ leftAt }) => leftAt !== null)).toEqual([]);
+  });
+
+  test('are as the first page of the list shows them, unless a fetch since then shows something newer', async () => {
+    const home = await newHome(world);
+    addMembers(home, 100);
+    const [ada] = home.acme.members.values();
+    if (ada === undefined) throw new Error('no member');
+    const first = createLatch();
+    world.github.requests.length = 0;
+    world.github.fault({ kind: 'late', until: first.released });
+    const reading = readList(home);
+    await expect.poll(() => world.github.count('Members')).toBe(1);
+    ada.name = 'Ada King';
+    await sync(world.service, home, home.acme.repository('web').openPullRequest({ author: ada }));
+    first.release();
+    await reading;
+    expect((await storedMembers(home)).map(({ name }) => name)).toContain('Ada King');
+  });
+
+  test('do not leave if any page of the list has only public members', async () => {
+    const home = await newHome(world);
+    const [first] = addMembers(home, 101);
+    await readList(home);
+    if (first !== undefined) home.acme.leave(first);
+    const hide = (reply: object) =>
+      JSON.parse(JSON.stringify(reply).replace('"viewerIsAMember":true', '"viewerIsAMember":false'));
+    world.github.fault({ kind: 'alter', change: hide }, { when: ({ operation }) => operation === 'Members' });
+    expect(await readList(home)).toEqual({ members: 101, left: null });
   });
 
   test('can be 2,500', async () => {

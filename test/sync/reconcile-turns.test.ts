@@ -71,6 +71,13 @@ describe('a comparison that is interrupted', () => {
     expect(await shortTurn()).toBe(false);
   });
 
+  test('because the service stops ends after the page under way', async () => {
+    const { home, made } = await withRepositories(['one', 'two'], 60);
+    expect(await reconcileOrganisation(world.service, { signal: AbortSignal.abort() })).toBe(true);
+    expect(pagesOf(made)).toEqual([1, 0]);
+    expect(await storedCount(home)).toBe(50);
+  });
+
   test('between repositories that keep changing still ends', async () => {
     const { home, made } = await withRepositories(['one', 'two', 'three'], 1);
     for (let turn = 0; turn < 4; turn += 1) {

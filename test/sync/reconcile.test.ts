@@ -558,5 +558,14 @@ describe('the sweep at the end of a comparison', () => {
     const before = await asked();
     await compare(world, home);
     expect(await asked()).toBe(before);
+
+    // An App has points of its own in each organisation.
+    await executor.execute(sql`delete from sync_requests where organisation_id = ${home.organisation.id}`);
+    await dueForSweep(home, 0.25);
+    await makeDue(world.service, home);
+    const { config } = world.service;
+    const github = { ...config.github, app: { id: '1', privateKey: '' } };
+    await reconcileOrganisation({ ...world.service, config: { ...config, github } });
+    expect(await asked()).toBeGreaterThan(900);
   });
 });

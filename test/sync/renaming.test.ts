@@ -244,8 +244,9 @@ describe('the address of a pull request', () => {
     expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
   });
 
-  test('has the new name if a fetch from before the renaming is saved after it', async () => {
+  test('has the new name, as its score does, if a fetch from before the renaming is saved after it', async () => {
     const home = await newHome(world);
+    await apply(world.service, home, rule('7', 'ends_with(repository, "/site")'));
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
     world.github.clock.advance(120);
@@ -257,6 +258,7 @@ describe('the address of a pull request', () => {
     expect(await early.save()).toBe('saved');
     const stored = await storedPullRequests(world.service, home);
     expect(stored.map(({ url }) => url)).toEqual([one.url, other.url]);
+    expect(stored.map(({ score }) => score)).toEqual([7, 7]);
   });
 });
 

@@ -213,6 +213,9 @@ describe('a comment', () => {
     await scene.workOff();
     expect((await stored('Talked about'))?.score).toBe(1);
     expect(await post(service, source.deleteComment(bob))).toMatchObject(taken);
+    // Deleting changes no time that would show whether GitHub's answer is from before: it is asked later.
+    await scene.workOff();
+    expect((await stored('Talked about'))?.score).toBe(1);
     await service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
     await scene.workOff();
     expect((await stored('Talked about'))?.score).toBe(0);
