@@ -275,7 +275,7 @@ describe('a database that goes away and comes back', () => {
   });
 });
 
-test('a hundred webhooks, refreshes, comparisons and imports of one pull request at once end in one row, as GitHub has it', async () => {
+test('a hundred webhooks, refreshes and comparisons of one pull request, with imports, end in one row, as GitHub has it', async () => {
   const home = await newHome(world);
   const replica = await world.replica();
   const web = home.acme.repository('web');
@@ -298,12 +298,12 @@ test('a hundred webhooks, refreshes, comparisons and imports of one pull request
           headers: { authorization: `Bearer ${home.token}` },
         })
         .then(({ statusCode }) => expect(statusCode).toBe(200)),
-      importPullRequests(service, home.organisation, { repositories: ['web'] }),
       setWebhooksEnabled(service.database.executor, home.organisation.id, true).then(() =>
         reconcileOrganisation(service),
       ),
     );
-    if (tasks.length >= 16) await Promise.all(tasks.splice(0));
+    if (turn % 4 === 0) tasks.push(importPullRequests(service, home.organisation, { repositories: ['web'] }));
+    if (tasks.length >= 12) await Promise.all(tasks.splice(0));
   }
   await Promise.all(tasks);
   await waitUntil(async () => (await countRequests(home)) === 0);
