@@ -177,7 +177,9 @@ function readSecret(env: Variables, name: string, problems: Set<string>): string
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    problems.add(`${name}_FILE names ${path}, which can't be read: ${(error as NodeJS.ErrnoException).code}`);
+    const { code } = error as NodeJS.ErrnoException;
+    const reason = code === 'EACCES' ? `user ${process.getuid?.()} may not read it` : code;
+    problems.add(`${name}_FILE names ${path}, which can't be read: ${reason}`);
     return undefined;
   }
 }

@@ -86,7 +86,8 @@ export async function createDeps(
   log: Logger,
   options: { upgrade: boolean; create?: boolean },
 ): Promise<Deps> {
-  if (isUnencrypted(config.github.apiUrl)) {
+  // Once, not in each command.
+  if (options.upgrade && isUnencrypted(config.github.apiUrl)) {
     log.warn('GITHUB_API_URL is not https: others on the network can read the credentials for GitHub');
   }
   const embedded =

@@ -92,7 +92,7 @@ test('an address of GitHub that is not encrypted is warned of', async () => {
     DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
     GITHUB_API_URL: 'http://github.acme.example',
   };
-  await expect(createDeps(loadConfig(environment), log, { upgrade: false })).rejects.toThrow();
+  await expect(createDeps(loadConfig(environment), log, { upgrade: true })).rejects.toThrow();
   expect(lines.join()).toContain('GITHUB_API_URL is not https');
 });
 

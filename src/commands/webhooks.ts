@@ -11,6 +11,7 @@ import { listServiceReports, setsVariable } from '../database/service-reports.ts
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, operator, seconds, showTime } from './context.ts';
+import { webhookUrl } from './doctor/local-checks.ts';
 import { counted } from './numbers.ts';
 import { brief, table } from './terminal.ts';
 
@@ -104,7 +105,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
               state,
               guid,
             ]),
-            'No delivery has arrived yet. On GitHub, add a webhook to PUBLIC_URL/webhooks/github with content type application/json.',
+            `No delivery has arrived yet, except perhaps a ping. GitHub's webhook must go to ${webhookUrl(context.config)}, with content type application/json.`,
           ),
           ...(deliveries.some(({ state }) => state === 'gone')
             ? ['gone: GitHub did not show the pull request for 13 minutes.']

@@ -1,7 +1,7 @@
 import { and, eq, exists, isNull, sql } from 'drizzle-orm';
 import { isValidToken } from './access-tokens.ts';
 import type { Executor } from './client.ts';
-import { connectToServer, countPendingMigrations, placeOf, requireUsable, type ServerFacts } from './migrate.ts';
+import { connectToServer, inspectSchema, placeOf, requireUsable, type ServerFacts } from './migrate.ts';
 import { isInPresentRepository, isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories } from './schema.ts';
 
@@ -14,6 +14,8 @@ export interface ServerInspection extends ServerFacts, Measurements {
   milliseconds: number;
   /** Null if the user lacks the rights. */
   pendingMigrations: number | null;
+  /** A later release has migrated it. */
+  isLater: boolean;
 }
 
 interface Measurements {
@@ -48,8 +50,8 @@ export async function inspectServer(url: string): Promise<ServerInspection> {
     const milliseconds = performance.now() - begin;
     const facts = await requireUsable(client);
     const measurements = oneRow((await client.query<Measurements>(measure)).rows);
-    const pendingMigrations = measurements.mayMigrate ? await countPendingMigrations(client) : null;
-    return { ...facts, ...measurements, url, place: placeOf(client), milliseconds, pendingMigrations };
+    const schema = measurements.mayMigrate ? await inspectSchema(client) : { pendingMigrations: null, isLater: false };
+    return { ...facts, ...measurements, ...schema, url, place: placeOf(client), milliseconds };
   } finally {
     await client.end();
   }

@@ -12,6 +12,12 @@ const migrationsFolder = join(dirname(createRequire(import.meta.url).resolve('#p
 /** Any number will do, as long as every release uses the same. */
 const advisoryLock = 1_886_743_660;
 
+/** What is wrong, and what to do. */
+export const laterSchema = [
+  "The database's schema is of a later release than this program.",
+  'Start that release, or restore the backup from before the upgrade.',
+] as const;
+
 /** How often a replica asks whether another has finished migrating. */
 const advisoryLockPollMs = 200;
 
@@ -52,10 +58,7 @@ export async function migrateDatabase(
     const pending = migrations.filter(({ folderMillis }) => folderMillis > newest);
     const unavailable = (text: string, action: string) => new ServiceError('database_unavailable', text, { action });
     if (newest > (migrations.at(-1)?.folderMillis ?? 0)) {
-      throw unavailable(
-        "The database's schema is of a later release than this program.",
-        'Start that release, or restore the backup from before the upgrade.',
-      );
+      throw unavailable(...laterSchema);
     }
     if (!upgrade && newest > 0 && pending.length > 0) {
       throw unavailable(
@@ -194,10 +197,15 @@ function refusalOf(error: unknown, client: pg.Client): ServiceError {
     new ServiceError('database_unavailable', text, { action, cause: error });
   const place = placeOf(client);
   const { code, message } = error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
-  if (error instanceof pg.DatabaseError) {
+  // 28P01 is a wrong password. Without one, the driver itself fails.
+  const isPasswordMissing = message.startsWith('SASL:');
+  if (error instanceof pg.DatabaseError || isPasswordMissing) {
+    const reason = isPasswordMissing ? 'it asks for a password, and none is set' : message;
     return refusal(
-      `The database ${client.database ?? ''} at ${place} can't be used: ${message}.`,
-      'Check DATABASE_URL.',
+      `The database ${client.database ?? ''} at ${place} can't be used: ${reason}.`,
+      isPasswordMissing || code === '28P01'
+        ? 'Check the password in DATABASE_URL or PGPASSWORD.'
+        : 'Check DATABASE_URL.',
     );
   }
   // An error that joins those of several addresses has no text of its own.
@@ -208,10 +216,11 @@ function refusalOf(error: unknown, client: pg.Client): ServiceError {
   );
 }
 
-/** How many of this release's migrations have not been applied. */
-export async function countPendingMigrations(client: pg.Client): Promise<number> {
+/** How many of this release's migrations have not been applied, and whether a later release has applied others. */
+export async function inspectSchema(client: pg.Client): Promise<{ pendingMigrations: number; isLater: boolean }> {
   const newest = await newestMigration(client);
-  return readMigrationFiles({ migrationsFolder }).filter(({ folderMillis }) => folderMillis > newest).length;
+  const millis = readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis);
+  return { pendingMigrations: millis.filter(each => each > newest).length, isLater: newest > (millis.at(-1) ?? 0) };
 }
 
 /** The timestamp of the newest migration that was applied; 0 if none was. */

@@ -85,7 +85,10 @@ export async function reconcileOrganisation(
     if (!(error instanceof ServiceError)) throw error;
     wait = error.retryAfter ?? (isDisturbance(error) ? wait : interval);
     const { login } = organisation;
-    log.warn({ organisation: login, seconds: wait, reason: error.text }, 'the comparison with GitHub waits');
+    log.warn(
+      { organisation: login, seconds: Math.round(wait), reason: error.text },
+      'the comparison with GitHub waits',
+    );
   } finally {
     if (isFinished) await endReconciliation(executor, comparison, interval);
     else await moveLease(executor, comparison, secondsFromNow(wait));

@@ -68,6 +68,7 @@ describe('the database server', () => {
     maxConnections: 97,
     workers: 0,
     pendingMigrations: 0,
+    isLater: false,
   };
   const scope = scopeWith({ DATABASE_URL: 'postgres://me@db/scores' });
 
@@ -76,6 +77,12 @@ describe('the database server', () => {
       'ok: PostgreSQL 17.2 at db:5432, database scores, answers in 2 ms.',
       'ok: The schema is up to date.',
     ]);
+  });
+
+  test('with the schema of a later release is a problem: nothing would start', () => {
+    expect(linesOf(checkServer({ ...server, isLater: true }, scope))).toContainEqual(
+      expect.stringMatching(/^problem: The database's schema is of a later release .*Start that release/),
+    );
   });
 
   test('has too few connections for another replica if eleven are left', () => {

@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
@@ -240,14 +240,44 @@ test('requests that were parked at the end of time are parked without a due date
   expect(await countSyncRequests(executor, organisationId)).toMatchObject({ waiting: 2, parked: 1 });
 });
 
-test('a server that accepts a connection and says nothing is given up soon', async () => {
-  const mute = createServer(() => undefined);
-  await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    mute.close();
+/** Replies to each message with the next of these. @returns its port */
+async function startServer(...replies: Buffer[]): Promise<number> {
+  const server = createServer(socket => {
+    socket.on('data', () => {
+      const reply = replies.shift();
+      if (reply !== undefined) socket.write(reply);
+    });
   });
-  const address = mute.address();
-  const port = typeof address === 'object' ? address?.port : 0;
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** In PostgreSQL's protocol. */
+function message(type: string, content: string | Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(4 + content.length);
+  return Buffer.concat([Buffer.from(type), length, Buffer.from(content)]);
+}
+
+test.each([
+  [
+    'that is missing',
+    [message('R', '\0\0\0\x0aSCRAM-SHA-256\0\0'), message('R', '\0\0\0\x0br=a')],
+    'it asks for a password, and none is set',
+  ],
+  ['that is wrong', [message('E', 'SFATAL\0VFATAL\0C28P01\0Mauthentication failed\0\0')], 'authentication failed'],
+])('a password %s is named, with where to set it', async (_, replies, reason) => {
+  const port = await startServer(...replies);
+  await expect(migrateDatabase(`postgres://nobody@127.0.0.1:${port}/none`)).rejects.toMatchObject({
+    text: `The database none at 127.0.0.1:${port} can't be used: ${reason}. Check the password in DATABASE_URL or PGPASSWORD.`,
+  });
+});
+
+test('a server that accepts a connection and says nothing is given up soon', async () => {
+  const port = await startServer();
   const start = performance.now();
   await expect(migrateDatabase(`postgres://nobody:hush@127.0.0.1:${port}/none`)).rejects.toMatchObject({
     text: `The database server at 127.0.0.1:${port} can't be reached: no answer. Check DATABASE_URL and that the server runs.`,

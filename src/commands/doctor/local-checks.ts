@@ -2,6 +2,7 @@
 import { type Config, isLoopback, isUnencrypted } from '../../config.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
+import { laterSchema } from '../../database/migrate.ts';
 import type { Organisation } from '../../database/organisations.ts';
 import { maxRefetchesPerHour } from '../../database/refetches.ts';
 import { type ServiceReport, setsVariable } from '../../database/service-reports.ts';
@@ -124,7 +125,8 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
         `${usedConnections} of the server's ${maxConnections} connections are in use; a replica needs up to ${maxReplicaConnections}.`,
         'Raise max_connections on the server, or close other connections.',
       ),
-    server.pendingMigrations === 0 && ok('The schema is up to date.'),
+    server.isLater && problem(...laterSchema),
+    server.pendingMigrations === 0 && !server.isLater && ok('The schema is up to date.'),
     pending > 0 &&
       warning(
         `The schema lacks ${counted(pending, 'migration')} of this release.`,
