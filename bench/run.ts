@@ -9,6 +9,7 @@ import { measureExpressions } from './expressions.ts';
 import { measureGithubRequests } from './github.ts';
 import { measureGithubAsItIs } from './github-as-it-is.ts';
 import { measureIngest } from './ingest.ts';
+import { measureLists } from './lists.ts';
 import { measurePlan } from './plan.ts';
 import { measureReads } from './reads.ts';
 import { measureReplicas } from './replicas.ts';
@@ -20,6 +21,7 @@ import { measureWrites } from './writes.ts';
 const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
   reads: async () => [...(await measureReads()), ...(await measureWrites())],
+  lists: measureLists,
   replicas: measureReplicas,
   ingest: measureIngest,
   github: async () => [...(await measureGithubRequests()), ...(await measureGithubAsItIs())],

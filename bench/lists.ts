@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import autocannon from 'autocannon';
+import { withClient } from './database.ts';
+import { startProcess } from './processes.ts';
+import type { Row } from './report.ts';
+import { joinStored } from './stored.ts';
+
+const members = 50_000;
+/** Of the list, at once. */
+const readers = 4;
+const seconds = 10;
+/** Pages a second, meanwhile. */
+const rate = 50;
+
+/** What a list of 50,000 members costs the other requests of a process, and its memory. */
+export async function measureLists(): Promise<Row[]> {
+  const server = await joinStored();
+  await withClient(server.url, client =>
+    client.query(
+      `insert into members (organisation_id, id, github_id, login, name, photo_url)
+        select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, 'https://photos.example/' || n
+        from generate_series(1, ${members}) n on conflict do nothing`,
+      [server.organisationId],
+    ),
+  );
+  const service = await startProcess(['dist/main.js', 'serve'], {
+    DATABASE_URL: server.url,
+    PORT: '0',
+    RATE_LIMIT: '0',
+    LOG_LEVEL: 'error',
+  });
+  const origin = `http://127.0.0.1:${service.port}/2025-04`;
+  const headers = { authorization: `Bearer ${server.token}` };
+  const readPages = (duration: number) =>
+    autocannon({ url: `${origin}/pull-requests`, headers, connections: 4, overallRate: rate, duration });
+  const megabytes = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.id}/status`, 'utf8'))?.[1]) / 1024;
+  try {
+    await readPages(3);
+    const idle = megabytes();
+    const stopping = new AbortController();
+    let lists = 0;
+    let peak = idle;
+    const reading = Array.from({ length: readers }, async () => {
+      while (!stopping.signal.aborted) {
+        const reply = await fetch(`${origin}/members`, { headers });
+        for await (const _ of reply.body ?? []) peak = Math.max(peak, megabytes());
+        lists += 1;
+      }
+    });
+    await delay(1_000);
+    const { latency, non2xx, errors } = await readPages(seconds);
+    stopping.abort();
+    await Promise.all(reading);
+    if (non2xx + errors > 0) throw new Error(`${non2xx + errors} pages failed`);
+    const [what, comparison] = [
+      `${members.toLocaleString('en')} members, read by ${readers} at once`,
+      'at most' as const,
+    ];
+    const detail = `${lists} lists in ${seconds} s`;
+    return [
+      {
+        what: `p99 of pages beside ${what}`,
+        against: '50 ms',
+        ratio: latency.p99 / 50,
+        target: 1,
+        comparison,
+        detail: `${latency.p99} ms; ${detail}`,
+      },
+      {
+        what: `memory for ${what}`,
+        against: '100 MB above idle',
+        ratio: (peak - idle) / 100,
+        target: 1,
+        comparison,
+        detail: `${Math.round(peak - idle)} MB above ${Math.round(idle)} MB`,
+      },
+    ];
+  } finally {
+    await service.stop();
+    await server.leave();
+  }
+}
