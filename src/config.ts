@@ -213,6 +213,11 @@ function isProxy(text: string): boolean {
   return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (version === 4 ? 32 : 128));
 }
 
+export const webhookPath = '/webhooks/github';
+
+/** The address that GitHub's webhook must have. */
+export const webhookUrl = ({ publicUrl }: Config): string => `${publicUrl ?? 'PUBLIC_URL'}${webhookPath}`;
+
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 

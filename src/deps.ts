@@ -86,7 +86,7 @@ export async function createDeps(
   log: Logger,
   options: { upgrade: boolean; create?: boolean },
 ): Promise<Deps> {
-  // Once, not in each command.
+  // The service says it once; other commands need not repeat it.
   if (options.upgrade && isUnencrypted(config.github.apiUrl)) {
     log.warn('GITHUB_API_URL is not https: others on the network can read the credentials for GitHub');
   }

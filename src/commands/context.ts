@@ -84,7 +84,7 @@ export const withOrganisation = <Result>(
   work: (deps: Deps, organisation: Organisation) => Promise<Result>,
 ): Promise<Result> => withDeps(context, async deps => work(deps, await requireOrganisation(context, deps, login)));
 
-/** The user who runs the program: the name, or the user id if there is no name, as in some containers. */
+/** The name of the user who runs the program, or `user 1000` if that user has none, as in some containers. */
 export function operatorName(): string {
   try {
     return userInfo().username;

@@ -35,12 +35,13 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       if (first !== undefined) throw invalid(problems, textOf(first));
       const { definitions, rules, tests } = file;
       const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
+      const tested = tests.length === 0 ? 'no tests' : `${counted(tests.length, 'test')} passed`;
       return {
         json: { valid: true, rules: rules.length, tests: tests.length },
         text:
           rules.length === 0
             ? `${name} is valid, but has no rules: every score would be 0.`
-            : `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${tests.length === 0 ? 'no tests.' : `${counted(tests.length, 'test')} passed.`}`,
+            : `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${tested}.`,
       };
     });
 

@@ -1,3 +1,4 @@
+import { webhookUrl } from '../config.ts';
 import { recordAuditEvent } from '../database/audit-log.ts';
 import {
   countSyncRequests,
@@ -11,7 +12,6 @@ import { listServiceReports, setsVariable } from '../database/service-reports.ts
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, operator, seconds, showTime } from './context.ts';
-import { webhookUrl } from './doctor/local-checks.ts';
 import { counted } from './numbers.ts';
 import { brief, table } from './terminal.ts';
 

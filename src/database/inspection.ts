@@ -108,7 +108,7 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
     (
       select count(*)::int from pull_requests where organisation_id = ${organisationId} and file_changes is null
-        -- A diff that GitHub does not compute lacks only the former.
+        -- Without file_changes alone, GitHub computed no diff: another fetch brings nothing.
         and times_changes_requested is null and ${isInPresentRepository(organisationId)}
     ) as "toRenew",
     (

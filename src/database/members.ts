@@ -2,7 +2,7 @@ import { and, desc, eq, isNull, lte, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { members, organisations } from './schema.ts';
-import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
+import { createSelection, isOneOf, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type Member = typeof members.$inferSelect;
 
@@ -95,12 +95,7 @@ export async function findMembers(
   const rows = await executor
     .select()
     .from(members)
-    .where(
-      and(
-        eq(members.organisationId, organisationId),
-        sql`${members.githubId} = any(${sql.param([...githubIds])}::bigint[])`,
-      ),
-    );
+    .where(and(eq(members.organisationId, organisationId), isOneOf(members.githubId, githubIds)));
   return new Map(rows.map(row => [row.githubId, row]));
 }
 

@@ -198,7 +198,7 @@ function refusalOf(error: unknown, client: pg.Client): ServiceError {
   const place = placeOf(client);
   const { code, message } = error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
   // 28P01 is a wrong password. Without one, the driver itself fails.
-  const isPasswordMissing = message.startsWith('SASL:');
+  const isPasswordMissing = /^SASL: .*password must be/.test(message);
   if (error instanceof pg.DatabaseError || isPasswordMissing) {
     const reason = isPasswordMissing ? 'it asks for a password, and none is set' : message;
     return refusal(

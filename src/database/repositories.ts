@@ -5,10 +5,7 @@ import { TransactionOvertaken } from './failures.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { repositories } from './schema.ts';
-
-/** One array parameter: a statement takes at most 65,535 parameters, and an organisation may have more repositories. */
-const isOneOf = (githubIds: readonly number[]) =>
-  sql`${repositories.githubId} = any(${sql.param([...githubIds])}::bigint[])`;
+import { isOneOf } from './statement.ts';
 
 export type StoredRepository = typeof repositories.$inferSelect;
 
@@ -24,7 +21,7 @@ export async function findRepositories(
   const rows = await executor
     .select()
     .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), isOneOf(githubIds)));
+    .where(and(eq(repositories.organisationId, organisationId), isOneOf(repositories.githubId, githubIds)));
   return new Map(rows.map(row => [row.githubId, row]));
 }
 
@@ -168,7 +165,11 @@ export async function markRepositoriesLeft(
     .update(repositories)
     .set({ leftAt: sql`now()`, fetchTicket: ticket })
     .where(
-      and(eq(repositories.organisationId, organisationId), isOneOf(githubIds), lt(repositories.fetchTicket, ticket)),
+      and(
+        eq(repositories.organisationId, organisationId),
+        isOneOf(repositories.githubId, githubIds),
+        lt(repositories.fetchTicket, ticket),
+      ),
     )
     .returning({ name: repositories.name });
   return marked.map(({ name }) => name);
@@ -230,7 +231,7 @@ export async function beginImport(
     await executor
       .update(repositories)
       .set({ importCursor: atTheStart, importedAt: sql`now()` })
-      .where(and(eq(repositories.organisationId, organisationId), isOneOf(fresh)));
+      .where(and(eq(repositories.organisationId, organisationId), isOneOf(repositories.githubId, fresh)));
   }
   return places;
 }

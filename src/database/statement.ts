@@ -1,5 +1,5 @@
 import { type Placeholder, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
-import { PgDialect, QueryBuilder } from 'drizzle-orm/pg-core';
+import { type PgColumn, PgDialect, QueryBuilder } from 'drizzle-orm/pg-core';
 
 /** Its text is built once, and each connection prepares it once, by its name. */
 export interface Statement {
@@ -66,3 +66,7 @@ export function valuesOf({ name, parameters }: Statement, values: Readonly<Recor
 }
 
 export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interval(secs => ${seconds}::float8)`;
+
+/** One array parameter: a statement takes at most 65,535 parameters, and an organisation may have more rows. */
+export const isOneOf = (column: PgColumn, values: readonly number[]) =>
+  sql`${column} = any(${sql.param([...values])}::bigint[])`;

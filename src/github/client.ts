@@ -123,7 +123,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     },
 
     /**
-     * `isPublicOnly`: the token's owner is not a member, or the App may not read them: GitHub may show public members only.
+     * `isPublicOnly`: GitHub may hide private members: the token's owner is not a member, or the App may not read them.
      * @throws not_found if GitHub does not show the organisation
      */
     async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxMembers) {

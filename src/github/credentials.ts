@@ -95,7 +95,7 @@ const noApp = () => Promise.reject(new RangeError('There is no App'));
 /** GitHub's limit. */
 const installationsPerPage = 100;
 
-/** What GitHub refuses for good does not cost a new token each time. */
+/** GitHub refuses some parts for good: these must not cost a new token each time. */
 const minRenewalIntervalMs = 5 * 60_000;
 
 /** Ends a list that goes on forever. */

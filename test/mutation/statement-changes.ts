@@ -116,7 +116,7 @@ export const changes: readonly Change[] = [
   ...of('Repositories', 'database/repositories.ts', sync('transfers'), [
     ['leftAt: null, fetchTicket: ticket', 'fetchTicket: ticket'],
     ['leftAt: sql`now()`, fetchTicket: ticket', 'leftAt: sql`now()`'],
-    ['isOneOf(githubIds), lt(repositories.fetchTicket, ticket)', 'isOneOf(githubIds)'],
+    ['        lt(repositories.fetchTicket, ticket),\n', ''],
     [', isNull(leftAt), lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
   ]),
@@ -205,8 +205,8 @@ export const changes: readonly Change[] = [
     'database/refetches.ts',
     ['test/webhooks/deliveries.test.ts'],
     [
-      ['sql`labels @> array[${storable(carried.label)}]`', 'sql`labels @> array[${carried.label}]`'],
-      ['sql`milestone = ${storable(carried.milestone)}`', 'sql`milestone = ${carried.milestone}`'],
+      ['sql`labels @> array[${storable(former.label)}]`', 'sql`labels @> array[${former.label}]`'],
+      ['sql`milestone = ${storable(former.milestone)}`', 'sql`milestone = ${former.milestone}`'],
     ],
   ),
 ];

@@ -1,5 +1,5 @@
 /** Checks of what GitHub shows. Each is a function from facts to findings. */
-import type { Config } from '../../config.ts';
+import { type Config, webhookPath, webhookUrl } from '../../config.ts';
 import type { UnconfirmedRepository } from '../../database/inspection.ts';
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
 import { type Github, maxRepositories } from '../../github/client.ts';
@@ -14,7 +14,7 @@ import type { GithubOrganisation } from '../../github/organisation.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
 import { counted, duration } from '../numbers.ts';
 import { list, ok, problem, skipped, type Verdict, type Verdicts, warning } from './findings.ts';
-import { command, nameOf, type OrganisationScope, type Scope, webhookPath, webhookUrl } from './local-checks.ts';
+import { command, nameOf, type OrganisationScope, type Scope } from './local-checks.ts';
 
 /** What an App or a fine-grained token must be allowed to read, by GitHub's API names, with the titles on its pages. */
 const permissionTitles = new Map([

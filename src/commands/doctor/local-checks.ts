@@ -1,5 +1,5 @@
 /** Checks of the configuration and of the database. Each is a function from facts to findings. */
-import { type Config, isLoopback, isUnencrypted } from '../../config.ts';
+import { type Config, isLoopback, isUnencrypted, webhookUrl } from '../../config.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import { laterSchema } from '../../database/migrate.ts';
@@ -39,10 +39,6 @@ export const command = ({ program, organisation }: OrganisationScope, text: stri
 
 /** The credentials, as messages name them. */
 export const nameOf = ({ github }: Config) => (github.app !== undefined ? 'the App' : github.tokenName);
-
-export const webhookPath = '/webhooks/github';
-/** The address that GitHub's webhook must have. */
-export const webhookUrl = ({ publicUrl }: Config): string => `${publicUrl ?? 'PUBLIC_URL'}${webhookPath}`;
 
 const sets = (who: string, variables: readonly string[]): string =>
   variables.length === 0 ? `${who} sets no variables: the defaults apply.` : `${who} sets ${list(variables)}.`;
