@@ -1,6 +1,6 @@
 /** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
-import { asc, eq } from 'drizzle-orm';
+import { and, asc, eq } from 'drizzle-orm';
 import type { Database, Executor } from '../src/database/client.ts';
 import {
   deletedPullRequests,
@@ -34,8 +34,8 @@ async function readTables(executor: Pick<Executor, 'select'>, organisationId: st
   const joined = await executor
     .select({ row: pullRequests, repository: repositories, author: members })
     .from(pullRequests)
-    .innerJoin(repositories, eq(repositories.id, pullRequests.repositoryId))
-    .innerJoin(members, eq(members.id, pullRequests.memberId))
+    .innerJoin(repositories, and(of(repositories), eq(repositories.id, pullRequests.repositoryId)))
+    .innerJoin(members, and(of(members), eq(members.id, pullRequests.memberId)))
     .where(of(pullRequests));
   const [organisation] = await executor.select().from(organisations).where(eq(organisations.id, organisationId));
   const rows = joined.map(({ row, repository, author }) => ({

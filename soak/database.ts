@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { migrateDatabase } from '../src/database/migrate.ts';
-import { type AddedDatabase, addDatabase, startEmbeddedServer } from '../test/support/database-server.ts';
+import { type AddedDatabase, addDatabase, query, startEmbeddedServer } from '../test/support/database-server.ts';
 
 /** A PostgreSQL server for the time of a soak. */
 export interface SoakServer {
@@ -8,16 +9,47 @@ export interface SoakServer {
   close(): Promise<void>;
 }
 
-/** The server of TEST_DATABASE_URL, else an embedded one in a temporary folder. */
+/** The server of TEST_DATABASE_URL, with the Citus nodes of TEST_CITUS_WORKERS; else an embedded one in a temporary folder. */
 export async function startServer(): Promise<SoakServer> {
   const given = process.env.TEST_DATABASE_URL;
+  const workers = process.env.TEST_CITUS_WORKERS?.split(',') ?? [];
   const { url, stop } = given ? { url: given, stop: async () => undefined } : await startEmbeddedServer('soak');
   return {
     async createDatabase() {
       const database = await addDatabase(url);
-      await migrateDatabase(database.url);
-      return database;
+      if (workers.length === 0) {
+        await migrateDatabase(database.url);
+        return database;
+      }
+      return distribute(database, new URL(url).host, workers);
     },
     close: stop,
+  };
+}
+
+/**
+ * Spreads a new database over the nodes of a Citus cluster, as docs/scaling.md says.
+ *
+ * @param coordinator its address as the workers reach it, such as `127.0.0.1:5432`
+ * @param workers their addresses; they take the coordinator's user
+ */
+async function distribute(database: AddedDatabase, coordinator: string, workers: string[]): Promise<AddedDatabase> {
+  const on = (host: string, name: string) => Object.assign(new URL(database.url), { host, pathname: `/${name}` }).href;
+  const address = (host: string) => {
+    const { hostname, port } = new URL(`postgres://${host}`);
+    return `('${hostname}', ${port || 5432})`;
+  };
+  for (const worker of workers) await query(on(worker, 'postgres'), `create database ${database.name}`);
+  for (const node of [coordinator, ...workers]) await query(on(node, database.name), 'create extension citus');
+  await query(database.url, `select citus_set_coordinator_host${address(coordinator)}`);
+  for (const worker of workers) await query(database.url, `select citus_add_node${address(worker)}`);
+  await migrateDatabase(database.url);
+  await query(database.url, readFileSync('ops/distribute.sql', 'utf8'));
+  return {
+    ...database,
+    async drop() {
+      await database.drop();
+      for (const worker of workers) await query(on(worker, 'postgres'), `drop database ${database.name} with (force)`);
+    },
   };
 }

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { isInPresentRepository } from '../src/database/pull-requests.ts';
 import { type ErrorCode, ServiceError } from '../src/errors.ts';
 import { reconcileOrganisation } from '../src/sync/reconcile.ts';
+import { earlier } from '../test/support/citus.ts';
 import type { Arena, Replica } from './arena.ts';
 import type { ModelOrganisation, ModelPullRequest } from './model.ts';
 
@@ -80,10 +81,10 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
   }
 
   /** Starts GitHub's next hour, with all points. */
-  function beginHour(): SQL {
+  async function beginHour(): Promise<void> {
     const { limit } = arena.github;
     if (limit) limit.remaining = limit.limit;
-    return sql`delete from github_limits`;
+    await executor.execute(sql`delete from github_limits`);
   }
 
   /**
@@ -91,35 +92,40 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
    *
    * @param leases whether leases of replicas that may be dead run out, too
    */
-  const passTime = (ids: readonly string[], leases: boolean) =>
-    arena.database.transaction(each =>
-      each.execute(sql`
-        with limits as (${beginHour()}),
-          -- Each by its own wait, so that none waits less than it must, whatever their order.
-          requests as (update sync_requests set due_at = now(), requested_at = requested_at - (due_at - now()),
-              behind_since = behind_since - (due_at - now())
-            where organisation_id = any(${sql.param(ids)}::uuid[]) and due_at > now()),
-          ranges as (update rescore_ranges set leased_until = null
-            where organisation_id = any(${sql.param(ids)}::uuid[]) and ${leases}),
-          turns as (update organisations set sync_leased_until = now()
-            where id = any(${sql.param(ids)}::uuid[]) and sync_leased_until > now() and ${leases})
-        select pg_notify('pullscore', 'sync'), pg_notify('pullscore', 'rescore')`),
-    );
+  async function passTime(ids: readonly string[], leases: boolean): Promise<void> {
+    await beginHour();
+    // Each by its own wait, so that none waits less than it must, whatever their order.
+    const left = sql`(due_at - now())`;
+    const given = sql`any(${sql.param(ids)}::uuid[])`;
+    await arena.database.transaction(async each => {
+      if (leases) {
+        await each.execute(
+          sql`update organisations set sync_leased_until = now() where id = ${given} and sync_leased_until > now()`,
+        );
+        await each.execute(sql`update rescore_ranges set leased_until = null where organisation_id = ${given}`);
+      }
+      await each.execute(sql`
+        update sync_requests set due_at = now(), requested_at = ${earlier('requested_at', left)},
+          behind_since = ${earlier('behind_since', left)}
+        where organisation_id = ${given} and due_at > now()`);
+      await each.execute(sql`select pg_notify('pullscore', 'sync'), pg_notify('pullscore', 'rescore')`);
+    });
+  }
 
   async function makeDue({ id }: ModelOrganisation): Promise<void> {
+    await beginHour();
     await arena.database.transaction(each =>
       each.execute(sql`
-        with limits as (${beginHour()})
         update organisations set reconcile_due_at = now(),
-          reconcile_again_at = reconcile_again_at - greatest(interval '0', reconcile_due_at - now())
+          reconcile_again_at = ${earlier('reconcile_again_at', sql`greatest(interval '0', reconcile_due_at - now())`)}
         where id = ${id}`),
     );
   }
 
   /** Counts pull requests that the sweep has yet to request, as if its last run was an hour ago. */
   async function unswept(id: string): Promise<number> {
+    await executor.execute(sql`update organisations set swept_at = now() - interval '1 hour' where id = ${id}`);
     const { rows } = await executor.execute<{ count: number }>(sql`
-      with hour as (update organisations set swept_at = now() - interval '1 hour' where id = ${id})
       select count(*)::int from pull_requests
       where organisation_id = ${id} and fetched_at < now() - interval '1 day' and ${isInPresentRepository(id)}`);
     return rows[0]?.count ?? 0;
@@ -132,11 +138,12 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
 
     async compareWhole(organisation) {
       const { id } = organisation;
-      await arena.database.transaction(each =>
-        each.execute(sql`
-          with old as (update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id})
-          update organisations set members_due_at = now() where id = ${id}`),
-      );
+      await arena.database.transaction(async each => {
+        await each.execute(sql`update organisations set members_due_at = now() where id = ${id}`);
+        await each.execute(
+          sql`update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id}`,
+        );
+      });
       const begin = performance.now();
       await unswept(id);
       do {
@@ -151,14 +158,14 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
 
     async pass(organisations, seconds) {
       const ids = organisations.map(({ id }) => id);
-      await arena.database.transaction(each =>
-        each.execute(sql`
-          with requests as (update sync_requests set due_at = due_at - make_interval(secs => ${seconds}),
-              requested_at = requested_at - make_interval(secs => ${seconds}),
-              behind_since = behind_since - make_interval(secs => ${seconds})
-            where organisation_id = any(${sql.param(ids)}::uuid[]))
-          select pg_notify('pullscore', 'sync')`),
-      );
+      const interval = sql`make_interval(secs => ${seconds})`;
+      await arena.database.transaction(async each => {
+        await each.execute(sql`
+          update sync_requests set due_at = ${earlier('due_at', interval)},
+            requested_at = ${earlier('requested_at', interval)}, behind_since = ${earlier('behind_since', interval)}
+          where organisation_id = any(${sql.param(ids)}::uuid[])`);
+        await each.execute(sql`select pg_notify('pullscore', 'sync')`);
+      });
     },
 
     async reconcile(organisation, via) {
@@ -203,14 +210,15 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
     const begin = performance.now();
     let progressed = begin;
     for (let before = ''; ; ) {
-      const { rows } = await executor.execute<{ requests: number; waiting: number; ranges: number; last: string }>(sql`
-        select count(*)::int as requests, (count(*) filter (where due_at > now()))::int as waiting,
-          (select count(*)::int from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[])) as ranges,
-          max(last_error) as last
+      const { rows: requests } = await executor.execute<{ count: number; waiting: number; last: string }>(sql`
+        select count(*)::int, (count(*) filter (where due_at > now()))::int as waiting, max(last_error) as last
         from sync_requests
         where organisation_id = any(${sql.param(ids)}::uuid[]) and github_id <> all(${sql.param(spared)}::bigint[])`);
-      const [state] = rows;
-      if (state === undefined || (state.requests === 0 && state.ranges === 0)) return true;
+      const { rows: ranges } = await executor.execute<{ count: number }>(
+        sql`select count(*)::int from rescore_ranges where organisation_id = any(${sql.param(ids)}::uuid[])`,
+      );
+      const state = { requests: requests[0], ranges: ranges[0] };
+      if (state.requests?.count === 0 && state.ranges?.count === 0) return true;
       const now = performance.now();
       if (now - begin > settleTimeoutMs) {
         differences.push(`nothing settles: ${JSON.stringify(state)}`);
@@ -219,7 +227,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
       if (JSON.stringify(state) !== before) progressed = now;
       before = JSON.stringify(state);
       const isStuck = now - progressed > stuckAfterMs;
-      if (state.waiting > 0 || isStuck) await passTime(ids, isStuck);
+      if ((state.requests?.waiting ?? 0) > 0 || isStuck) await passTime(ids, isStuck);
       if (isStuck) progressed = now;
       await delay(12);
     }

@@ -106,7 +106,7 @@ export function connectDatabase(url: string, log: Logger): Database {
         if (status === 'lost') break;
         if (status !== 'in progress') return status === 'committed';
         // The session has not noticed that its client is gone.
-        await pool.query('select pg_terminate_backend($1)', [processId]);
+        await pool.query('select pg_terminate_backend($1::int)', [processId]);
       } catch (error) {
         log.debug({ err: error }, 'checking again whether a transaction committed');
       }

@@ -105,7 +105,7 @@ describe('rules', () => {
   test('that a new file keeps stay the same rules, listed after those that it adds', async () => {
     await apply([rule('kept'), rule('dropped')]);
     const kept = (await list()).find(({ name }) => name === 'kept');
-    await service.database.executor.execute("update rules set created_at = created_at - interval '1 hour'");
+    await service.database.executor.execute("update rules set created_at = now() - interval '1 hour'");
     await apply([rule('new'), rule('kept', { description: 'Changed' })]);
     const after = await list();
     expect(after.map(({ name }) => name)).toEqual(['new', 'kept']);

@@ -55,6 +55,16 @@ test.each([
     'update sync_requests set due_at = now() + make_interval(secs => $2) where organisation_id = $1',
   ],
   [
+    'SET with a volatile function, or a stable one of a column or in CASE or COALESCE',
+    "update sync_requests set due_at = due_at - interval '1 minute' where organisation_id = $1",
+    "update sync_requests set due_at = now() - interval '1 minute' where organisation_id = $1",
+  ],
+  [
+    'a parameter whose type fits two functions',
+    'select pg_terminate_backend($1)',
+    'select pg_terminate_backend($1::int)',
+  ],
+  [
     'a subquery within VALUES',
     'insert into audit_events (organisation) values ((select login from organisations where id = $1))',
     'insert into audit_events (organisation) values ($1)',

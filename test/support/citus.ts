@@ -1,8 +1,13 @@
 /** What Citus refuses, as far as our statements come near it. */
 
+import { type SQL, sql } from 'drizzle-orm';
+
 /** Its result changes within a transaction, or depends on the session's settings. */
 const unstable = /\b(?:now|clock_timestamp|random|nextval|pg_notify)\(|::text\b|\bextract\(epoch/;
 const volatile = /\b(?:clock_timestamp|gen_random_uuid|random|nextval|pg_notify)\(/;
+
+/** A time with a time zone and an interval: the result depends on the session's time zone. */
+const columnAndInterval = "(?<!'utc'|\\)) [+-] (?:make_)?interval\\b";
 
 interface Refusal {
   /** The clause starts after this, and ends with the brackets around it or before `end`. */
@@ -24,14 +29,14 @@ const refusals: readonly Refusal[] = [
   {
     start: /\bdo update set\b/g,
     end: /\breturning\b/,
-    refused: /\b(?:now|clock_timestamp|random|nextval)\(|(?<!'utc'|\)) [+-] (?:make_)?interval\b/,
+    refused: new RegExp(`\\b(?:now|clock_timestamp|random|nextval)\\(|${columnAndInterval}`),
     reason: 'ON CONFLICT with a function that is not immutable',
   },
   {
     start: /\bupdate \w+ set\b/g,
     end: /\b(?:where|returning)\b/,
     refused: new RegExp(
-      `${volatile.source}|\\bcase\\b(?:(?!\\bend\\b).)*\\bnow\\(|\\bcoalesce\\((?:[^()]|\\([^()]*\\))*\\bnow\\(|secs => \\w+\\.`,
+      `${volatile.source}|\\bcase\\b(?:(?!\\bend\\b).)*\\bnow\\(|\\bcoalesce\\((?:[^()]|\\([^()]*\\))*\\bnow\\(|secs => \\w+\\.|${columnAndInterval}`,
     ),
     reason: 'SET with a volatile function, or a stable one of a column or in CASE or COALESCE',
   },
@@ -41,8 +46,17 @@ const refusals: readonly Refusal[] = [
     refused: /^(?! from\b|.*\b(?:organisation_id = |from organisations\b)).* for (?:no key )?update\b/,
     reason: 'a lock on rows without the organisation',
   },
+  {
+    start: /\bpg_(?:cancel|terminate)_backend\(/g,
+    refused: /^\$\d+$/,
+    reason: 'a parameter whose type fits two functions',
+  },
   { start: /\bselect\b/g, refused: /^[^(]*pg_notify\([^)]*\)[^(]* from\b/, reason: 'a notification from any node' },
 ];
+
+/** A time that was earlier than the one in a column, as SQL that Citus accepts: it does not depend on the time zone. */
+export const earlier = (column: string, interval: SQL) =>
+  sql`(${sql.raw(column)} at time zone 'utc' - ${interval}) at time zone 'utc'`;
 
 /** @returns why Citus refuses the statement; undefined if no reason is known */
 export function refusalOf(statement: string): string | undefined {

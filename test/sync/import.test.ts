@@ -623,7 +623,7 @@ describe('an interrupted import', () => {
     fill(home, 'zoo', 60);
     await interruptIn(home, 3);
     await world.service.database.executor.execute(sql`
-      update repositories set imported_at = imported_at - interval '8 days'
+      update repositories set imported_at = now() - interval '8 days'
       where organisation_id = ${home.organisation.id}`);
     expect(await run(home)).toMatchObject({ repositories: 2, seen: 120 });
   });

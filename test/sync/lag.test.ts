@@ -6,6 +6,7 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import { isReached, waitForGithub } from '../../src/sync/lag.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { earlier } from '../support/citus.ts';
 import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.ts';
 import { htmlError } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -46,10 +47,11 @@ async function deliver(...events: (WebhookEvent | undefined)[]): Promise<void> {
 
 /** Lets time pass in the database, in seconds. */
 async function pass(seconds: number): Promise<void> {
+  const interval = sql`make_interval(secs => ${seconds})`;
   await world.service.database.executor.update(syncRequests).set({
-    dueAt: sql`due_at - make_interval(secs => ${seconds})`,
-    requestedAt: sql`requested_at - make_interval(secs => ${seconds})`,
-    behindSince: sql`behind_since - make_interval(secs => ${seconds})`,
+    dueAt: earlier('due_at', interval),
+    requestedAt: earlier('requested_at', interval),
+    behindSince: earlier('behind_since', interval),
   });
 }
 
