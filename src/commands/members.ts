@@ -83,7 +83,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
 
 function describeMembers(login: string, members: number, left: number | null): string {
   if (left === null) {
-    return `GitHub shows only the public members of ${login} to these credentials (${number(members)}), so nobody was marked as having left. Use the token of a member, or an App that may read members.`;
+    return `GitHub shows only the public members of ${login} to these credentials (${number(members)}), so nobody was marked as having left. Use the token of a member that may read Members (a classic one: the scope read:org), or an App that may.`;
   }
   return `${login} has ${counted(members, 'member')}${left === 0 ? '' : `; ${counted(left, 'has', 'have')} left`}.`;
 }

@@ -123,7 +123,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     },
 
     /**
-     * `isPublicOnly`: GitHub may hide private members: the token's owner is not a member, or the App may not read them.
+     * `isPublicOnly`: GitHub may hide private members: the token's owner is not a member, or the credentials lack the
+     * permission. With the first page, REST is asked, too.
      * @throws not_found if GitHub does not show the organisation
      */
     async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxMembers) {
@@ -132,7 +133,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const reader = (given: unknown) => readMembers(given, after);
       const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, reader);
       const { viewerIsAMember, ...page } = answer;
-      const isPublicOnly = config.app === undefined ? !viewerIsAMember : transport.lacks(organisation, 'members');
+      const isOutsider = config.app === undefined && !viewerIsAMember;
+      const isPublicOnly = isOutsider || (after === null && !(await transport.readsMembers(organisation)));
       return { ...page, repliedAt, isPublicOnly };
     },
 

@@ -60,8 +60,11 @@ export interface Credentials {
   refused(organisation: OrganisationReference): void;
   /** Call this if GitHub refused a part of a request: an App's token from before a permission was granted lacks it. */
   refusedPart(organisation: OrganisationReference): void;
-  /** Whether the App's token for the organisation was issued without the permission. False for other tokens. */
-  lacks(organisation: OrganisationReference, permission: string): boolean;
+  /**
+   * Whether they may read private members. If not, GitHub lists the public ones as if these were all:
+   * https://docs.github.com/en/rest/orgs/members#list-organization-members
+   */
+  readsMembers(organisation: OrganisationReference): Promise<boolean>;
 }
 
 export function createCredentials(config: GithubConfig, guardedFetch: typeof fetch, timeoutMs: number): Credentials {
@@ -80,7 +83,22 @@ export function createCredentials(config: GithubConfig, guardedFetch: typeof fet
     findInstallation: noApp,
     refused: () => {},
     refusedPart: () => {},
-    lacks: () => false,
+    async readsMembers({ login }) {
+      const { Octokit } = await import('octokit');
+      const octokit = new Octokit({ ...octokitOptions, baseUrl: apiUrl, request: { fetch: boundedFetch } });
+      const headers = { authorization: `token ${token}` };
+      try {
+        // It takes the same permission as the list does.
+        await octokit.request('GET /user/memberships/orgs/{org}', { org: login, headers });
+        return true;
+      } catch (error) {
+        const status = isHttpError(error) ? error.response?.status : undefined;
+        // REST's limit is not that of GraphQL, so it does not count as a rate limit here.
+        if (status === 403 || status === 429) return false;
+        if (status === 404) return true;
+        throw errorOfRequest(error, names);
+      }
+    },
   };
 }
 
@@ -195,9 +213,9 @@ function appCredentials(
     },
     findInstallation,
     refused: forget,
-    lacks(organisation, permission) {
+    async readsMembers(organisation) {
       const permissions = granted.get(keyOf(organisation));
-      return typeof permissions === 'object' && permissions !== null && !Object.hasOwn(permissions, permission);
+      return typeof permissions !== 'object' || permissions === null || Object.hasOwn(permissions, 'members');
     },
     refusedPart(organisation) {
       const age = performance.now() - (renewedAt.get(keyOf(organisation)) ?? 0);

@@ -135,7 +135,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   return {
     /** The variables that hold the credentials, for messages. */
     credentialNames: credentials.names,
-    lacks: credentials.lacks,
+    readsMembers: credentials.readsMembers,
     /** Reports every request from now on. @returns a function that ends this */
     onRequest(listener: (request: GithubRequest) => void): () => void {
       listeners.add(listener);

@@ -478,7 +478,7 @@ test('members do not leave if GitHub hides them from the token', async () => {
   const { code, stdout } = await runHere(environment, 'members', 'sync', ...acme);
   expect([code, stdout]).toEqual([
     0,
-    'GitHub shows only the public members of Acme to these credentials (0), so nobody was marked as having left. Use the token of a member, or an App that may read members.\n',
+    'GitHub shows only the public members of Acme to these credentials (0), so nobody was marked as having left. Use the token of a member that may read Members (a classic one: the scope read:org), or an App that may.\n',
   ]);
 });
 

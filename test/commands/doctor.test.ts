@@ -389,7 +389,7 @@ describe('GitHub', () => {
   test('hides members from the token of a non-member', async () => {
     github.grants.viewerIsMember = false;
     expect(await complaints()).toContain(
-      'warning members: GitHub shows only 0 public members, so nobody is marked as having left. → Set GITHUB_TOKEN to the token of a member, or use an App that may read members.',
+      'warning members: GitHub shows only 0 public members, so nobody is marked as having left. → Use the token of a member that may read Members (a classic one: the scope read:org), or an App that may.',
     );
   });
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Github } from '../../src/github/client.ts';
 import { pointsOfPage } from '../../src/github/pull-request-queries.ts';
 import type { GithubRequest } from '../../src/github/transport.ts';
+import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { errorOf, fetchOne, fetchResult, firstPage, found, identityOf, start } from './support.ts';
 
 async function pages(client: Github, nodeId: string, order: 'created' | 'updated', pageSize: number) {
@@ -393,6 +394,25 @@ describe('paging', () => {
     github.grants.viewerIsMember = false;
     const page = await client.pageMembers(identityOf(acme), null);
     expect(page).toMatchObject({ items: [{ githubId: shown.id }], totalCount: 1, isPublicOnly: true });
+  });
+
+  test('says that a token without the permission sees only public members, although its owner is one', async () => {
+    const { acme, client, github } = await start();
+    acme.member('hidden');
+    github.grants.readsMembers = false;
+    expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ items: [], isPublicOnly: true });
+  });
+
+  test('does not take a failure for a missing permission', async () => {
+    const { acme, client, github } = await start();
+    github.fault(htmlError(503), { when: ({ path }) => path.includes('/memberships/') });
+    expect(await errorOf(client.pageMembers(identityOf(acme), null))).toMatchObject({ code: 'github_failed' });
+  });
+
+  test('does not block GraphQL if the limit of REST is used up: until then nobody counts as having left', async () => {
+    const { acme, client, github } = await start();
+    github.fault(secondaryLimit('60'), { when: ({ path }) => path.includes('/memberships/') });
+    expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ isPublicOnly: true });
   });
 
   test('finds no organisation that GitHub does not show', async () => {

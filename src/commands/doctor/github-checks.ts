@@ -131,7 +131,7 @@ export const checkMembers = (page: { isPublicOnly: boolean; totalCount: number }
   page.isPublicOnly
     ? warning(
         `GitHub shows only ${counted(page.totalCount, 'public member')}, so nobody is marked as having left.`,
-        'Set GITHUB_TOKEN to the token of a member, or use an App that may read members.',
+        'Use the token of a member that may read Members (a classic one: the scope read:org), or an App that may.',
       )
     : ok(`GitHub shows ${counted(page.totalCount, 'member')}.`);
 

@@ -22,6 +22,8 @@ export interface Grants {
   permissions: Record<string, 'read' | 'write'>;
   /** Whether the personal token's owner is a member of the organisations; others only see public members. */
   viewerIsMember: boolean;
+  /** Whether the personal token may read members. Others get the public ones, as if these were all. */
+  readsMembers: boolean;
 }
 
 interface Holdings {
@@ -95,6 +97,15 @@ function answerRoute(
     if (hooked[2] === undefined) return { status: 200, reply: own.map(hook => hookPayload(world, organisation, hook)) };
     const hook = own.find(({ id }) => id === Number(hooked[2]));
     return hook ? { status: 200, reply: deliveriesOf(hook) } : notFound;
+  }
+
+  const membership = /^GET \/user\/memberships\/orgs\/([^/]+)$/.exec(route);
+  if (membership) {
+    const organisation = world.organisations.get(String(membership[1]).toLowerCase());
+    if (!organisation || authority.kind === 'app' || !grants.viewerIsMember) return notFound;
+    const mayAsk = authority.organisation === undefined && grants.readsMembers;
+    if (!mayAsk) return { ...forbidden, reply: { message: 'You do not have access to this organization membership.' } };
+    return { status: 200, reply: { state: 'active', role: 'member', organization: organisationPayload(organisation) } };
   }
 
   const login = /^GET \/orgs\/([^/]+)(\/installation)?$/.exec(route);

@@ -74,6 +74,7 @@ export async function startGithub(options: StartOptions = {}) {
       pull_requests: 'read',
     },
     viewerIsMember: true,
+    readsMembers: true,
   };
   const holdings = { world, authorities, hooks, grants, limit, base };
 
@@ -120,6 +121,7 @@ export async function startGithub(options: StartOptions = {}) {
         world,
         organisation: authority.organisation,
         isMember: grants.viewerIsMember,
+        readsMembers: grants.viewerIsMember && grants.readsMembers,
         broken: brokenBy(fault),
         limit,
       },

@@ -12,6 +12,8 @@ export interface Viewer {
   organisation: Organisation | undefined;
   /** False: the token's owner is in none of the organisations. */
   isMember: boolean;
+  /** False: it sees public members only. */
+  readsMembers: boolean;
   /** Pull requests that fail in this reply, completely or in one field, by node id. */
   broken: Map<string, { type: string; message: string; field: string | undefined }>;
   rateLimit: object | null;
@@ -111,7 +113,7 @@ function organisationView(organisation: Organisation) {
     viewerIsAMember: (_: unknown, viewer: Viewer) => viewer.organisation === undefined && viewer.isMember,
     membersWithRole: (page: PageArguments, viewer: Viewer) => {
       const isShown = ({ id: member }: Account) =>
-        viewer.organisation !== undefined || viewer.isMember || organisation.publicMembers.has(member);
+        viewer.organisation !== undefined || viewer.readsMembers || organisation.publicMembers.has(member);
       return connection(
         [...organisation.members.values()].filter(isShown).toSorted((a, b) => a.id - b.id),
         page,
