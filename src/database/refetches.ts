@@ -73,7 +73,7 @@ export async function requestRefetchesWith(
       join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
       where pull_requests.organisation_id = ${organisationId}
         and repositories.github_id = ${repositoryGithubId} and ${hasIt}
-    ), requested as (${requestInBackground(organisationId, sql`found`, catchUpSeconds)})
+    ), requested as (${requestInBackground(organisationId, sql`found`, { seconds: catchUpSeconds })})
     select github_id from requested limit 1`);
   if (rows.length > 0) await notify(executor, 'sync');
 }
@@ -88,10 +88,16 @@ export const catchUpSeconds = 15;
  * An existing request only gets a new ticket; if it is parked, it is also tried once more.
  *
  * @param source with the columns github_id and node_id
+ * @param floor if it is given, one answer that GitHub does not show the pull request is not believed: it is asked again
  */
-export const requestInBackground = (organisationId: string, source: SQL, seconds = 0) =>
-  sql`insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background)
-    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true
+export const requestInBackground = (
+  organisationId: string,
+  source: SQL,
+  { seconds = 0, floor = sql`null::timestamptz` }: { seconds?: number; floor?: SQL } = {},
+) =>
+  sql`insert into sync_requests
+      (organisation_id, github_id, node_id, ticket, due_at, is_background, min_source_updated_at)
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true, ${floor}
     from (select * from ${source} order by github_id) as source
     -- With a new ticket, a fetch that is already under way does not settle it.
     on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket),

@@ -31,6 +31,9 @@ export async function claimSyncTurn(executor: Executor): Promise<Lease | undefin
   }
 }
 
+/** The floor of a pull request that GitHub has shown: any state settles its request, but that it is gone must last. */
+export const anyTime = sql`to_timestamp(0)`;
+
 export type SyncRequest = {
   githubId: number;
   nodeId: string;
@@ -240,8 +243,9 @@ export async function requestFailedSyncs(
 ): Promise<void> {
   if (pullRequests.length === 0) return;
   await executor.execute(sql`
-    insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, attempts, last_error)
-    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, 1,
+    insert into sync_requests
+      (organisation_id, github_id, node_id, ticket, due_at, min_source_updated_at, attempts, last_error)
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, ${anyTime}, 1,
       ${storable(reason)}
     from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[]) as failed (github_id, node_id)

@@ -3,6 +3,7 @@ import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { requestInBackground } from './refetches.ts';
 import { untrackedPullRequests } from './schema.ts';
+import { anyTime } from './sync-requests.ts';
 
 /*
  * Pull requests that were fetched but not kept because their author was not a member. Rows are written in the order of
@@ -72,6 +73,6 @@ export async function requestUntrackedOfMembers(
       where organisation_id = ${organisationId} and untracked_pull_requests.github_id = held.github_id
       returning untracked_pull_requests.github_id, node_id
     )
-    ${requestInBackground(organisationId, sql`moved`)}`);
+    ${requestInBackground(organisationId, sql`moved`, { floor: anyTime })}`);
   if (rowCount) await notify(executor, 'sync');
 }

@@ -135,8 +135,11 @@ function repositoryOf(repository: Static<typeof Repository>) {
     owner: repository.owner.login,
     name: repository.name,
     pullRequests: repository.pullRequests.totalCount,
-    /** When any of them last changed, in Unix seconds; null if there is none. */
-    pullRequestsUpdatedAt: optionalUnixSeconds(latest?.updatedAt),
+    /** When any of them last changed, in Unix seconds; null if there is none, infinite if GitHub failed on the latest. */
+    pullRequestsUpdatedAt:
+      latest === undefined && repository.pullRequests.totalCount > 0
+        ? Number.POSITIVE_INFINITY
+        : optionalUnixSeconds(latest?.updatedAt),
   };
 }
 

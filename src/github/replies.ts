@@ -76,7 +76,8 @@ export function readListedRepositories(
   const items: NonNullable<ReturnType<typeof readListedRepository>>[] = [];
   const failed: GithubError[] = [];
   edges.forEach((edge, index) => {
-    const own = failures.filter(({ path, type }) => path[3] === index && type !== 'NOT_FOUND');
+    // A failure of its latest pull request is not its own.
+    const own = failures.filter(({ path, type }) => path[3] === index && type !== 'NOT_FOUND' && path[6] !== 'nodes');
     if (own.length > 0) {
       failed.push(errorOfFailures(own, subject, credentials));
       return;

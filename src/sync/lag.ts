@@ -32,7 +32,7 @@ export function waitForGithub(
   { minSourceUpdatedAt, age, behindSourceUpdatedAt, behindSeconds }: Expectation,
   sourceUpdatedAt: number | null,
 ): number | undefined {
-  // No webhook has just named it: there is nothing to wait for.
+  // GitHub has not just named it: there is nothing to wait for.
   if (minSourceUpdatedAt === null) return undefined;
   const seconds = behindSourceUpdatedAt === sourceUpdatedAt ? (behindSeconds ?? 0) : 0;
   if (age > maxAgeSeconds || (sourceUpdatedAt !== null && seconds >= maxStaleSeconds)) return undefined;

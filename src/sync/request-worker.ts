@@ -219,12 +219,12 @@ async function acceptAnswers(
   counters.stale += stale.length;
   counters.gone += mistaken.length;
   for (const { nodeId, age, minSourceUpdatedAt } of gone) {
-    // No webhook asked for it: the sweep found that a stored one was deleted or is out of reach.
+    // The sweep asked for it: a stored one was deleted or is out of reach.
     if (minSourceUpdatedAt === null) continue;
     counters.gone += 1;
     log.warn(
       { organisation: organisation.login, nodeId, seconds: Math.round(age) },
-      'GitHub does not show a pull request that its webhook was about: treated as gone',
+      'GitHub does not show a pull request that it has named: treated as gone',
     );
   }
 }

@@ -106,9 +106,7 @@ export const changes: readonly Change[] = [
     ['        and left_at is null\n', ''],
     ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
   ]),
-  ...of('Membership', 'database/refetches.ts', sync('members'), [
-    ['${secondsFromNow(seconds)}, true\n', '${secondsFromNow(seconds)}, false\n'],
-  ]),
+  ...of('Membership', 'database/refetches.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
   ...of('Membership', 'sync/members.ts', sync('members', 'order'), [
     ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
   ]),

@@ -203,10 +203,17 @@ describe('a pull request on which GitHub always fails', () => {
     expect(await waitingSyncs(world.service, home)).toMatchObject([
       { githubId: bad.id, nodeId: bad.nodeId, attempts: 1, lastError: expect.stringMatching(/^GitHub/) },
     ]);
-    // When they are due.
-    await world.service.database.executor.execute('update sync_requests set due_at = now()');
-    const work = createRequestWorker(world.service);
-    while (await work());
+    const tryAgain = async () => {
+      await world.service.database.executor.execute('update sync_requests set due_at = now()');
+      const work = createRequestWorker(world.service);
+      while (await work());
+    };
+    // GitHub may not show it for a moment.
+    const notFound = { type: 'NOT_FOUND', message: 'Could not resolve to a node', path: ['nodes', 0] };
+    world.github.fault({ kind: 'alter', change: () => ({ data: { nodes: [null] }, errors: [notFound] }) });
+    await tryAgain();
+    expect(await storedCount(home)).toBe(232);
+    await tryAgain();
     expect(await waitingSyncs(world.service, home)).toEqual([]);
     expect(await storedCount(home)).toBe(233);
   });

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { members, untrackedPullRequests } from '../../src/database/schema.ts';
@@ -286,6 +286,20 @@ describe('the earlier pull requests of somebody who joins', () => {
     await sync(world.service, home, later);
     await workOff();
     expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
+  });
+
+  test('are looked for again if GitHub does not show them at once', async () => {
+    const home = await newHome(world);
+    const { author, opened } = await startStranger(home, 1);
+    home.acme.join(author);
+    await readList(home);
+    const notFound = { type: 'NOT_FOUND', message: 'Could not resolve to a node', path: ['nodes', 0] };
+    world.github.fault({ kind: 'alter', change: () => ({ data: { nodes: [null] }, errors: [notFound] }) });
+    await workOff();
+    expect(await waitingSyncs(world.service, home)).toHaveLength(1);
+    await world.service.database.executor.execute(sql`update sync_requests set due_at = now()`);
+    await workOff();
+    expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
   test('wait if the author leaves again before they are fetched, and are fetched at the next return', async () => {

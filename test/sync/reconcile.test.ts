@@ -227,6 +227,22 @@ describe('a comparison with GitHub', () => {
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(60);
   });
 
+  test('reads a repository although GitHub fails on the pull request that changed last', async () => {
+    const { home, opened } = await imported(2);
+    world.github.clock.advance(60);
+    const [bad, other] = opened;
+    other?.edit({ title: 'Missed' });
+    world.github.clock.advance(1);
+    bad?.edit({ title: 'Missed, too' });
+    world.github.clock.advance(120);
+    world.github.fault(
+      { kind: 'broken', nodeIds: [bad?.nodeId ?? ''] },
+      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'Repositories' },
+    );
+    await compare(world, home);
+    expect(await titles(home)).toEqual(['Missed', 'Missed, too']);
+  });
+
   test('catches up on what the credentials could not read for some time', async () => {
     const { home, opened } = await imported(3);
     world.github.clock.advance(60);
