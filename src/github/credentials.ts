@@ -56,6 +56,8 @@ export interface Credentials {
    * @throws RangeError if there is no App
    */
   findInstallation(organisation: OrganisationReference): Promise<GithubInstallation | undefined>;
+  /** Whether GitHub may refuse a valid token, because it was issued seconds ago and not all of its servers know it. */
+  isNew(organisation: OrganisationReference): boolean;
   /** Call this if GitHub refused an authorization: what is cached for the organisation is then not used again. */
   refused(organisation: OrganisationReference): void;
   /** Call this if GitHub refused a part of a request: an App's token from before a permission was granted lacks it. */
@@ -81,6 +83,7 @@ export function createCredentials(config: GithubConfig, guardedFetch: typeof fet
     },
     appAuthorization: noApp,
     findInstallation: noApp,
+    isNew: () => false,
     refused: () => {},
     refusedPart: () => {},
     async readsMembers({ login }) {
@@ -116,6 +119,9 @@ const installationsPerPage = 100;
 /** GitHub refuses some parts for good: these must not cost a new token each time. */
 const minRenewalIntervalMs = 5 * 60_000;
 
+/** As in Octokit, whose own retries need its own authentication: https://github.com/octokit/auth-app.js/issues/65 */
+const maxNewTokenMs = 5_000;
+
 /** Ends a list that goes on forever. */
 const maxPages = 100;
 
@@ -128,8 +134,7 @@ function appCredentials(
   const names = 'GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY';
   const installations = new Map<number | string, number>();
   const stale = new Set<number | string>();
-  const renewedAt = new Map<number | string, number>();
-  const granted = new Map<number | string, unknown>();
+  const issued = new Map<number | string, { token: unknown; permissions: unknown; at: number }>();
   let client: ReturnType<typeof createAppClient> | undefined;
 
   async function createAppClient() {
@@ -140,6 +145,8 @@ function appCredentials(
   }
 
   const keyOf = ({ login, githubId }: OrganisationReference) => githubId ?? login.toLowerCase();
+
+  const ageOf = (organisation: OrganisationReference) => performance.now() - (issued.get(keyOf(organisation))?.at ?? 0);
 
   function forget(organisation: OrganisationReference) {
     installations.delete(keyOf(organisation));
@@ -180,12 +187,11 @@ function appCredentials(
       installations.set(key, installationId);
     }
     const refresh = stale.delete(key);
-    if (refresh || !renewedAt.has(key)) renewedAt.set(key, performance.now());
     const { token, permissions } = (await octokit.auth({ type: 'installation', installationId, refresh })) as {
       token: unknown;
       permissions: unknown;
     };
-    granted.set(key, permissions);
+    if (issued.get(key)?.token !== token) issued.set(key, { token, permissions, at: performance.now() });
     if (typeof token !== 'string' || token === '') {
       throw new GithubError('github_failed', 'GitHub did not issue a token to the App.', {
         action: 'Try again later.',
@@ -212,14 +218,14 @@ function appCredentials(
       return `bearer ${String(token)}`;
     },
     findInstallation,
+    isNew: organisation => ageOf(organisation) < maxNewTokenMs,
     refused: forget,
     async readsMembers(organisation) {
-      const permissions = granted.get(keyOf(organisation));
+      const permissions = issued.get(keyOf(organisation))?.permissions;
       return typeof permissions !== 'object' || permissions === null || Object.hasOwn(permissions, 'members');
     },
     refusedPart(organisation) {
-      const age = performance.now() - (renewedAt.get(keyOf(organisation)) ?? 0);
-      if (age > minRenewalIntervalMs) forget(organisation);
+      if (ageOf(organisation) > minRenewalIntervalMs) forget(organisation);
     },
   };
 }

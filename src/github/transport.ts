@@ -1,4 +1,5 @@
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { createCredentials, type GithubConfig, type OrganisationReference, octokitOptions } from './credentials.ts';
@@ -11,6 +12,7 @@ import {
   GithubError,
   type GraphqlFailure,
   graphqlFailures,
+  isHttpError,
   isRateLimit,
   rateLimitError,
 } from './errors.ts';
@@ -93,22 +95,28 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   ) {
     client ??= createClient();
     const octokit = await client;
-    const authorization = await credentials.authorization(organisation);
-    signal.throwIfAborted();
-    try {
-      const { data, headers } = await octokit.request({
-        method: 'POST',
-        url: graphqlUrl(baseUrl),
-        query,
-        variables,
-        headers: { authorization },
-        request: { signal },
-      });
-      return { body: parseReply(data ? await text(data) : ''), headers };
-    } catch (error) {
-      const translated = errorOfRequest(error, credentials.names);
-      if (translated.code === 'github_credentials') credentials.refused(organisation);
-      throw translated;
+    for (;;) {
+      const authorization = await credentials.authorization(organisation);
+      signal.throwIfAborted();
+      try {
+        const { data, headers } = await octokit.request({
+          method: 'POST',
+          url: graphqlUrl(baseUrl),
+          query,
+          variables,
+          headers: { authorization },
+          request: { signal },
+        });
+        return { body: parseReply(data ? await text(data) : ''), headers };
+      } catch (error) {
+        const isUnknownToken = isHttpError(error) && error.response?.status === 401;
+        if (!isUnknownToken || !credentials.isNew(organisation)) {
+          const translated = errorOfRequest(error, credentials.names);
+          if (translated.code === 'github_credentials') credentials.refused(organisation);
+          throw translated;
+        }
+        await delay(1_000, undefined, { signal });
+      }
     }
   }
 

@@ -18,6 +18,16 @@ const ownApp = { id: '4711', privateKey };
 const clientWith = ({ apiUrl }: GithubStandIn, credentials: Partial<GithubConfig>) =>
   createGithub({ apiUrl, token: undefined, app: undefined, ...credentials });
 
+const realNow = performance.now.bind(performance);
+let ahead = 0;
+
+/** Tokens issued before are no longer so new that GitHub may not know them. */
+function ageTokens() {
+  ahead += 5_000;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => realNow() + ahead);
+  onTestFinished(() => clock.mockRestore());
+}
+
 async function startApp() {
   const github = await startStandIn({ app: { id: '4711', publicKey } });
   const acme = github.organisation('acme');
@@ -180,6 +190,7 @@ describe('an App', () => {
       { per_page: '100', page: '1' },
       { per_page: '100', page: '2' },
     ]);
+    ageTokens();
     github.uninstallApp(acme);
     expect(await errorOf(isFound(client))).toMatchObject({ code: 'github_credentials' });
     expect((await errorOf(isFound(client))).text).toContain('not installed');
@@ -207,15 +218,27 @@ describe('an App', () => {
     expect((await client.findOrganisation({ login: 'other' }))?.login).toBe('other');
   });
 
+  test('waits until all of GitHub knows its new token', async () => {
+    const { github, nodeId, client, restPaths } = await startApp();
+    github.fault(
+      { kind: 'reply', status: 401, body: { message: 'Bad credentials' } },
+      { times: 2, when: ({ path }) => path === '/graphql' },
+    );
+    expect((await fetchResult(client, nodeId))?.status).toBe('found');
+    expect(restPaths().filter(path => path.endsWith('/access_tokens'))).toHaveLength(1);
+  });
+
   test('gets a new token for the call after its token was revoked', async () => {
     const { github, acme, nodeId, client } = await startApp();
     await client.fetchPullRequests({ login: 'acme' }, [nodeId]);
+    ageTokens();
     github.uninstallApp(acme);
     expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
       code: 'github_credentials',
     });
     github.installApp(acme);
     expect((await fetchResult(client, nodeId))?.status).toBe('found');
+    ageTokens();
     github.revokeCredentials();
     expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
       code: 'github_credentials',
@@ -280,6 +303,7 @@ describe('an App', () => {
     }
     expect((await fetchIt()).get(nodeId)?.status).toBe('found');
 
+    ageTokens();
     github.revokeCredentials();
     expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_credentials' });
     github.fault({ kind: 'hang' }, { when });
