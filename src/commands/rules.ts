@@ -64,7 +64,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
         const { id, login } = organisation;
         const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? '', 1));
         const { version, changed, sourceChanged } = await deps.database.transaction(async executor => {
-          const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200), ruleset.source);
+          const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200));
           if (applied.changed || applied.sourceChanged) {
             const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
             await recordAuditEvent(executor, id, operator(), 'rules.apply', subject);

@@ -97,17 +97,16 @@ export function listRulesets(executor: Executor, organisationId: string) {
  * id and time of creation. If the rules are in force already, only the text of their file changes: comments and tests
  * make no version. Runs in a transaction.
  *
- * @param source the text of the file with these rules, if there is one
+ * @param given `source` is the text of the file with these rules, if there is one
  */
 export async function applyRuleset(
   executor: Executor,
   organisationId: string,
-  { definitions: givenDefinitions, rules: givenRules }: Ruleset,
+  { source = null, ...given }: Ruleset & { source?: string | null },
   appliedBy = '',
-  source: string | null = null,
 ): Promise<{ version: number; changed: boolean; sourceChanged: boolean }> {
   const ruleset: Ruleset = JSON.parse(
-    JSON.stringify({ definitions: givenDefinitions, rules: givenRules }),
+    JSON.stringify({ definitions: given.definitions, rules: given.rules }),
     (_key, value) => (typeof value === 'string' ? storable(value) : value),
   );
   const { definitions, rules } = ruleset;
