@@ -1,7 +1,7 @@
 import type { Executor } from '../database/client.ts';
 import {
   type ExplainablePullRequest,
-  findPullRequestAnywhere,
+  findPullRequestsById,
   findPullRequestsOfPage,
   isScoreStale,
   keptChanges,
@@ -55,10 +55,7 @@ function parseName(text: string) {
 type Name = ReturnType<typeof parseName>;
 
 async function findPullRequests(executor: Executor, { id, page }: Name): Promise<ExplainablePullRequest[]> {
-  if (page === undefined) {
-    const found = id === undefined ? undefined : await findPullRequestAnywhere(executor, id);
-    return found === undefined ? [] : [found];
-  }
+  if (page === undefined) return id === undefined ? [] : findPullRequestsById(executor, id);
   const { host } = page;
   const found = await findPullRequestsOfPage(executor, page);
   return host === undefined ? found : found.filter(({ pullRequest }) => hostOf(pullRequest.url) === host);

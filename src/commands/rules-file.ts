@@ -72,7 +72,7 @@ export async function readRules(path: string) {
 export async function loadRules({ program }: Context, path: string) {
   const { name, source, file, problems } = await readRules(path);
   const [first] = problems;
-  if (first === undefined) return { name, source, ruleset: file };
+  if (first === undefined) return { name, ruleset: { ...file, source } };
   const check = `${program} rules check ${shellWord(path)}`;
   const sentence = textOf(first).replace(/[^.?]$/, '$&.');
   if (problems.length > 1) throw invalid(problems, sentence, `To see all ${problems.length} problems: ${check}`);

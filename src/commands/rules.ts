@@ -1,5 +1,5 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
-import { applyRuleset, findRulesetSource, getRuleset } from '../database/rules.ts';
+import { applyRuleset, getRuleset } from '../database/rules.ts';
 import { defineKey, formatRulesFile } from '../scoring/rules-file.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, operator, operatorName, UsageError } from './context.ts';
@@ -64,8 +64,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
         const { id, login } = organisation;
         const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? '', 1));
         const { version, changed, sourceChanged } = await deps.database.transaction(async executor => {
-          const source = given?.source ?? (await findRulesetSource(executor, id, Number(wanted)));
-          const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200), source);
+          const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200));
           if (applied.changed || applied.sourceChanged) {
             const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
             await recordAuditEvent(executor, id, operator(), 'rules.apply', subject);
@@ -90,7 +89,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
     .examples('rules export --organisation acme > rules.yaml')
     .answerFor(() => async ({ database: { executor } }, { id, rulesetVersion }) => {
       const ruleset = await getRuleset(executor, id, rulesetVersion);
-      const source = await findRulesetSource(executor, id, rulesetVersion);
+      const { source } = ruleset;
       if (rulesetVersion > 0 && source === null) {
         context.stderr.write(
           `Version ${rulesetVersion} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,

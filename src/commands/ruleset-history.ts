@@ -4,7 +4,6 @@ import { getRuleset, listRulesets } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
 import { compareRules, type DefinitionChanges, type RuleChanges } from '../scoring/rule-changes.ts';
 import { formatRulesFile } from '../scoring/rules-file.ts';
-import type { Ruleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
 import { table } from './terminal.ts';
@@ -21,7 +20,7 @@ export async function requireRuleset(
   organisation: Organisation,
   text: string,
   first: 0 | 1,
-): Promise<Ruleset> {
+) {
   if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version.`, 'Give its number.');
   const version = Number(text);
   if (version < first || version > organisation.rulesetVersion) {

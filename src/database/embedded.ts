@@ -38,8 +38,6 @@ const settings = {
   log_min_error_statement: 'panic',
   log_checkpoints: 'off',
 };
-/** The system keeps what a killed server wrote, but a crash of the machine loses it. */
-const notDurable = { fsync: 'off', full_page_writes: 'off' };
 
 /**
  * Joins the embedded server of `home`, starting it first if none runs. If the server is killed, those who use it start
@@ -50,14 +48,13 @@ const notDurable = { fsync: 'off', full_page_writes: 'off' };
 export async function joinEmbeddedDatabase({
   home,
   create = true,
-  durable = true,
   log = () => undefined,
 }: Partial<ClusterOptions> & { home: string }): Promise<EmbeddedDatabase> {
-  const cluster = await openCluster({ home, create, durable, log }).catch(error => {
+  const cluster = await openCluster({ home, create, log }).catch(error => {
     throw error instanceof ServiceError ? error : unavailable(home, reasonIn(error.stderr || error.message), error);
   });
   let hasLeft = false;
-  let holding: Promise<Hold | undefined> = keep(await hold(cluster, durable));
+  let holding: Promise<Hold | undefined> = keep(await hold(cluster));
 
   async function keep(held: Hold): Promise<Hold> {
     held.client.once('end', () => {
@@ -70,7 +67,7 @@ export async function joinEmbeddedDatabase({
     log('the connection to the embedded database was lost: joining it again');
     for (; !hasLeft; await delay(1000)) {
       try {
-        return await keep(await hold(cluster, durable));
+        return await keep(await hold(cluster));
       } catch (error) {
         log(error instanceof ServiceError ? error.text : (error as Error).message);
       }
@@ -90,7 +87,7 @@ export async function joinEmbeddedDatabase({
 }
 
 /** Connects, starting the server if none answers. */
-async function hold(cluster: Cluster, durable: boolean): Promise<Hold> {
+async function hold(cluster: Cluster): Promise<Hold> {
   let started: Promise<string> | undefined;
   let reason = '';
   for (const begin = Date.now(); Date.now() - begin < maxWaitMs; await delay(10)) {
@@ -103,22 +100,17 @@ async function hold(cluster: Cluster, durable: boolean): Promise<Hold> {
     try {
       await client.connect();
       // Waits while the last user stops the server.
-      const { rows } = await client.query<{ fsync: string }>(
-        "select pg_advisory_lock_shared($1), current_setting('fsync') as fsync",
-        [advisoryLock],
-      );
-      if (durable && rows[0]?.fsync !== 'on') throw unavailable(cluster.data, 'it runs for tests, and may lose data');
+      await client.query('select pg_advisory_lock_shared($1)', [advisoryLock]);
       // A server that stops says so in its file before it cuts the last user off, which frees the lock.
       const { id, state } = readPidFile(cluster.data);
       if (state === 'ready') return { client, serverId: id };
       throw new Error('it is stopping');
     } catch (error) {
       client.end().catch(() => undefined);
-      if (error instanceof ServiceError) throw error;
       const isAnswer = error instanceof pg.DatabaseError;
       // Class 57: it is starting, stopping or recovering.
       if (isAnswer && !error.code?.startsWith('57')) throw unavailable(cluster.data, error.message, error);
-      if (!isAnswer) started ??= startServer(cluster, durable);
+      if (!isAnswer) started ??= startServer(cluster);
       reason = (error as Error).message;
     }
     const written = await Promise.race([started, delay(10)]);
@@ -152,12 +144,8 @@ async function letGo(cluster: Cluster, { client, serverId }: Hold): Promise<void
  * Starts a server, which outlives us. PostgreSQL's own lock allows one per data directory.
  * @returns what it wrote if it failed; an empty text if it was stopped or killed. Resolves when it has ended.
  */
-function startServer({ data, log, socketFolder, binaries, user }: Cluster, durable: boolean): Promise<string> {
-  const all = {
-    ...settings,
-    ...(durable ? {} : notDurable),
-    unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`,
-  };
+function startServer({ data, log, socketFolder, binaries, user }: Cluster): Promise<string> {
+  const all = { ...settings, unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"` };
   const parameters = Object.entries(all).flatMap(([setting, value]) => ['-c', `${setting}=${value}`]);
   // A killed server leaves its id in the file, and another process may have it now: this tells PostgreSQL to ignore it.
   // If the server is alive after all, PostgreSQL still sees that its shared memory is in use.

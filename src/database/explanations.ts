@@ -30,13 +30,8 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined) {
     );
 }
 
-export async function findPullRequestAnywhere(
-  executor: Executor,
-  id: string,
-): Promise<ExplainablePullRequest | undefined> {
-  const [found] = await selectPullRequests(executor, eq(pullRequests.id, id));
-  return found;
-}
+export const findPullRequestsById = (executor: Executor, id: string): Promise<ExplainablePullRequest[]> =>
+  selectPullRequests(executor, eq(pullRequests.id, id));
 
 /**
  * Pull requests with this page. There may be several, in two organisations.

@@ -1,7 +1,8 @@
 import { and, desc, eq, isNull, lte, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
-import { members, organisations } from './schema.ts';
+import { createExistsAnywhere } from './organisations.ts';
+import { members } from './schema.ts';
 import { createSelection, isOneOf, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type Member = typeof members.$inferSelect;
@@ -163,15 +164,6 @@ const memberOfId = createSelection(
 
 export type MemberRow = RowOf<typeof memberOfId>;
 
-/** Probes one index entry per organisation; runs only if the caller's own has no such member. */
-const memberAnywhere = createSelection(
-  'member_anywhere',
-  query
-    .select({ id: members.id })
-    .from(organisations)
-    .innerJoin(members, and(eq(members.organisationId, organisations.id), hasId)),
-);
-
 /** Members who have not left, latest first, in steps that hold up no other request. */
 export async function* readMembers(database: Database, organisationId: string): AsyncGenerator<readonly MemberRow[]> {
   let after = { place: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
@@ -189,6 +181,4 @@ export async function findMemberRow(database: Database, organisationId: string, 
   return row;
 }
 
-export async function memberExistsAnywhere(database: Database, id: string): Promise<boolean> {
-  return (await database.read(memberAnywhere, { id })).length > 0;
-}
+export const memberExistsAnywhere = createExistsAnywhere('member_anywhere', members);

@@ -36,6 +36,9 @@ const concurrentIndex = /^\s*create\s+(?:unique\s+)?index\s+concurrently\s+"?(\w
 /** A server that is starting may take a moment; a missing one must be reported soon. */
 const connectTimeoutMs = 3_000;
 
+const unavailable = (text: string, action: string, cause?: unknown) =>
+  new ServiceError('database_unavailable', text, { action, cause });
+
 /**
  * Brings the schema up to date. If several replicas start together, one migrates; the others wait for the lock and find
  * nothing left to do.
@@ -56,10 +59,7 @@ export async function migrateDatabase(
     const migrations = readMigrationFiles({ migrationsFolder: folder });
     const newest = await newestMigration(client);
     const pending = migrations.filter(({ folderMillis }) => folderMillis > newest);
-    const unavailable = (text: string, action: string) => new ServiceError('database_unavailable', text, { action });
-    if (newest > (migrations.at(-1)?.folderMillis ?? 0)) {
-      throw unavailable(...laterSchema);
-    }
+    if (newest > (migrations.at(-1)?.folderMillis ?? 0)) throw unavailable(...laterSchema);
     if (!upgrade && newest > 0 && pending.length > 0) {
       throw unavailable(
         "The database's schema is of an earlier release than this program.",
@@ -70,16 +70,12 @@ export async function migrateDatabase(
     return pending.length;
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
-    throw new ServiceError(
-      'database_unavailable',
+    throw unavailable(
       `The database's schema can't be brought up to date: ${error.message}.`,
-      {
-        action:
-          error.code === lockNotAvailable
-            ? 'Other sessions hold locks on its tables: end them, then try again.'
-            : 'Check the rights of the user in DATABASE_URL.',
-        cause: error,
-      },
+      error.code === lockNotAvailable
+        ? 'Other sessions hold locks on its tables: end them, then try again.'
+        : 'Check the rights of the user in DATABASE_URL.',
+      error,
     );
   } finally {
     await client.end();
@@ -174,17 +170,16 @@ export async function requireUsable(client: pg.Client): Promise<ServerFacts> {
   const [facts] = rows;
   if (facts === undefined) throw new Error('the server did not describe itself');
   const { version, database, encoding, icu } = facts;
-  const lacking = (message: string, action: string) => new ServiceError('database_unavailable', message, { action });
   if (version < 150_000) {
-    throw lacking(`PostgreSQL ${Math.floor(version / 10_000)} is too old.`, 'Use version 15 or newer.');
+    throw unavailable(`PostgreSQL ${Math.floor(version / 10_000)} is too old.`, 'Use version 15 or newer.');
   }
   if (encoding !== 'UTF8') {
-    throw lacking(
+    throw unavailable(
       `The database ${database} has the encoding ${encoding}, and pullscore needs UTF8.`,
       `Create another one with "create database NAME encoding 'UTF8' locale 'C.UTF-8' template template0", and name it in DATABASE_URL.`,
     );
   }
-  if (!icu) throw lacking('This PostgreSQL is built without ICU, which sorts names.', 'Use one that has it.');
+  if (!icu) throw unavailable('This PostgreSQL is built without ICU, which sorts names.', 'Use one that has it.');
   return facts;
 }
 
@@ -193,26 +188,26 @@ export const placeOf = ({ host, port }: pg.Client): string => (host.startsWith('
 
 /** Names the server, never the password. */
 function refusalOf(error: unknown, client: pg.Client): ServiceError {
-  const refusal = (text: string, action: string) =>
-    new ServiceError('database_unavailable', text, { action, cause: error });
   const place = placeOf(client);
   const { code, message } = error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
   // 28P01 is a wrong password. Without one, the driver itself fails.
   const isPasswordMissing = /^SASL: .*password must be/.test(message);
   if (error instanceof pg.DatabaseError || isPasswordMissing) {
     const reason = isPasswordMissing ? 'it asks for a password, and none is set' : message;
-    return refusal(
+    return unavailable(
       `The database ${client.database ?? ''} at ${place} can't be used: ${reason}.`,
       isPasswordMissing || code === '28P01'
         ? 'Check the password in DATABASE_URL or PGPASSWORD.'
         : 'Check DATABASE_URL.',
+      error,
     );
   }
   // An error that joins those of several addresses has no text of its own.
   const reason = code ?? (message === 'timeout expired' ? 'no answer' : message);
-  return refusal(
+  return unavailable(
     `The database server at ${place} can't be reached: ${reason}.`,
     'Check DATABASE_URL and that the server runs.',
+    error,
   );
 }
 

@@ -2,8 +2,9 @@ import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { ServiceError } from '../errors.ts';
 import { newId } from '../ids.ts';
-import type { Executor } from './client.ts';
-import { organisations } from './schema.ts';
+import type { Database, Executor } from './client.ts';
+import { type members, organisations, type pullRequests } from './schema.ts';
+import { createSelection, placeholder, query } from './statement.ts';
 
 export type Organisation = typeof organisations.$inferSelect;
 
@@ -160,4 +161,16 @@ export async function lockOrganisation(
   const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock');
   await executor.execute(sql`select ${lock}(hashtextextended(${organisationId}, 0))`);
   return (await getOrganisation(executor, organisationId)).rulesetVersion;
+}
+
+/**
+ * Creates the function that finds out whether any organisation has a row with an id. It probes one index entry per
+ * organisation, and is for rows that the caller's own does not have.
+ *
+ * @param name of the statement
+ */
+export function createExistsAnywhere(name: string, table: typeof members | typeof pullRequests) {
+  const isRow = and(eq(table.organisationId, organisations.id), eq(table.id, placeholder('id')));
+  const anywhere = createSelection(name, query.select({ id: table.id }).from(organisations).innerJoin(table, isRow));
+  return async (database: Database, id: string): Promise<boolean> => (await database.read(anywhere, { id })).length > 0;
 }

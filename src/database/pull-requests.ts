@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
-import { lockOrganisation } from './organisations.ts';
-import { deletedPullRequests, organisations, pullRequests, repositories, scoreChanges } from './schema.ts';
+import { createExistsAnywhere, lockOrganisation } from './organisations.ts';
+import { deletedPullRequests, pullRequests, repositories, scoreChanges } from './schema.ts';
 import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
@@ -48,15 +48,6 @@ const pullRequestOfId = createSelection(
 
 /** Its texts are byte strings. */
 export type PullRequestRow = RowOf<typeof pullRequestOfId>;
-
-/** Probes one index entry per organisation; runs only if the caller's own has no such pull request. */
-const pullRequestAnywhere = createSelection(
-  'pull_request_anywhere',
-  query
-    .select({ id: pullRequests.id })
-    .from(organisations)
-    .innerJoin(pullRequests, and(eq(pullRequests.organisationId, organisations.id), hasId)),
-);
 
 type Direction = 'next' | 'previous';
 
@@ -107,9 +98,7 @@ export async function findPullRequestRow(database: Database, organisationId: str
   return row;
 }
 
-export async function pullRequestExistsAnywhere(database: Database, id: string): Promise<boolean> {
-  return (await database.read(pullRequestAnywhere, { id })).length > 0;
-}
+export const pullRequestExistsAnywhere = createExistsAnywhere('pull_request_anywhere', pullRequests);
 
 export const countPullRequests = (executor: Executor, organisationId: string): Promise<number> =>
   executor.$count(pullRequests, eq(pullRequests.organisationId, organisationId));

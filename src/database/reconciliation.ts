@@ -60,15 +60,6 @@ export async function endReconciliation(executor: Executor, comparison: Lease, s
   await moveLease(executor, comparison, sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`);
 }
 
-/** @param cursor of the last repository that was compared; null if the next comparison starts with the first one */
-export async function saveReconcileCursor(
-  executor: Executor,
-  organisationId: string,
-  cursor: string | null,
-): Promise<void> {
-  await updateOrganisation(executor, organisationId, { reconcileCursor: cursor });
-}
-
 /** Each request, for a hundred members, delays the next list by this much: lists take a small share of the points. */
 const secondsPerHundredMembers = 6;
 

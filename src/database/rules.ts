@@ -64,28 +64,22 @@ export async function readRules(database: Database, organisationId: string): Pro
   }
 }
 
-/** One version; empty for version 0, before the first was applied. */
-export async function getRuleset(executor: Executor, organisationId: string, version: number): Promise<Ruleset> {
-  if (version === 0) return { definitions: [], rules: [] };
+/**
+ * One version; empty for version 0, before the first was applied. `source` is the text of the file that it was applied
+ * from; null if it is not known.
+ */
+export async function getRuleset(
+  executor: Executor,
+  organisationId: string,
+  version: number,
+): Promise<Ruleset & { source: string | null }> {
+  if (version === 0) return { definitions: [], rules: [], source: null };
   const [ruleset] = await executor
-    .select({ definitions: rulesets.definitions, rules: rulesets.rules })
+    .select({ definitions: rulesets.definitions, rules: rulesets.rules, source: rulesets.source })
     .from(rulesets)
     .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
   if (ruleset === undefined) throw new Error(`ruleset ${version} of organisation ${organisationId} is gone`);
   return ruleset;
-}
-
-/** The text of the file that a version was applied from; null if it is not known. */
-export async function findRulesetSource(
-  executor: Executor,
-  organisationId: string,
-  version: number,
-): Promise<string | null> {
-  const [ruleset] = await executor
-    .select({ source: rulesets.source })
-    .from(rulesets)
-    .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
-  return ruleset?.source ?? null;
 }
 
 /** Latest first, without their files' texts. */
@@ -103,23 +97,23 @@ export function listRulesets(executor: Executor, organisationId: string) {
  * id and time of creation. If the rules are in force already, only the text of their file changes: comments and tests
  * make no version. Runs in a transaction.
  *
- * @param source the text of the file with these rules, if there is one
+ * @param given `source` is the text of the file with these rules, if there is one
  */
 export async function applyRuleset(
   executor: Executor,
   organisationId: string,
-  { definitions: givenDefinitions, rules: givenRules }: Ruleset,
+  { source = null, ...given }: Ruleset & { source?: string | null },
   appliedBy = '',
-  source: string | null = null,
 ): Promise<{ version: number; changed: boolean; sourceChanged: boolean }> {
   const ruleset: Ruleset = JSON.parse(
-    JSON.stringify({ definitions: givenDefinitions, rules: givenRules }),
+    JSON.stringify({ definitions: given.definitions, rules: given.rules }),
     (_key, value) => (typeof value === 'string' ? storable(value) : value),
   );
   const { definitions, rules } = ruleset;
   const current = await lockOrganisation(executor, organisationId, 'exclusive');
-  if (current > 0 && !hasChanges(compareRules(await getRuleset(executor, organisationId, current), ruleset))) {
-    const sourceChanged = source !== null && source !== (await findRulesetSource(executor, organisationId, current));
+  const inForce = await getRuleset(executor, organisationId, current);
+  if (current > 0 && !hasChanges(compareRules(inForce, ruleset))) {
+    const sourceChanged = source !== null && source !== inForce.source;
     if (sourceChanged) {
       await executor
         .update(rulesets)

@@ -157,16 +157,12 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
 
     async findOrganisation(organisation: OrganisationReference) {
       const { login, nodeId } = organisation;
-      const subject = `the organisation ${login}`;
-      const isKnown = typeof nodeId === 'string';
-      const { data, failures } = await transport.graphql(
-        isKnown ? organisationQuery : organisationByLoginQuery,
-        isKnown ? { id: nodeId } : { login },
-        { organisation, subject },
-      );
-      requireWhole(failures, subject);
-      const answer = answerAt(data, isKnown ? 'node' : 'organization', subject);
-      return answer === null ? undefined : read(subject, () => readOrganisation(answer));
+      const context = { organisation, subject: `the organisation ${login}` };
+      const { answer } =
+        typeof nodeId === 'string'
+          ? await askField('node', organisationQuery, { id: nodeId }, context)
+          : await askField('organization', organisationByLoginQuery, { login }, context);
+      return answer === null ? undefined : read(context.subject, () => readOrganisation(answer));
     },
   };
 
@@ -205,18 +201,13 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     const subject = `the pull requests of repository ${repositoryNodeId}`;
     const orderBy =
       order === 'created' ? { field: 'CREATED_AT', direction: 'ASC' } : { field: 'UPDATED_AT', direction: 'DESC' };
-    const { data, failures } = await transport.graphql(
-      query,
-      { repository: repositoryNodeId, first: Math.min(pageSize, maxPullRequests), after, orderBy },
-      { organisation, subject },
-    );
-    const repository = answerAt(data, 'node', subject);
+    const variables = { repository: repositoryNodeId, first: Math.min(pageSize, maxPullRequests), after, orderBy };
     // Failures of single pull requests of a page are reported one by one.
-    const isPage = isPullRequestPage(repository);
-    const generalFailures = failures.filter(failure => !(isPage && isOfPullRequest(failure)));
-    requireWhole(generalFailures, subject);
-    if (repository === null) return undefined;
-    return { ...read(subject, () => readPullRequestPage(repository, after)), failures, subject };
+    const isOfEntry = (failure: GraphqlFailure, data: object) =>
+      isPullRequestPage(answerAt(data, 'node', subject)) && isOfPullRequest(failure);
+    const { answer, failures } = await askField('node', query, variables, { organisation, subject }, isOfEntry);
+    if (answer === null) return undefined;
+    return { ...read(subject, () => readPullRequestPage(answer, after)), failures, subject };
   }
 
   /**
@@ -231,14 +222,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     reader: (answer: unknown) => Answer,
   ) {
     const { organisation, subject } = context;
-    const { data, failures, repliedAt } = await transport.graphql(
-      query,
-      { id: organisation.nodeId, ...variables },
-      context,
-    );
-    const generalFailures = failures.filter(failure => !isOfEdge(failure));
-    requireWhole(generalFailures, subject);
-    const answer = answerAt(data, 'node', subject);
+    const all = { id: organisation.nodeId, ...variables };
+    const { answer, failures, repliedAt } = await askField('node', query, all, context, isOfEdge);
     if (answer === null) {
       throw new ServiceError('not_found', `GitHub shows no organisation ${organisation.login} to ${names}.`, {
         action: 'Check their rights, and that it still exists.',
@@ -247,9 +232,22 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     return { answer: read(subject, () => reader(answer)), failures: failures.filter(isOfEdge), repliedAt };
   }
 
-  /** Throws if anything failed. A failure of "not found" is ignored: the missing value shows it, too. */
-  function requireWhole(failures: GraphqlFailure[], subject: string): void {
-    const others = failures.filter(failure => failure.type !== 'NOT_FOUND');
-    if (others.length > 0) throw errorOfFailures(others, subject, names);
+  /**
+   * Asks for a query's only field; null if GitHub does not show it. Throws if anything failed. A failure of "not found"
+   * is ignored: the missing value shows it, too.
+   *
+   * @param isOfEntry whether a failure is about a single entry of a page: the caller reports it
+   */
+  async function askField(
+    name: string,
+    query: string,
+    variables: Record<string, unknown>,
+    context: RequestContext,
+    isOfEntry: (failure: GraphqlFailure, data: object) => boolean = () => false,
+  ) {
+    const { data, failures, repliedAt } = await transport.graphql(query, variables, context);
+    const others = failures.filter(failure => failure.type !== 'NOT_FOUND' && !isOfEntry(failure, data));
+    if (others.length > 0) throw errorOfFailures(others, context.subject, names);
+    return { answer: answerAt(data, name, context.subject), failures, repliedAt };
   }
 }

@@ -37,6 +37,7 @@ export const octokitOptions = {
 const Installation = Type.Object({
   id: Reply.Id,
   account: Reply.Nullable(Type.Object({ id: Reply.Nullable(Reply.Id) })),
+  /** `read`, `write` or `admin`, by the permission's name. */
   permissions: Reply.Nullable(Type.Record(Reply.Text, Reply.Text)),
   suspended_at: Reply.Nullable(Reply.Time),
 });

@@ -15,12 +15,6 @@ export interface CredentialFacts {
   expiresAt: number | null;
 }
 
-export interface Installation {
-  /** `read`, `write` or `admin`, by the permission's name. */
-  permissions: ReadonlyMap<string, string>;
-  isSuspended: boolean;
-}
-
 /** A webhook that is set up on GitHub. */
 export interface GithubHook {
   /** Null if it is the App's own. */
@@ -138,16 +132,7 @@ export function createInspection(config: GithubConfig) {
 
     /** The App's; undefined if it is not installed on the organisation. */
     findInstallation: (organisation: OrganisationReference) =>
-      ask<Installation | undefined>('the installation', async () => {
-        const installation = await credentials.findInstallation(organisation);
-        if (installation === undefined) return undefined;
-        const { permissions, suspended_at: suspendedAt } = installation;
-        if (!permissions) throw new UnexpectedReply('permissions are missing');
-        return {
-          permissions: new Map(Object.entries(permissions)),
-          isSuspended: Boolean(suspendedAt),
-        };
-      }),
+      ask('the installation', () => credentials.findInstallation(organisation)),
 
     /** The App's own and the organisation's; `mayHideMore` if the credentials may not list the latter. */
     findHooks: (organisation: OrganisationReference) =>

@@ -4,8 +4,7 @@
  */
 import { costOf } from './cost.ts';
 import { type Facts, isOptionalFact, type SourceName } from './facts.ts';
-import type { Value } from './functions.ts';
-import { roundHalfAway } from './number-functions.ts';
+import { roundHalfAway, type Value } from './functions.ts';
 import type { RuleLogic } from './ruleset.ts';
 import { compareText } from './text.ts';
 import type { TypedExpression } from './tree.ts';

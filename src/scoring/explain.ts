@@ -3,7 +3,7 @@ import { type CheckedEntry, clampScore, scoreLimits } from './compile.ts';
 import { checkDefinitions } from './definitions.ts';
 import { type ExplainedPart, explainExpression } from './evaluate.ts';
 import type { Facts } from './facts.ts';
-import { roundHalfAway } from './number-functions.ts';
+import { roundHalfAway } from './functions.ts';
 import { checkRule, evaluatedLogic, type RuleAction, type RuleDefinition, type Ruleset } from './ruleset.ts';
 import type { CheckedDefinitions } from './tree.ts';
 

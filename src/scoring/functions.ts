@@ -1,9 +1,7 @@
 /** The functions of the rule language. docs/rules.md says what they mean; a test runs its examples. */
 import type { FactType, SourceName } from './facts.ts';
-import { fileFunctions } from './file-functions.ts';
 import { compileGlob } from './glob.ts';
-import { numberFunctions } from './number-functions.ts';
-import { compilePattern, matchesAny, PatternError, prepareWith } from './pattern.ts';
+import { compilePattern, matchesAny, type Pattern, PatternError, prepareWith } from './pattern.ts';
 import { characterCount, containsText, startOfDay } from './text.ts';
 
 export type Value = number | string | boolean | readonly string[];
@@ -35,7 +33,7 @@ export interface FunctionDefinition {
   implementation: (...values: never[]) => Value;
 }
 
-export type ListedFunction = Omit<FunctionDefinition, 'name' | 'repeats'>;
+type ListedFunction = Omit<FunctionDefinition, 'name' | 'repeats'>;
 
 function hasLabel(labels: readonly string[], name: string): boolean {
   const wanted = name.toLowerCase();
@@ -47,6 +45,82 @@ function readDate(text: string): number {
   if (time === undefined) throw new PatternError('is not a valid day; write it like "2026-01-31"');
   return time;
 }
+
+/** Rounds to the nearest integer, halves away from zero; `Math.round` would turn −0.5 into −0. */
+export function roundHalfAway(value: number): number {
+  return value < 0 ? -Math.round(-value) : Math.round(value);
+}
+
+/** By signature. */
+const ofNumbers: Record<string, (...numbers: number[]) => number> = {
+  'min(a, b, …)': Math.min,
+  'max(a, b, …)': Math.max,
+  'abs(x)': Math.abs,
+  'round(x)': roundHalfAway,
+  'floor(x)': Math.floor,
+  'ceil(x)': Math.ceil,
+  'clamp(x, low, high)': (x, low, high) => Math.min(Math.max(x, low), high),
+  'per(n, unit)': (n, unit) => Math.trunc(n / unit),
+  'sqrt(x)': Math.sqrt,
+  'log(x)': x => (x > 0 ? Math.log(x) : Number.NaN),
+  'exp(x)': Math.exp,
+};
+
+const numberFunctions = Object.entries(ofNumbers).map(([signature, implementation]): ListedFunction => {
+  const [, ...parameters] = signature.match(/\w+/g) ?? [];
+  return { signature, parameters: parameters.map(() => 'number'), result: 'number', implementation };
+});
+
+type Files = readonly string[];
+type Globs = readonly Pattern[];
+
+const ofGlobs = (name: string) =>
+  ({
+    signature: `${name}("glob", …)`,
+    parameters: ['literal'],
+    prepare: prepareWith(compileGlob),
+  }) satisfies Partial<ListedFunction>;
+
+const ofFiles = (
+  name: string,
+  result: 'boolean' | 'number',
+  implementation: (files: Files, globs: Globs) => Value,
+): ListedFunction => ({ ...ofGlobs(name), facts: ['files'], result, implementation });
+
+/**
+ * A function that adds up lines of files.
+ *
+ * @param isCounted whether the files that match are counted, or all others
+ */
+const ofLines = (
+  name: string,
+  isCounted: boolean,
+  linesOf: (added: number, removed: number) => number,
+): ListedFunction => ({
+  ...ofGlobs(name),
+  facts: ['files', 'file_changes'],
+  result: 'number',
+  implementation: (files: Files, changes: readonly number[], globs: Globs) => {
+    // While a release is replaced, the one before may store other files beside the lines of this one.
+    if (changes.length !== 3 * files.length) return Number.NaN;
+    let lines = 0;
+    for (const [index, file] of files.entries()) {
+      if (matchesAny(file, globs) !== isCounted) continue;
+      lines += linesOf(changes[3 * index] ?? 0, changes[3 * index + 1] ?? 0);
+    }
+    return lines;
+  },
+});
+
+const fileFunctions: readonly ListedFunction[] = [
+  ofFiles('any_file', 'boolean', (files, globs) => files.some(file => matchesAny(file, globs))),
+  ofFiles('all_files', 'boolean', (files, globs) => files.length > 0 && files.every(file => matchesAny(file, globs))),
+  ofFiles('count_files', 'number', (files, globs) => files.filter(file => matchesAny(file, globs)).length),
+  ofLines('lines', true, (added, removed) => added + removed),
+  ofLines('lines_except', false, (added, removed) => added + removed),
+  ofLines('added', true, added => added),
+  ofLines('removed', true, (_, removed) => removed),
+];
 
 const listed: readonly ListedFunction[] = [
   {

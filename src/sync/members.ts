@@ -4,10 +4,10 @@ import type { Organisation } from '../database/organisations.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { maxMembers } from '../github/client.ts';
-import { createPageSize, withPageSize } from '../github/page-size.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { askGithub } from './exchange.ts';
 import { identifyOrganisation } from './organisation.ts';
+import { createPageSize, withPageSize } from './page-sizes.ts';
 
 /**
  * Makes the stored members those whom GitHub lists, and requests the earlier pull requests of new ones. Nothing changes
@@ -20,7 +20,7 @@ export async function syncMembers(deps: Deps, unidentified: Organisation) {
   const organisation = await identifyOrganisation(deps, unidentified);
   const pageSize = createPageSize(maxMembers);
   const readPage = (after: string | null) =>
-    withPageSize(pageSize, maxMembers, size =>
+    withPageSize(pageSize, size =>
       askGithub(deps, organisation, () => deps.github.pageMembers(organisation, after, size), {
         urgency: 'background',
         identityIn: page => page.organisation,

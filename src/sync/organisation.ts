@@ -2,11 +2,9 @@ import { isDatabaseUnavailable } from '../database/failures.ts';
 import type { IdentifiedOrganisation, Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { maxRepositories } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
-import { withPageSize } from '../github/page-size.ts';
 import { askGithub } from './exchange.ts';
-import { pageSizesOf } from './page-sizes.ts';
+import { pageSizesOf, withPageSize } from './page-sizes.ts';
 
 /**
  * Asks GitHub for the ids of an organisation that are not known yet. From then on the ids identify it: a login can be
@@ -51,7 +49,7 @@ export async function pageRepositories(deps: Deps, organisation: IdentifiedOrgan
       urgency: 'background',
       identityIn: page => page.organisation,
     });
-  const { reply: page, ticket } = await withPageSize(sizes, maxRepositories, async pageSize => {
+  const { reply: page, ticket } = await withPageSize(sizes, async pageSize => {
     const asked = await ask(pageSize);
     const tooMuch = asked.reply.failed.find(error => error.tooMuch);
     if (tooMuch !== undefined && pageSize > 1) throw tooMuch;

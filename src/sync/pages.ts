@@ -2,13 +2,11 @@ import type { Organisation } from '../database/organisations.ts';
 import { requestFailedSyncs } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { maxPullRequests } from '../github/client.ts';
 import { GithubError, isDisturbance } from '../github/errors.ts';
-import { withPageSize } from '../github/page-size.ts';
 import type { PageChoice } from '../github/pages.ts';
 import type { ListedPullRequest } from '../github/pull-request.ts';
 import { askGithub } from './exchange.ts';
-import { pageSizesOf } from './page-sizes.ts';
+import { pageSizesOf, withPageSize } from './page-sizes.ts';
 import { type SyncOutcome, syncPullRequests } from './pull-requests.ts';
 
 export interface PagesOptions {
@@ -99,7 +97,7 @@ export function createPageSync(
 
   async function syncPage(after: string | null): Promise<SyncedPage> {
     let size = 0;
-    const { reply, outcomes } = await withPageSize(pageSize, maxPullRequests, asked => {
+    const { reply, outcomes } = await withPageSize(pageSize, asked => {
       size = asked;
       const fetch = async () => {
         onRequest?.();

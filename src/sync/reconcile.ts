@@ -4,13 +4,13 @@ import {
   getOrganisation,
   type IdentifiedOrganisation,
   type Organisation,
+  updateOrganisation,
 } from '../database/organisations.ts';
 import {
   areMembersDue,
   claimReconciliation,
   endReconciliation,
   saveMembersListed,
-  saveReconcileCursor,
 } from '../database/reconciliation.ts';
 import { maxRefetchesPerHour, sweepPullRequests } from '../database/refetches.ts';
 import {
@@ -108,7 +108,7 @@ async function compareRepositories(
   for (;;) {
     if (!(await comparePage(deps, organisation, page, isOver))) return false;
     const after = page.hasNextPage ? page.endCursor : null;
-    await saveReconcileCursor(executor, organisation.id, after);
+    await updateOrganisation(executor, organisation.id, { reconcileCursor: after });
     if (after === null) {
       const what = 'repositories that have left were not looked for';
       await orNextTime(deps, organisation, what, () => markLeft(deps, organisation, ticket));
@@ -155,7 +155,7 @@ async function comparePage(
       log.warn({ repository: name, reason }, 'a repository was not compared; the next comparison tries again');
       await saveProgress(executor, organisation.id, githubId, { reconcileCursor: null, reconcileUntil: null });
     }
-    await saveReconcileCursor(executor, organisation.id, repository.cursor);
+    await updateOrganisation(executor, organisation.id, { reconcileCursor: repository.cursor });
     if (isOver()) return false;
   }
   return true;

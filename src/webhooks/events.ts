@@ -12,6 +12,7 @@ import {
 } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { optionalUnixSeconds, Reply } from '../github/decode.ts';
 
 /*
  * What GitHub's webhooks ask for; see https://docs.github.com/en/webhooks/webhook-events-and-payloads. Deliveries come
@@ -36,8 +37,6 @@ const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const NodeId = Type.String({ pattern: '^[\\w=+/-]{1,200}$' });
 const Login = Type.String({ pattern: '^[\\w.\\[\\]-]{1,100}$' });
 const Owner = Type.Object({ id: Id, login: Login });
-/** GitHub's times end in `Z`; offsets are accepted, too. */
-const Time = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:\\d\\d)$' });
 
 /** Whose event it is. */
 const Origin = Type.Object({
@@ -46,13 +45,13 @@ const Origin = Type.Object({
   repository: Type.Optional(Type.Object({ owner: Owner })),
 });
 const PullRequestPayload = Type.Object({
-  pull_request: Type.Object({ id: Id, node_id: NodeId, updated_at: Type.Optional(Time) }),
+  pull_request: Type.Object({ id: Id, node_id: NodeId, updated_at: Type.Optional(Reply.Time) }),
 });
 const CommentPayload = Type.Object({
   issue: Type.Object({
     node_id: NodeId,
     number: Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }),
-    updated_at: Type.Optional(Time),
+    updated_at: Type.Optional(Reply.Time),
     /** Only comments on pull requests have it. */
     pull_request: Type.Optional(Type.Object({})),
   }),
@@ -176,7 +175,7 @@ export async function receive(
       node_id: nodeId,
       updated_at: updatedAt,
     } = requireShape(checks.pullRequest, payload).pull_request;
-    const pullRequest = { githubId, nodeId, minSourceUpdatedAt: secondsOf(updatedAt) };
+    const pullRequest = { githubId, nodeId, minSourceUpdatedAt: optionalUnixSeconds(updatedAt) };
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
   if (isComment) {
@@ -187,7 +186,7 @@ export async function receive(
     const reference = { repositoryGithubId: place.id, number: issue.number, nodeId: issue.node_id };
     const found = await findCommentedPullRequest(executor, tracked.id, reference);
     if (found === undefined) return ignored('this pull request is not stored here.');
-    const pullRequest = { ...found, minSourceUpdatedAt: secondsOf(issue.updated_at) };
+    const pullRequest = { ...found, minSourceUpdatedAt: optionalUnixSeconds(issue.updated_at) };
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
   const effect = read?.(payload);
@@ -200,15 +199,6 @@ export async function receive(
     return taken;
   });
   return receipt(outcome);
-}
-
-/** In whole Unix seconds. */
-function secondsOf(time: string | undefined): number | null {
-  if (time === undefined) return null;
-  const seconds = Math.floor(Date.parse(time) / 1000);
-  // Such as month 13, or a year before 1970.
-  if (!(seconds >= 0)) throw malformed();
-  return seconds;
 }
 
 const malformed = () =>

@@ -167,7 +167,7 @@ test('a tenth of the points is enough, and a GitHub without a rate limit needs n
 });
 
 test('a suspended installation is a problem', () => {
-  expect(linesOf(checkInstallation({ permissions: new Map(), isSuspended: true }))).toEqual([
+  expect(linesOf(checkInstallation({ id: 1, suspended_at: '2026-01-01T00:00:00Z' }))).toEqual([
     "problem: The App's installation is suspended. → Unsuspend it in the settings of the organisation on GitHub.",
   ]);
 });

@@ -21,7 +21,6 @@ import {
   pidFile,
   processesOf,
   query,
-  refusalOf,
   root,
   serverOf,
   startChild,
@@ -219,12 +218,6 @@ describe('access', () => {
     const program = `require('net').connect(${JSON.stringify(path)}).on('error', ({ code }) => console.log(code))`;
     const stranger = { uid: 54_321, gid: 54_321, cwd: '/' };
     expect(execFileSync(nodeForAll(), ['-e', program], stranger).toString().trim()).toBe('EACCES');
-  });
-
-  it('refuses a server that may lose data', async () => {
-    const database = await joinAt(shared);
-    expect(await refusalOf(joinAt(shared, true))).toContain('runs for tests, and may lose data');
-    expect(await query(database.url, 'SELECT 1')).toBe(1);
   });
 });
 

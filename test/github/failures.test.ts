@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { createGithub } from '../../src/github/client.ts';
-import { createPageSize, withPageSize } from '../../src/github/page-size.ts';
+import { createPageSize, withPageSize } from '../../src/sync/page-sizes.ts';
 import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import { errorOf, fetchOne, fetchResult, firstPage, identityOf, listen, start } from './support.ts';
 
@@ -284,7 +284,7 @@ describe('the page size', () => {
     github.fault(queryTimeout());
     const pageSize = createPageSize(50);
     const page = () =>
-      withPageSize(pageSize, 50, size =>
+      withPageSize(pageSize, size =>
         client.pagePullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: size }),
       );
     expect((await page())?.items).toHaveLength(6);
@@ -297,9 +297,9 @@ describe('the page size', () => {
     const { github, web, client } = await start();
     const opened = [web.openPullRequest(), web.openPullRequest()].map(each => each.nodeId);
     github.fault(htmlError(502), { times: 3 });
-    const pageSize = createPageSize(50);
+    const pageSize = createPageSize(opened.length);
     const fetchSome = () =>
-      withPageSize(pageSize, opened.length, size => client.fetchPullRequests({ login: 'acme' }, opened.slice(0, size)));
+      withPageSize(pageSize, size => client.fetchPullRequests({ login: 'acme' }, opened.slice(0, size)));
     expect(await errorOf(fetchSome())).toMatchObject({ code: 'github_failed', tooMuch: true });
     expect(github.count()).toBe(2);
     github.clearFaults();

@@ -3,7 +3,8 @@ export default {
   mutate: [
     'src/scoring/**/*.ts',
     'src/api/{errors,pagination}.ts',
-    'src/github/{decode,errors,page-size,pages,replies}.ts',
+    'src/github/{decode,errors,pages,replies}.ts',
+    'src/sync/page-sizes.ts',
     'src/config.ts',
     'src/webhooks/events.ts',
   ],

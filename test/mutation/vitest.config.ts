@@ -5,7 +5,8 @@ export default defineConfig({
   test: {
     include: [
       'test/scoring/**/*.test.ts',
-      'test/github/{decode,errors,page-size,pull-request,replies}.test.ts',
+      'test/github/{decode,errors,pull-request,replies}.test.ts',
+      'test/sync/page-sizes.test.ts',
       'test/api/{errors,paginate}.test.ts',
       'test/docs/**/*.test.ts',
       'test/config.test.ts',

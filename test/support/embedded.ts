@@ -56,8 +56,8 @@ export const joined = new Set<EmbeddedDatabase>();
 export const children = new Set<ChildProcess>();
 export const dataDirectories = new Set<string>();
 
-export async function joinAt(home: string, durable = false): Promise<EmbeddedDatabase> {
-  const database = await joinEmbeddedDatabase({ home, durable });
+export async function joinAt(home: string): Promise<EmbeddedDatabase> {
+  const database = await joinEmbeddedDatabase({ home });
   joined.add(database);
   dataDirectories.add(database.dataDirectory);
   return database;
@@ -79,7 +79,7 @@ export function startChild(home: string, user: Partial<User> = {}): ChildProcess
   const module = new URL('../../src/database/embedded.ts', import.meta.url).href;
   const program = `
     import { joinEmbeddedDatabase } from ${JSON.stringify(module)};
-    const database = await joinEmbeddedDatabase({ home: ${JSON.stringify(home)}, durable: false });
+    const database = await joinEmbeddedDatabase({ home: ${JSON.stringify(home)} });
     process.stdout.write(JSON.stringify(database) + '\\n');
     process.stdin.once('data', () => database.leave().then(() => process.exit()));`;
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;

@@ -220,7 +220,7 @@ async function checkOnGithub(report: Report, scope: Access & local.OrganisationS
   if (config.github.app !== undefined) {
     const installation = await run(checks.installation, () => call(() => inspection.findInstallation(organisation)));
     if (installation === undefined) return skipHook();
-    missing = remote.permissions.filter(name => !installation.permissions.has(name));
+    missing = remote.permissions.filter(name => !Object.hasOwn(installation.permissions ?? {}, name));
     await run(checks.permissions, async () => missing);
     await run(checks.points, () => call(() => inspection.readCredentials(organisation)));
   }

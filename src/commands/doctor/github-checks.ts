@@ -3,13 +3,8 @@ import { type Config, webhookPath, webhookUrl } from '../../config.ts';
 import type { UnconfirmedRepository } from '../../database/inspection.ts';
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
 import { type Github, maxRepositories } from '../../github/client.ts';
-import type {
-  CredentialFacts,
-  GithubHook,
-  GithubInspection,
-  HookDelivery,
-  Installation,
-} from '../../github/inspection.ts';
+import type { GithubInstallation } from '../../github/credentials.ts';
+import type { CredentialFacts, GithubHook, GithubInspection, HookDelivery } from '../../github/inspection.ts';
 import type { GithubOrganisation } from '../../github/organisation.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
 import { counted, duration } from '../numbers.ts';
@@ -91,10 +86,10 @@ export function checkPoints({ limit }: CredentialFacts): Verdict {
     : warning(`Only ${left}`, 'Wait, or give the service credentials that nothing else uses.');
 }
 
-export const checkInstallation = (installation: Installation | undefined): Verdicts => [
+export const checkInstallation = (installation: GithubInstallation | undefined): Verdicts => [
   installation === undefined &&
     problem('The App is not installed.', 'On GitHub, open the page of the App and choose Install App.'),
-  installation?.isSuspended === true &&
+  Boolean(installation?.suspended_at) &&
     problem("The App's installation is suspended.", 'Unsuspend it in the settings of the organisation on GitHub.'),
 ];
 

@@ -41,8 +41,6 @@ export interface ClusterOptions {
   home: string;
   /** False: a home without a database stays without one, and is refused. */
   create: boolean;
-  /** False for tests: a crash of the machine may then lose or damage the data. */
-  durable: boolean;
   /** Gets what an operator should know: where the data is, that the server was lost. */
   log: (message: string) => void;
 }
@@ -65,7 +63,7 @@ export const environment = { PATH, LD_LIBRARY_PATH, LC_ALL: 'C', TZ: 'UTC' };
 export const run = promisify(execFile);
 
 /** The cluster of a home, made first if there is none. */
-export async function openCluster({ home, create, durable, log }: ClusterOptions): Promise<Cluster> {
+export async function openCluster({ home, create, log }: ClusterOptions): Promise<Cluster> {
   const path = resolve(home);
   const link = join(path, 'postgresql');
   const isRoot = process.getuid?.() === 0;
@@ -84,9 +82,9 @@ export async function openCluster({ home, create, durable, log }: ClusterOptions
   if (findFolder(link, isRoot) === undefined) {
     const user = isRoot ? systemUser() : undefined;
     const made = isRoot ? join(rootStore, randomBytes(6).toString('hex')) : link;
-    await makeFolder(made, unfinished => initialise(unfinished, binaries, user, durable));
+    await makeFolder(made, unfinished => initialise(unfinished, binaries, user));
     if (isRoot && publishLink(made, link)) log(`run by root, the embedded database keeps its data in ${made}`);
-    for (const changed of durable ? [store, path] : []) flush(changed);
+    for (const changed of [store, path]) flush(changed);
   }
   const folder = findFolder(link, isRoot) ?? link;
   const data = join(folder, 'data');
@@ -126,7 +124,7 @@ function systemUser(): ServerUser {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
-async function initialise(folder: string, binaries: string, user: ServerUser | undefined, durable: boolean) {
+async function initialise(folder: string, binaries: string, user: ServerUser | undefined) {
   const data = join(folder, 'data');
   mkdirSync(data, { mode: 0o700 });
   if (user !== undefined) {
@@ -143,7 +141,7 @@ async function initialise(folder: string, binaries: string, user: ServerUser | u
   // If it ended early, its exit code says so.
   renaming.child.stdin?.on('error', () => undefined).end(`ALTER DATABASE postgres RENAME TO ${name};\n\n`);
   await renaming;
-  if (durable) await run(join(binaries, 'initdb'), ['-D', data, '--sync-only'], options);
+  await run(join(binaries, 'initdb'), ['-D', data, '--sync-only'], options);
 }
 
 /** @returns false if another process has given this home a cluster meanwhile: that one is used */

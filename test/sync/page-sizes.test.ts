@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { GithubError } from '../../src/github/errors.ts';
-import { createPageSize, withPageSize } from '../../src/github/page-size.ts';
+import { createPageSize, withPageSize } from '../../src/sync/page-sizes.ts';
 
 const tooMuch = () => new GithubError('github_failed', 'Too much at once.', { tooMuch: true });
 
@@ -73,10 +73,10 @@ describe('a page size', () => {
 });
 
 describe('a request', () => {
-  test('asks for no more than there is, and for half of what was too much', async () => {
+  test('asks for its maximum, and for half of what was too much', async () => {
     const asked: number[] = [];
-    const pageSize = createPageSize(50);
-    const result = await withPageSize(pageSize, 40, async size => {
+    const pageSize = createPageSize(40);
+    const result = await withPageSize(pageSize, async size => {
       asked.push(size);
       if (size > 10) throw tooMuch();
       return 'done';
@@ -87,7 +87,7 @@ describe('a request', () => {
   test('fails if even one entry is too much', async () => {
     const asked: number[] = [];
     const error = tooMuch();
-    const request = withPageSize(createPageSize(4), 4, async size => {
+    const request = withPageSize(createPageSize(4), async size => {
       asked.push(size);
       throw error;
     });
@@ -101,7 +101,7 @@ describe('a request', () => {
   ])('is not repeated after an error %s', async (_, error) => {
     let asked = 0;
     const pageSize = createPageSize(50);
-    const request = withPageSize(pageSize, 40, async () => {
+    const request = withPageSize(pageSize, async () => {
       asked += 1;
       throw error;
     });
@@ -112,7 +112,7 @@ describe('a request', () => {
   test('lets the size grow if it succeeds', async () => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
-    for (let index = 0; index < 8; index += 1) await withPageSize(pageSize, 40, async size => size);
+    for (let index = 0; index < 8; index += 1) await withPageSize(pageSize, async size => size);
     expect(pageSize.current).toBe(24);
   });
 });
