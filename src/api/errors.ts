@@ -111,7 +111,7 @@ export function handleErrors(app: FastifyInstance): void {
     const route = known.find(candidate => candidate.path.test(path));
     if (route === undefined) {
       throw new ServiceError('not_found', 'There is nothing at this path.', {
-        action: 'See /openapi.json for what there is.',
+        action: 'See /openapi.json for the paths.',
       });
     }
     const allowed = [...route.methods].join(', ');

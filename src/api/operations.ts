@@ -44,7 +44,7 @@ export function addOperationRoutes(app: FastifyInstance): void {
   app.get('/readyz', { schema: { hide: true } }, async () => {
     if (draining) throw new ServiceError('overloaded', 'The service is stopping.');
     if (!(await isMigrated(database))) {
-      throw new ServiceError('database_unavailable', 'The database lacks migrations.', {
+      throw new ServiceError('database_unavailable', 'The database schema is not up to date.', {
         action: 'Run pullscore migrate.',
       });
     }

@@ -16,7 +16,7 @@ const maxAskedOnce = 10_000;
 
 /** For the schema of a route that sends pages. */
 export const notModified = {
-  304: Type.Null({ description: 'The page is still the one with the `ETag` that `If-None-Match` names' }),
+  304: Type.Null({ description: 'The page is unchanged: it still has the `ETag` in `If-None-Match`' }),
 };
 
 /** Replies with a page of pull requests: from memory if it was built since they last changed. */

@@ -72,7 +72,7 @@ async function requirePullRequest({ program }: Context, executor: Executor, name
   if (first === undefined) {
     const action =
       name.page === undefined
-        ? 'The API answers with ids.'
+        ? 'Copy the id from the API, for example from GET /2025-04/pull-requests.'
         : `If the repository was renamed, give its new name. Otherwise import it: ${program} import --organisation LOGIN --repository ${shellWord(name.page.repository)}`;
     throw new CommandError(`There is no pull request ${shown} here.`, action, 'not_found');
   }

@@ -67,7 +67,7 @@ function describeResult({ failedRepositories, ...result }: ImportResult): Answer
   const text =
     `Checked ${counted(seen, 'pull request')} in ${counted(read, 'repository', 'repositories')} ` +
     `with ${counted(requests, 'request')}: ` +
-    `${number(saved)} saved, ${number(untracked)} by people who are not members` +
+    `${number(saved)} saved, ${number(untracked)} skipped because the author is not a member` +
     `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not return in full; the service retries those that GitHub named (see the log)`}.`;
   const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
   return {

@@ -78,7 +78,7 @@ function failureOf(context: Context, error: unknown): Failure {
     };
   }
   context.log.fatal({ err: error }, 'unexpected error');
-  return { code: 'internal', message: 'An unexpected error; see the log on standard error.' };
+  return { code: 'internal', message: 'Unexpected error.', action: 'See the log on standard error.' };
 }
 
 const complain = ({ stderr }: Context, text: string) =>

@@ -145,7 +145,7 @@ function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts
   }
   if (behind > 0) {
     lines.push(
-      `Of these, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is normal and usually takes seconds.`,
+      `Of the others, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is normal and usually takes seconds.`,
     );
   }
   return lines;

@@ -14,7 +14,7 @@ const advisoryLock = 1_886_743_660;
 
 /** What is wrong, and what to do. */
 export const laterSchema = [
-  "The database's schema is of a later release than this program.",
+  'The database schema is newer than this release of pullscore.',
   'Start that release, or restore the backup from before the upgrade.',
 ] as const;
 
@@ -62,7 +62,7 @@ export async function migrateDatabase(
     }
     if (!upgrade && newest > 0 && pending.length > 0) {
       throw unavailable(
-        "The database's schema is of an earlier release than this program.",
+        'The database schema is older than this release of pullscore.',
         'Run pullscore migrate, or start the service.',
       );
     }
@@ -72,7 +72,7 @@ export async function migrateDatabase(
     if (!(error instanceof pg.DatabaseError)) throw error;
     throw new ServiceError(
       'database_unavailable',
-      `The database's schema can't be brought up to date: ${error.message}.`,
+      `The database schema can't be brought up to date: ${error.message}.`,
       {
         action:
           error.code === lockNotAvailable
@@ -184,7 +184,11 @@ export async function requireUsable(client: pg.Client): Promise<ServerFacts> {
       `Create another one with "create database NAME encoding 'UTF8' locale 'C.UTF-8' template template0", and name it in DATABASE_URL.`,
     );
   }
-  if (!icu) throw lacking('This PostgreSQL is built without ICU, which sorts names.', 'Use one that has it.');
+  if (!icu)
+    throw lacking(
+      'This PostgreSQL is built without ICU, which sorts names.',
+      'Use a PostgreSQL that is built with ICU.',
+    );
   return facts;
 }
 

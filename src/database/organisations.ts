@@ -79,7 +79,7 @@ export async function saveGithubIdentity(
   const twin = others.find(each => each.githubId === githubId);
   if (twin !== undefined) {
     throw new ServiceError('bad_request', `GitHub's organisation ${login} is tracked here already, as ${twin.login}.`, {
-      action: 'Use that one.',
+      action: 'Use that organisation.',
     });
   }
   const own = concerned.find(each => each.id === id);

@@ -241,7 +241,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     const answer = answerAt(data, 'node', subject);
     if (answer === null) {
       throw new ServiceError('not_found', `GitHub shows no organisation ${organisation.login} to ${names}.`, {
-        action: 'Check their rights, and that it still exists.',
+        action: 'Check that the organisation still exists and that the credentials may read it.',
       });
     }
     return { answer: read(subject, () => reader(answer)), failures: failures.filter(isOfEdge), repliedAt };

@@ -255,7 +255,7 @@ export function compilePattern(source: string): Pattern {
   }
   if (steps.length > patternLimits.size || program.numInst() > 4 * patternLimits.size) {
     throw new PatternError(
-      `reads ${steps.length} characters with its repeats written out; the limit is ${patternLimits.size}`,
+      `reads ${steps.length} characters with its repeats written out; the limit is ${patternLimits.size}; shorten it or lower its repeat counts`,
     );
   }
   const tables = makeTables(program, steps, dfa.classBounds);

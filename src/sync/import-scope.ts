@@ -125,10 +125,18 @@ async function findRepositories(
     const { repository } = reply;
     const { login } = reply.organisation;
     if (repository === undefined) {
-      throw new ServiceError('not_found', `GitHub shows no repository ${login}/${name} to the configured credentials.`);
+      throw new ServiceError(
+        'not_found',
+        `GitHub shows no repository ${login}/${name} to the configured credentials.`,
+        {
+          action: 'Check the name and the permissions of the credentials.',
+        },
+      );
     }
     if (repository.owner !== login) {
-      throw new ServiceError('bad_request', `The repository ${login}/${name} belongs to ${repository.owner} now.`);
+      throw new ServiceError('bad_request', `The repository ${login}/${name} now belongs to ${repository.owner}.`, {
+        action: `Leave it out, or import it for ${repository.owner}.`,
+      });
     }
     tickets.push(ticket);
     chosen.set(repository.githubId, repository);

@@ -52,8 +52,8 @@ export async function fromCursor<Page>(
 
 function shown<Page>(page: Page | undefined): Page {
   if (page !== undefined) return page;
-  throw new ServiceError('not_found', 'GitHub does not show it to the configured credentials.', {
-    action: 'Check that it is still there, and their rights.',
+  throw new ServiceError('not_found', 'GitHub does not show this repository to the configured credentials.', {
+    action: 'Check that it still exists and that the credentials may read it.',
   });
 }
 

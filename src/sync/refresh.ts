@@ -114,14 +114,15 @@ function failureOf(result: FetchResult | undefined, outcome: SyncOutcome | undef
   if (result?.status !== 'found') {
     return new ServiceError(
       'not_found',
-      'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.',
+      'GitHub no longer shows this pull request to the configured credentials; the stored copy is unchanged.',
+      { action: 'If the pull request still exists on GitHub, give the credentials access to its repository.' },
     );
   }
   if (outcome === 'deleted') return new ServiceError('not_found', 'The pull request was deleted during the sync.');
   if (outcome === 'untracked') {
     return new ServiceError(
       'not_found',
-      'The repository of this pull request no longer belongs to the organisation; the stored copy is left as it was.',
+      'The repository of this pull request no longer belongs to the organisation; the stored copy is unchanged.',
     );
   }
   return undefined;

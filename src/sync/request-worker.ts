@@ -202,7 +202,7 @@ async function acceptAnswers(
     if (result.status === 'found' && result.pullRequest.githubId !== request.githubId) {
       log.warn(
         { organisation: organisation.login, nodeId: request.nodeId, githubId: request.githubId },
-        'GitHub shows a pull request with another id than its webhook named: treated as gone',
+        'GitHub returned a pull request with a different id than its webhook gave: treated as gone',
       );
       mistaken.push(request);
       continue;

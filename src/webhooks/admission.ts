@@ -16,7 +16,10 @@ export const maxOrdinaryBytes = mebibyte;
 const maxBytes = { ordinary: 64 * mebibyte, large: 3 * maxPayloadBytes };
 
 const overloaded = () =>
-  new ServiceError('overloaded', 'Too many payloads at once.', { action: 'Deliver it again shortly.', retryAfter: 5 });
+  new ServiceError('overloaded', 'Too many payloads at once.', {
+    action: 'Redeliver it in a few seconds.',
+    retryAfter: 5,
+  });
 
 const tooLarge = () => new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
 

@@ -214,7 +214,7 @@ function secondsOf(time: string | undefined): number | null {
 const malformed = () =>
   new ServiceError(
     'bad_request',
-    'The payload does not look like one from GitHub: required fields are missing or malformed.',
+    'This is not a valid GitHub webhook payload: required fields are missing or malformed.',
   );
 
 function requireShape<Schema extends TSchema>(check: TypeCheck<Schema>, payload: object): Static<Schema> {

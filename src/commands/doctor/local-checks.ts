@@ -40,12 +40,12 @@ export const command = ({ program, organisation }: OrganisationScope, text: stri
 /** The credentials, as messages name them. */
 export const nameOf = ({ github }: Config) => (github.app !== undefined ? 'the App' : github.tokenName);
 
-const sets = (who: string, variables: readonly string[]): string =>
-  variables.length === 0 ? `${who} sets no variables: the defaults apply.` : `${who} sets ${list(variables)}.`;
+const describeVariables = (where: string, variables: readonly string[]): string =>
+  variables.length === 0 ? `No variables are set ${where}, so the defaults apply` : `Set ${where}: ${list(variables)}`;
 
 /** This shell: where doctor runs, which may not be where the service runs. */
 export const checkEnvironment = ({ variables, publicUrl, github, reconcileInterval }: Config): Verdicts => [
-  ok(sets('This shell', variables)),
+  ok(`${describeVariables('in this shell', variables)}.`),
   isUnencrypted(publicUrl) &&
     warning('PUBLIC_URL is not https: others can read access tokens.', 'Put a TLS proxy in front: docs/deployment.md.'),
   isUnencrypted(github.apiUrl) &&
@@ -71,8 +71,8 @@ export function checkService(reports: readonly ServiceReport[], { config }: Scop
   const where = service === undefined ? 'is not set' : 'is not set for the service';
   return [
     ...reports.map(report => {
-      const found = sets(`The ${nameOfProcess(report)}`, report.variables);
-      return ok(`${found.slice(0, -1)} (reported ${showTime(report.startedAt)}).`);
+      const found = describeVariables(`for the ${nameOfProcess(report)}`, report.variables);
+      return ok(`${found} (reported ${showTime(report.startedAt)}).`);
     }),
     !setsVariable(variables, 'GITHUB_WEBHOOK_SECRET') &&
       warning(

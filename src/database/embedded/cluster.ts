@@ -112,7 +112,7 @@ function findFolder(link: string, isRoot: boolean): string | undefined {
   const folder = realpathSync(link);
   if (isRoot && (!found.isSymbolicLink() || dirname(folder) !== rootStore)) {
     throw new Error(
-      `its data is in ${folder}, and root uses only what it has put into ${rootStore}: run pullscore as the user who made it`,
+      `its data is in ${folder}, but root only uses data in ${rootStore}: run pullscore as the user who created it`,
     );
   }
   return folder;
