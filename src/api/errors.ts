@@ -33,7 +33,7 @@ export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode,
   const described = (description: string) => ({ ...Type.Ref(ErrorBody), description });
   const all = (
     ['unauthenticated', 'forbidden', ...codes, 'rate_limited', 'internal', 'database_unavailable'] as const
-  ).map(given => (typeof given === 'string' ? ([given, descriptions[given] ?? given] as const) : given));
+  ).map(entry => (typeof entry === 'string' ? ([entry, descriptions[entry] ?? entry] as const) : entry));
   return {
     ...Object.fromEntries(all.map(([code, reasons]) => [errorStatuses[code], described(reasons)])),
     default: described('Any other error, such as a malformed path, header or body'),

@@ -76,8 +76,8 @@ async function finishConnections(server: Server): Promise<void> {
 
 /** In constant time. */
 function hasToken(authorization: string | undefined, token: string): boolean {
-  const [given, expected] = [authorization ?? '', `Bearer ${token}`].map(text =>
+  const [sentHash, expectedHash] = [authorization ?? '', `Bearer ${token}`].map(text =>
     createHash('sha256').update(text).digest(),
   ) as [Buffer, Buffer];
-  return timingSafeEqual(given, expected);
+  return timingSafeEqual(sentHash, expectedHash);
 }

@@ -72,5 +72,5 @@ function entityTag(contentVersion: string, url: string): string {
 
 /** @param header `If-None-Match`: tags, which proxies may have marked as weak */
 function hasTag(header: string | undefined, tag: string): boolean {
-  return header?.split(',').some(given => given.trim().replace(/^W\//, '') === tag) ?? false;
+  return header?.split(',').some(sentTag => sentTag.trim().replace(/^W\//, '') === tag) ?? false;
 }

@@ -15,7 +15,7 @@ export interface EmbeddedDatabase {
 }
 
 /** A connection that a user keeps while it uses the server. It holds the advisory lock below, shared. */
-interface Hold {
+interface Session {
   client: pg.Client;
   /** The server's process id. */
   serverId: string;
@@ -57,20 +57,20 @@ export async function joinEmbeddedDatabase({
     throw error instanceof ServiceError ? error : unavailable(home, reasonIn(error.stderr || error.message), error);
   });
   let hasLeft = false;
-  let holding: Promise<Hold | undefined> = keep(await hold(cluster, durable));
+  let session: Promise<Session | undefined> = watch(await openSession(cluster, durable));
 
-  async function keep(held: Hold): Promise<Hold> {
-    held.client.once('end', () => {
-      if (!hasLeft) holding = rejoin();
+  async function watch(opened: Session): Promise<Session> {
+    opened.client.once('end', () => {
+      if (!hasLeft) session = rejoin();
     });
-    return held;
+    return opened;
   }
 
-  async function rejoin(): Promise<Hold | undefined> {
+  async function rejoin(): Promise<Session | undefined> {
     log('the connection to the embedded database was lost: joining it again');
     for (; !hasLeft; await delay(1000)) {
       try {
-        return await keep(await hold(cluster, durable));
+        return await watch(await openSession(cluster, durable));
       } catch (error) {
         log(error instanceof ServiceError ? error.text : (error as Error).message);
       }
@@ -83,14 +83,14 @@ export async function joinEmbeddedDatabase({
     dataDirectory: cluster.data,
     async leave() {
       hasLeft = true;
-      const held = await holding;
-      if (held !== undefined) await letGo(cluster, held);
+      const opened = await session;
+      if (opened !== undefined) await closeSession(cluster, opened);
     },
   };
 }
 
 /** Connects, starting the server if none answers. */
-async function hold(cluster: Cluster, durable: boolean): Promise<Hold> {
+async function openSession(cluster: Cluster, durable: boolean): Promise<Session> {
   let started: Promise<string> | undefined;
   let reason = '';
   for (const begin = Date.now(); Date.now() - begin < maxWaitMs; await delay(10)) {
@@ -132,8 +132,8 @@ async function hold(cluster: Cluster, durable: boolean): Promise<Hold> {
   throw unavailable(cluster.data, `${reason}; see ${cluster.log}`);
 }
 
-/** Gives the hold back, and stops the server if nobody else has one. */
-async function letGo(cluster: Cluster, { client, serverId }: Hold): Promise<void> {
+/** Closes the session, and stops the server if no other process has one. */
+async function closeSession(cluster: Cluster, { client, serverId }: Session): Promise<void> {
   try {
     await client.query('select pg_advisory_unlock_shared($1)', [advisoryLock]);
     const { rows } = await client.query<{ isLast: boolean }>('select pg_try_advisory_lock($1) as "isLast"', [

@@ -139,18 +139,18 @@ const hasId = eq(members.id, placeholder('id'));
 const stepSize = 100;
 
 /** Many members share a second, so the place is PostgreSQL's own text. */
-const place = sql<string>`${members.createdAt}::text`;
+const createdAtText = sql<string>`${members.createdAt}::text`;
 
 const presentMembers = createSelection(
   'present_members',
   query
-    .select({ ...fields, place })
+    .select({ ...fields, createdAtText })
     .from(members)
     .where(
       and(
         isOfOrganisation,
         isNull(members.leftAt),
-        sql`(${members.createdAt}, ${members.id}) < (${placeholder('place')}::timestamptz, ${placeholder('id')})`,
+        sql`(${members.createdAt}, ${members.id}) < (${placeholder('createdAtText')}::timestamptz, ${placeholder('id')})`,
       ),
     )
     .orderBy(desc(members.createdAt), desc(members.id)),
@@ -174,13 +174,13 @@ const memberAnywhere = createSelection(
 
 /** Members who have not left, latest first, in steps that hold up no other request. */
 export async function* readMembers(database: Database, organisationId: string): AsyncGenerator<readonly MemberRow[]> {
-  let after = { place: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+  let after = { createdAtText: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
   for (;;) {
     const rows = await database.readStep(limited(presentMembers, stepSize), { organisationId, ...after });
     yield rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < stepSize) return;
-    after = { place: last.place, id: last.id };
+    after = { createdAtText: last.createdAtText, id: last.id };
   }
 }
 

@@ -115,7 +115,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const subject = `the repositories of ${organisation.login}`;
       const variables = { first: pageSize, after, facts };
       const context = { organisation, subject };
-      const reader = (given: unknown) => readRepositories(given, after);
+      const reader = (answer: unknown) => readRepositories(answer, after);
       const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, context, reader);
       const { edges, ...page } = answer;
       const words = { subject: `a repository of ${organisation.login}`, credentials: names };
@@ -130,7 +130,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxMembers) {
       const variables = { first: pageSize, after };
       const context = { organisation, subject: `the members of ${organisation.login}` };
-      const reader = (given: unknown) => readMembers(given, after);
+      const reader = (answer: unknown) => readMembers(answer, after);
       const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, reader);
       const { viewerIsAMember, ...page } = answer;
       const isOutsider = config.app === undefined && !viewerIsAMember;

@@ -66,12 +66,12 @@ function noteOfFiles({ name, facts: read = [] }: FunctionDefinition, globs: read
   const isMatched = (_: string, index: number) => globs.some(glob => glob.test(files[index] ?? ''));
   const matched = shown.filter(isMatched);
   const others = shown.filter((file, index) => !isMatched(file, index));
-  const of = `of ${files.length === 1 ? '1 file' : `${files.length} files`}${all > files.length ? `, the first of ${all}` : ''}`;
+  const ofFiles = `of ${files.length === 1 ? '1 file' : `${files.length} files`}${all > files.length ? `, the first of ${all}` : ''}`;
   if (name === 'all_files') {
-    return others.length === 0 ? `all ${of}` : `${others.length} ${of} do not match: ${listFiles(others)}`;
+    return others.length === 0 ? `all ${ofFiles}` : `${others.length} ${ofFiles} do not match: ${listFiles(others)}`;
   }
   const counted = name === 'lines_except' ? others : matched;
-  return counted.length === 0 ? `none ${of}` : `${counted.length} ${of}: ${listFiles(counted)}`;
+  return counted.length === 0 ? `none ${ofFiles}` : `${counted.length} ${ofFiles}: ${listFiles(counted)}`;
 }
 
 /** Why a number is absent or infinite although its operands are not. */

@@ -193,12 +193,12 @@ export function checkExpression(
       parameters[Math.min(position, parameters.length - 1)] ?? 'number';
     const mayBeText = (position: number) =>
       overloads.some(overload => ['text', 'literal'].includes(typeAt(overload, position)));
-    const given = node.arguments.map((argument, position) => readAs(argument, depth, mayBeText(position)));
-    const matching = overloads.find(({ parameters: [type] }) => type === given[0]?.type);
+    const values = node.arguments.map((argument, position) => readAs(argument, depth, mayBeText(position)));
+    const matching = overloads.find(({ parameters: [type] }) => type === values[0]?.type);
     const definition = matching ?? (overloads[0] as FunctionDefinition);
     const { parameters, repeats, signature } = definition;
-    if (given.length < parameters.length || (!repeats && given.length > parameters.length)) {
-      const count = `${given.length} ${given.length === 1 ? 'value' : 'values'}`;
+    if (values.length < parameters.length || (!repeats && values.length > parameters.length)) {
+      const count = `${values.length} ${values.length === 1 ? 'value' : 'values'}`;
       const needed = `${parameters.length}${repeats ? ' or more' : ''}`;
       throw new ExpressionError(`${show(span)} has ${count}, but \`${signature}\` takes ${needed}`);
     }
@@ -206,7 +206,7 @@ export function checkExpression(
       return { kind: 'fact', type: sourceType(name), name, parts: [], start: callee.start, end: callee.end };
     });
     const literals: string[] = [];
-    for (const [position, part] of given.entries()) {
+    for (const [position, part] of values.entries()) {
       const type = typeAt(definition, position);
       if (type !== 'literal') {
         if (position === 0 && overloads.length > 1 && matching === undefined) {

@@ -59,7 +59,7 @@ export async function chooseRepositories(
   try {
     const { ticket, found, failed } = await (wanted === undefined
       ? listRepositories(deps, organisation, retry)
-      : findRepositories(deps, organisation, wanted, retry));
+      : findNamedRepositories(deps, organisation, wanted, retry));
     const repositories = found.filter(
       ({ pullRequests, pullRequestsUpdatedAt }) =>
         pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
@@ -107,7 +107,7 @@ export function parseNames(login: string, names: readonly string[] | undefined):
   );
 }
 
-async function findRepositories(
+async function findNamedRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   names: Set<string>,

@@ -3,7 +3,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { beginImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { isDisturbance } from '../github/errors.ts';
+import { isTransientFailure } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import { chooseRepositories, type FailedRepository, fullName, type ImportScope, parseNames } from './import-scope.ts';
@@ -156,7 +156,8 @@ export async function importPullRequests(
 }
 
 /**
- * Tries again what GitHub does not answer: after a rate limit once it ends, and after disturbances with growing waits.
+ * Tries again what GitHub does not answer: after a rate limit once it ends, and after transient failures with growing
+ * waits.
  *
  * @param onWait called before each wait, with its seconds and the reason
  * @param signal ends a wait
@@ -173,7 +174,7 @@ async function withRetries<Result>(
       if (!(error instanceof ServiceError)) throw error;
       const limited = error.code === 'github_rate_limited';
       if (!limited) failures += 1;
-      if (!limited && (!isDisturbance(error) || failures === maxTries)) throw error;
+      if (!limited && (!isTransientFailure(error) || failures === maxTries)) throw error;
       const seconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
       onWait(seconds, error.text);
       await delay(seconds * 1000, undefined, signal === undefined ? {} : { signal });

@@ -3,7 +3,7 @@ import { requestFailedSyncs } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
-import { GithubError, isDisturbance } from '../github/errors.ts';
+import { GithubError, isTransientFailure } from '../github/errors.ts';
 import { withPageSize } from '../github/page-size.ts';
 import type { PageChoice } from '../github/pages.ts';
 import type { ListedPullRequest } from '../github/pull-request.ts';
@@ -50,7 +50,7 @@ export async function fromCursor<Page>(
   }
 }
 
-function shown<Page>(page: Page | undefined): Page {
+function requireVisible<Page>(page: Page | undefined): Page {
   if (page !== undefined) return page;
   throw new ServiceError('not_found', 'GitHub does not show this repository to the configured credentials.', {
     action: 'Check that it still exists and that the credentials may read it.',
@@ -85,7 +85,7 @@ export function createPageSync(
     const choice: PageChoice = { order, after, pageSize: size };
     const call = async () => {
       onRequest?.();
-      return shown(await github.listPullRequests(organisation, repository.nodeId, choice));
+      return requireVisible(await github.listPullRequests(organisation, repository.nodeId, choice));
     };
     return (await askGithub(deps, organisation, call, { urgency: 'background' })).reply;
   };
@@ -104,7 +104,7 @@ export function createPageSync(
       const fetch = async () => {
         onRequest?.();
         const choice: PageChoice = { order, after, pageSize: asked };
-        const page = shown(await github.pagePullRequests(organisation, repository.nodeId, choice));
+        const page = requireVisible(await github.pagePullRequests(organisation, repository.nodeId, choice));
         return { page, pullRequests: page.items.filter(isWanted) };
       };
       return syncPullRequests(deps, organisation, fetch, 'background');
@@ -133,7 +133,7 @@ export function createPageSync(
       outcomes,
       failed,
       // Reading the page again does not help with what the credentials may not read.
-      unnamed: Math.max(0, errors.filter(isDisturbance).length - unserved.length),
+      unnamed: Math.max(0, errors.filter(isTransientFailure).length - unserved.length),
       endCursor: page.endCursor,
       ended: !page.hasNextPage || pullRequests.length < page.items.length || missing.length < unserved.length,
     };
@@ -157,13 +157,13 @@ export function createPageSync(
   }
 
   return async after => {
-    // One failure may be a passing disturbance: the first size and the last one are tried twice.
+    // A failure may be transient: the first size and the last one are tried twice.
     let again = true;
     for (;;) {
       try {
         return await syncPage(after);
       } catch (error) {
-        if (!isDisturbance(error)) throw error;
+        if (!isTransientFailure(error)) throw error;
         const isSmallest = pageSize.current === 1;
         if (!again && !isSmallest) {
           pageSize.shrink(pageSize.current);
@@ -172,7 +172,7 @@ export function createPageSync(
         }
         // If GitHub does not even say which one comes next, it is in trouble itself.
         const next = await list(after, 1).catch((failure: unknown) => {
-          throw isDisturbance(failure) ? error : failure;
+          throw isTransientFailure(failure) ? error : failure;
         });
         if (!again) {
           if (skipped === maxSkipped) throw error;

@@ -5,7 +5,7 @@ import { findPullRequestReferences, type PullRequestReference } from '../databas
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
-import { isDisturbance } from '../github/errors.ts';
+import { isTransientFailure } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { type SyncOutcome, syncByNodeIds } from './pull-requests.ts';
 
@@ -80,7 +80,7 @@ async function refreshMany(
   );
   const alone = await Promise.all(
     references
-      .filter(({ id }) => isDisturbance(together.get(id)))
+      .filter(({ id }) => isTransientFailure(together.get(id)))
       .map(reference => {
         together.delete(reference.id);
         return refreshInOneRequest(deps, organisation, [reference], sharedTimeoutMs).catch(

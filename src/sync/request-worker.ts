@@ -16,7 +16,7 @@ import {
 } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { GithubError, isDisturbance } from '../github/errors.ts';
+import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { deferRequests, maxSharedFailures } from './deferral.ts';
 import { askGithub, credentialOf, reserveOf } from './exchange.ts';
@@ -47,12 +47,12 @@ interface Turn {
 export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promise<boolean> {
   const { database, log } = deps;
   return async signal => {
-    const held = await claimSyncTurn(database.executor);
-    if (held === undefined) return false;
-    const { organisationId } = held;
+    const lease = await claimSyncTurn(database.executor);
+    if (lease === undefined) return false;
+    const { organisationId } = lease;
     let pauseSeconds = 0;
     try {
-      await whileRenewing(database.executor, held, log, async () => {
+      await whileRenewing(database.executor, lease, log, async () => {
         const organisation = await getOrganisation(database.executor, organisationId);
         const { current } = pageSizesOf(organisation).pullRequests;
         const requests = await findDueSyncRequests(database.executor, organisationId, current);
@@ -61,7 +61,7 @@ export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promi
       });
     } finally {
       // If this fails, the lease expires.
-      await moveLease(database.executor, held, secondsFromNow(pauseSeconds)).catch(() => undefined);
+      await moveLease(database.executor, lease, secondsFromNow(pauseSeconds)).catch(() => undefined);
     }
     return true;
   };
@@ -123,7 +123,7 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
     for (const { request, error } of named) await deferRequests(turn, [request], error, { isOwn });
     return { hasServed, isRefused: false, suspects, error: tooMuch };
   } catch (error) {
-    const isSuspicious = error instanceof ServiceError ? isDisturbance(error) : !isDatabaseUnavailable(error);
+    const isSuspicious = error instanceof ServiceError ? isTransientFailure(error) : !isDatabaseUnavailable(error);
     if (isSuspicious) return { hasServed: false, isRefused: false, suspects: requests, error };
     await deferRequests(turn, requests, error, { isOwn: false });
     // GitHub's failures are stored with the request; the loop logs all others.
@@ -243,7 +243,7 @@ async function canSyncOthers({ deps, organisation }: Turn, failed: readonly Sync
   const others = await findSettledPullRequests(database.executor, organisation.id, maxOthers);
   try {
     if (others.length > 0) return hasFound((await syncByNodeIds(deps, organisation, others)).results);
-    if ((await countSyncRequests(database.executor, organisation.id)).waiting > 1) return false;
+    if ((await countSyncRequests(database.executor, organisation.id)).total > 1) return false;
     return (await askGithub(deps, organisation, () => github.findOrganisation(organisation))).reply !== undefined;
   } catch (error) {
     log.debug({ err: error }, 'no other pull request can be synced either');

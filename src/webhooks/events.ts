@@ -180,11 +180,11 @@ export async function receive(
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
   if (isComment) {
-    const { issue, repository: place } = requireShape(checks.comment, payload);
+    const { issue, repository: issueRepository } = requireShape(checks.comment, payload);
     if (issue.pull_request === undefined) return ignored('the comment is not on a pull request.');
     const tracked = await findGithubOrganisation(executor, organisation);
     if (tracked === undefined) return receipt('unknown_organisation');
-    const reference = { repositoryGithubId: place.id, number: issue.number, nodeId: issue.node_id };
+    const reference = { repositoryGithubId: issueRepository.id, number: issue.number, nodeId: issue.node_id };
     const found = await findCommentedPullRequest(executor, tracked.id, reference);
     if (found === undefined) return ignored('this pull request is not stored here.');
     const pullRequest = { ...found, minSourceUpdatedAt: secondsOf(issue.updated_at) };

@@ -107,8 +107,8 @@ interface Received {
  */
 function signers({ signatures }: Received, header: string | string[] | undefined): (string | undefined)[] {
   if (typeof header !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(header)) return [];
-  const given = Buffer.from(header.slice('sha256='.length), 'hex');
-  return signatures.filter(({ signature }) => timingSafeEqual(signature, given)).map(({ login }) => login);
+  const sentSignature = Buffer.from(header.slice('sha256='.length), 'hex');
+  return signatures.filter(({ signature }) => timingSafeEqual(signature, sentSignature)).map(({ login }) => login);
 }
 
 function header(request: FastifyRequest, name: string, pattern: RegExp): string {

@@ -237,7 +237,7 @@ test('requests that were parked at the end of time are parked without a due date
   );
   await migrateDatabase(url);
   const { executor } = connect(url);
-  expect(await countSyncRequests(executor, organisationId)).toMatchObject({ waiting: 2, parked: 1 });
+  expect(await countSyncRequests(executor, organisationId)).toMatchObject({ total: 2, parked: 1 });
 });
 
 /** Replies to each message with the next of these. @returns its port */
