@@ -27,7 +27,7 @@ const descriptions: Partial<Record<ErrorCode, string>> = {
 /**
  * The `response` entries for these errors and for those that every route can have.
  *
- * @param codes each alone, or with its reasons in this route
+ * @param codes error codes, each optionally with the reasons for it in this route
  */
 export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode, reasons: string])[]) {
   const described = (description: string) => ({ ...Type.Ref(ErrorBody), description });
@@ -134,7 +134,7 @@ export function handleConnections({ server }: FastifyInstance): void {
   server.on('connect', (_request, socket: Socket) => handleClientError(new Error('tunnel requested'), socket));
 }
 
-/** Answers what is not an HTTP request on the bare socket. */
+/** Writes an error reply to the socket if Node can't read a request from it. */
 export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
   if (socket.writable && error.code !== 'ECONNRESET') {
     const { status, message } = parserErrors[error.code ?? ''] ?? {

@@ -59,11 +59,11 @@ export function addOperationRoutes(app: FastifyInstance): void {
   });
 }
 
-/** Longer waits would be for connections that are really idle. */
+/** Connections that are still open after this are treated as idle. */
 const maxFinishingMs = 2_000;
 
 /**
- * Stops listening, and waits until what was sent has arrived. Node's own `close` takes a connection for idle as soon as
+ * Stops listening, and waits until what was sent has arrived. Node's own `close` treats a connection as idle as soon as
  * its reply is handed over, and would cut off the rest.
  */
 async function finishConnections(server: Server): Promise<void> {

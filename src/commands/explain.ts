@@ -21,7 +21,8 @@ import { counted, formatInteger } from './numbers.ts';
 import { brief, shellWord, table } from './terminal.ts';
 
 /**
- * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints it.
+ * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints
+ * it.
  *
  * @returns without a `host`, any host matches
  */

@@ -7,14 +7,14 @@ import { ServiceError } from '../errors.ts';
 import { type Cluster, type ClusterOptions, environment, openCluster, run } from './embedded/cluster.ts';
 
 export interface EmbeddedDatabase {
-  /** `postgres://…` of a database named `pullscore`, whose role may do everything. It stays the same over restarts. */
+  /** `postgres://…`, for a superuser of a database named `pullscore`. It stays the same over restarts. */
   readonly url: string;
   readonly dataDirectory: string;
-  /** Gives the server back. The last user waits until it is down. */
+  /** Leaves the server. The last process to leave stops it and waits until it is down. */
   leave(): Promise<void>;
 }
 
-/** A connection that a user keeps while it uses the server. It holds the advisory lock below, shared. */
+/** A connection that a process keeps while it uses the server. It holds the advisory lock below, shared. */
 interface Session {
   client: pg.Client;
   /** The server's process id. */
@@ -192,7 +192,7 @@ async function stopServer({ data, binaries, user }: Cluster, id: string): Promis
   }
 }
 
-/** What the server says of itself: its process id, and `starting`, `ready` or `stopping`. Empty texts if there is none. */
+/** The server's process id, and `starting`, `ready` or `stopping`, by its own file. Empty texts without a server. */
 function readPidFile(data: string): { id: string; state: string } {
   try {
     const [id = '', , , , , , , state = ''] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');

@@ -85,7 +85,7 @@ export const findMembersByLogin = (executor: Executor, organisationId: string, l
     .from(members)
     .where(and(eq(members.organisationId, organisationId), eq(sql`lower(${members.login})`, login.toLowerCase())));
 
-/** Those that are known, also if they have left, by GitHub id. */
+/** Stored members by GitHub id, including those who have left. */
 export async function findMembers(
   executor: Executor,
   organisationId: string,
@@ -102,7 +102,7 @@ export async function findMembers(
 /**
  * Marks everyone else as having left, unless something newer is known about them. Runs in a transaction.
  *
- * @returns how many have left by this
+ * @returns how many it marked
  */
 export async function markOthersLeft(
   executor: Executor,
@@ -138,7 +138,7 @@ const hasId = eq(members.id, placeholder('id'));
 /** Members that one statement reads. */
 const stepSize = 100;
 
-/** Many members share a second, so the place is PostgreSQL's own text. */
+/** PostgreSQL's own text, because many members share a second. */
 const createdAtText = sql<string>`${members.createdAt}::text`;
 
 const presentMembers = createSelection(

@@ -87,8 +87,8 @@ export async function migrateDatabase(
 }
 
 /**
- * Asks again and again: a statement that waits for the lock would be a transaction that has begun, and building an index
- * concurrently waits for all of these to end.
+ * Asks again and again: a statement that waits for the lock would be a transaction that has begun, and building an
+ * index concurrently waits for all of these to end.
  */
 async function takeAdvisoryLock(client: pg.Client): Promise<void> {
   for (;;) {

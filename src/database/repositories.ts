@@ -40,13 +40,15 @@ export const renamesAny = (
     return row !== undefined && isRenamed(row, ticket, value);
   });
 
-/** Whether a repository that had left is in the organisation again, by GitHub's answer. A row from a newer fetch stays. */
+/**
+ * Whether a repository that had left is in the organisation again, by GitHub's answer. A row from a newer fetch stays.
+ */
 const hasReturned = (stored: StoredRepository, ticket: number): boolean =>
   stored.fetchTicket <= ticket && stored.leftAt !== null;
 
 /**
- * Adds new repositories of the organisation and renames known ones, whose pull requests are then scored again: rules can
- * depend on names. One that had left loses its mark. A repository from a newer fetch stays as it is. Runs in a
+ * Adds new repositories of the organisation and renames known ones, whose pull requests are then scored again: rules
+ * can depend on names. One that had left loses its mark. A repository from a newer fetch stays as it is. Runs in a
  * transaction.
  *
  * @param ticket drawn before GitHub was asked

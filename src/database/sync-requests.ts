@@ -42,7 +42,7 @@ export type SyncRequest = {
   minSourceUpdatedAt: number | null;
   /** Seconds since the request was made, or since its latest delivery. */
   age: number;
-  /** Of GitHub's last answer, if that was below the floor: its `updated_at`, and how long it has stayed the same. */
+  /** If GitHub's last answer was below the floor: its `updated_at`, and how long that has stayed the same. */
   behindSourceUpdatedAt: number | null;
   behindSeconds: number | null;
   isIsolated: boolean;

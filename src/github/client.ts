@@ -146,8 +146,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
 
     /**
      * @param nodeIds up to {@link maxRepositories}
-     * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those on
-     * which GitHub failed are missing.
+     * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those
+     * on which GitHub failed are missing.
      */
     async findRepositoryOwners(organisation: OrganisationReference, nodeIds: readonly string[]) {
       const subject = `${nodeIds.length} repositories`;
@@ -185,7 +185,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     });
   }
 
-  /** Asks for what has these node ids. */
+  /** Fetches the nodes with these ids. */
   async function askNodes(query: string, nodeIds: readonly string[], context: RequestContext): Promise<NodesAnswer> {
     const { data, failures } = await transport.graphql(query, { ids: nodeIds }, context);
     const nodes = 'nodes' in data ? data.nodes : undefined;

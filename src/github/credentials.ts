@@ -116,7 +116,7 @@ const installationsPerPage = 100;
 /** GitHub refuses some parts for good: these must not cost a new token each time. */
 const minRenewalIntervalMs = 5 * 60_000;
 
-/** Ends a list that goes on forever. */
+/** Stops if GitHub's list never ends. */
 const maxPages = 100;
 
 /** Finds the App's installation on each organisation. Its tokens last an hour; Octokit renews them. */

@@ -25,7 +25,9 @@ const timeOf = (seconds: number) => {
   return Number.isNaN(time.getTime()) ? '' : time.toISOString().replace('.000', '');
 };
 
-/** Whether what a time is about has happened. A test can still lack the time, as can reviews that GitHub does not list. */
+/**
+ * Whether what a time is about has happened. A test can still lack the time, as can reviews that GitHub does not list.
+ */
 function hasHappened(name: SourceName, { state, merged, reviews }: Facts): boolean {
   if (name === 'merged_at' || name === 'hours_to_merge') return merged;
   if (name === 'closed_at' || name === 'hours_to_close') return merged || state === 'closed';

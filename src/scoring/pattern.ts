@@ -19,9 +19,9 @@ export interface Pattern {
 }
 
 export const patternLimits = {
-  /** Of one pattern; 64 KB then take 30 ms. */
+  /** Steps of one pattern; 64 KB then take 30 ms. */
   size: 128,
-  /** Of all patterns of one expression together, so that it stays within 50 ms on 64 KB. */
+  /** Cost of all patterns of one expression together, so that it stays within 50 ms on 64 KB. */
   cost: 20_000,
   /** Steps with repeats written out, which re2js does before the size is known: a microsecond for each step. */
   unrolled: 20_000,

@@ -22,11 +22,11 @@ export interface ImportOptions extends ImportScope {
 export interface ImportProgress {
   /** `owner/name` of the repository under way. */
   repository: string;
-  /** Pull requests looked at so far, including those of an interrupted import. */
+  /** Pull requests checked so far, including those of an interrupted import. */
   seen: number;
   /** How many there are, as far as is known. */
   total: number;
-  /** Looked at by this import alone. */
+  /** Pull requests checked by this run. */
   looked: number;
   /** Set while the import waits for GitHub. */
   waitingSeconds?: number;
@@ -38,9 +38,9 @@ export interface ImportResult {
   repositories: number;
   /** Not read completely; the next import continues with them. */
   failedRepositories: FailedRepository[];
-  /** Pull requests looked at this time. */
+  /** Pull requests checked by this run. */
   seen: number;
-  /** Of these, those now stored as new as GitHub has them. */
+  /** How many of these are now stored as new as GitHub has them. */
   saved: number;
   /** Not kept: the author is not a member. */
   untracked: number;
@@ -50,7 +50,7 @@ export interface ImportResult {
   requests: number;
 }
 
-/** In a row. Each costs up to two of GitHub's timeouts. */
+/** How many pull requests in a row are skipped before a repository fails. Each costs up to two of GitHub's timeouts. */
 const maxSkipped = 10;
 
 /** Tries in all if GitHub fails for a short time. */

@@ -28,7 +28,7 @@ export interface SyncedPage {
   outcomes: Map<number, SyncOutcome>;
   /** Pull requests on which GitHub failed. */
   failed: number;
-  /** Of these, those that may succeed later but have no sync request, because GitHub did not name them. */
+  /** How many of these may succeed later but have no sync request, because GitHub did not name them. */
   unnamed: number;
   endCursor: string | null;
   /** No later page has pull requests that are wanted. */

@@ -12,18 +12,18 @@ import { type SyncOutcome, syncByNodeIds } from './pull-requests.ts';
 const limits = { maxUnderWay: 1, maxWaitMs: 250, maxBatchSize: maxPullRequests };
 
 /**
- * For a shared request, and then for a request for one pull request alone: both, and the wait before them, fit into the
- * ten seconds in which a caller is promised an answer.
+ * Time limit of a shared request, and of the single request that may follow. With the wait before them, both fit into
+ * the ten seconds in which a caller is promised an answer.
  */
 const sharedTimeoutMs = 4_500;
 
-/** For one pull request alone, with all pages of its files. */
+/** Time limit of a request for one pull request alone, with all pages of its files. */
 const aloneTimeoutMs = 9_000;
 
 /**
  * @returns a function that fetches one stored pull request again, with a request to GitHub that starts after the call.
- * Simultaneous calls for one organisation share requests. Throws a ServiceError if it is not stored, GitHub does not show
- * it, or the fetch failed.
+ * Simultaneous calls for one organisation share requests. Throws a ServiceError if it is not stored, GitHub does not
+ * show it, or the fetch failed.
  */
 export function createRefresh(deps: Deps): (organisationId: string, id: string) => Promise<void> {
   const organisations = new LRUCache<string, (id: string) => Promise<void>>({

@@ -27,7 +27,7 @@ import { syncByNodeIds } from './pull-requests.ts';
 /** Pull requests that are fetched to check whether GitHub serves others. */
 const maxOthers = 3;
 
-/** Between turns if points run short. A webhook is applied this much later at most. */
+/** Longest pause between turns if points run short, and so the longest that a webhook waits for its turn. */
 const maxPauseSeconds = 30;
 
 /** An organisation's turn, which only this replica holds. */
@@ -68,8 +68,8 @@ export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promi
 }
 
 /**
- * Seconds until the next turn. A request costs a point even if it is for one pull request, so a few webhooks a second use
- * the hour's points up. Once half of what an even pace would leave is gone, turns keep to what is left, and changes
+ * Seconds until the next turn. A request costs a point even if it is for one pull request, so a few webhooks a second
+ * use the hour's points up. Once half of what an even pace would leave is gone, turns keep to what is left, and changes
  * meanwhile share a request.
  */
 async function pauseToSavePoints({ config, database }: Deps, organisation: Organisation): Promise<number> {
@@ -233,9 +233,9 @@ const hasFound = (results: ReadonlyMap<string, FetchResult>) =>
   [...results.values()].some(({ status }) => status === 'found');
 
 /**
- * Whether GitHub serves other pull requests of the organisation now: then these failed by themselves. Asks only if one has
- * failed often enough for that to matter. If there are no others, it asks for the organisation. While GitHub is down this
- * is false.
+ * Whether GitHub serves other pull requests of the organisation now: then these failed by themselves. Asks only if one
+ * has failed often enough for that to matter. If there are no others, it asks for the organisation. While GitHub is
+ * down this is false.
  */
 async function canSyncOthers({ deps, organisation }: Turn, failed: readonly SyncRequest[]): Promise<boolean> {
   if (failed.every(({ attempts }) => attempts < maxSharedFailures)) return false;

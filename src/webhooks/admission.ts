@@ -27,7 +27,7 @@ type Share = keyof typeof maxBytes;
 
 interface Admitted {
   share: Share;
-  /** For an ordinary payload those that it announced, for a large one those that have arrived. */
+  /** What an ordinary payload announced, or what has arrived of a large one. */
   bytes: number;
   /** Undefined if its body is not being read. */
   refuse: (() => void) | undefined;

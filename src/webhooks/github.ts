@@ -96,7 +96,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
 /** A payload as it was received. The signature is over these bytes; serialising the parsed JSON would give others. */
 interface Received {
   chunks: readonly Buffer[];
-  /** By each secret, and the organisation that the secret is for; undefined: for all. */
+  /** One by each secret, with the only organisation that the secret is valid for; undefined means all. */
   signatures: readonly { signature: Buffer; login: string | undefined }[];
 }
 

@@ -130,8 +130,8 @@ export function differenceBar(value: number, max: number): Html {
 const slope = { width: 960, row: 25, top: 30, left: 330, right: 630, names: 26 } as const;
 
 /**
- * The ranks before, on the left, joined to the ranks after, on the right. The line of a member who is listed on one side
- * only comes from below the chart, or goes there.
+ * The ranks before, on the left, joined to the ranks after, on the right. The line of a member who is listed on one
+ * side only comes from below the chart, or goes there.
  *
  * @param members in the order of their totals after
  * @param rows how many ranks each side shows
