@@ -2,8 +2,8 @@ import { createHash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /*
- * `ps_`, 32 random base62 characters, and the CRC-32 of all this in 6 more: mistyped and made-up tokens are refused
- * without a query, and secret scanners recognise real ones. The layout is GitHub's
+ * `ps_`, 32 random base62 characters, and 6 characters with the CRC-32 of the rest: mistyped and made-up tokens are
+ * refused without a query, and secret scanners recognise real ones. The layout is GitHub's
  * (https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/).
  */
 

@@ -57,8 +57,8 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
     // Requests that arrive while the service stops are served, not refused.
     return503OnClosing: false,
     genReqId: request => {
-      const given = request.headers['x-request-id'];
-      return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
+      const requestId = request.headers['x-request-id'];
+      return typeof requestId === 'string' && /^[\w.:-]{1,64}$/.test(requestId) ? requestId : randomUUID();
     },
     // Errors before routing, such as a path that can't be decoded.
     frameworkErrors: sendError,

@@ -3,7 +3,7 @@ import DataLoader from 'dataloader';
 export interface BatchLimits {
   /** Batches under way at once; later items share the next one. */
   maxUnderWay: number;
-  /** Max time that a batch waits for those under way, which may hang. Then it starts beside them. */
+  /** How long a batch waits for running ones, which may hang, before it starts anyway. */
   maxWaitMs: number;
   maxBatchSize: number;
 }

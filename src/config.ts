@@ -51,7 +51,7 @@ const minSecretLength = 16;
 
 export interface WebhookSecret {
   readonly secret: string;
-  /** It signs for this organisation only; undefined: for all. */
+  /** The only organisation that it is valid for; undefined means all. */
   readonly login: string | undefined;
 }
 

@@ -142,7 +142,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     const events = demo.output().match(/^ +\w+ +acme\/[\w-]+#\d+ +".* +score +(?:new|-?\d+) → +-?\d+ {2}\(.+\)$/gm);
     expect(events).toHaveLength(5);
     expect(events?.[4]).toMatch(/merged .* \(\+\d+ Work.*\)$/);
-    expect(demo.output()).toContain('120 saved, 3 by people who are not members');
+    expect(demo.output()).toContain('120 saved, 3 skipped because the author is not a member');
     await expectNothingRunning(traces);
     expect(isRemoved(traces)).toBe(true);
   });

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 const hostRefused = () =>
   new ServiceError('bad_request', 'The request needs exactly one Host header, with a valid host.');
 
-/** All values of a header: of several, Node shows only the first. */
+/** All values of a header: if it is repeated, Node shows only the first. */
 export const headerValues = ({ raw: { rawHeaders } }: FastifyRequest, name: string): string[] =>
   rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 
@@ -21,7 +21,7 @@ export function baseUrl(request: FastifyRequest): string {
   const { publicUrl } = request.server.deps.config;
   if (publicUrl !== undefined) return publicUrl;
   const { host, protocol } = request;
-  // A client can choose both: the protocol through a proxy that passes its header on.
+  // The client controls both: the protocol if a proxy passes on its header.
   if (!/^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host)) throw hostRefused();
   if (protocol !== 'http' && protocol !== 'https') {
     throw new ServiceError('bad_request', 'The X-Forwarded-Proto header must be http or https.');

@@ -52,7 +52,7 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
   // After the rate limit, which counts these requests too, and before the rest of the request is read.
   app.addHook('preParsing', async request => {
     const { scope = 'read' } = request.routeOptions.config;
-    if (!request.caller.scopes.includes(scope)) throw forbidden(`The token lacks the scope ${scope}.`);
+    if (!request.caller.scopes.includes(scope)) throw forbidden(`Use a token with the scope ${scope}.`);
   });
 }
 

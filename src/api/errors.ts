@@ -27,13 +27,13 @@ const descriptions: Partial<Record<ErrorCode, string>> = {
 /**
  * The `response` entries for these errors and for those that every route can have.
  *
- * @param codes each alone, or with its reasons in this route
+ * @param codes error codes, each optionally with the reasons for it in this route
  */
 export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode, reasons: string])[]) {
   const described = (description: string) => ({ ...Type.Ref(ErrorBody), description });
   const all = (
     ['unauthenticated', 'forbidden', ...codes, 'rate_limited', 'internal', 'database_unavailable'] as const
-  ).map(given => (typeof given === 'string' ? ([given, descriptions[given] ?? given] as const) : given));
+  ).map(entry => (typeof entry === 'string' ? ([entry, descriptions[entry] ?? entry] as const) : entry));
   return {
     ...Object.fromEntries(all.map(([code, reasons]) => [errorStatuses[code], described(reasons)])),
     default: described('Any other error, such as a malformed path, header or body'),
@@ -111,7 +111,7 @@ export function handleErrors(app: FastifyInstance): void {
     const route = known.find(candidate => candidate.path.test(path));
     if (route === undefined) {
       throw new ServiceError('not_found', 'There is nothing at this path.', {
-        action: 'See /openapi.json for what there is.',
+        action: 'See /openapi.json for the paths.',
       });
     }
     const allowed = [...route.methods].join(', ');
@@ -134,7 +134,7 @@ export function handleConnections({ server }: FastifyInstance): void {
   server.on('connect', (_request, socket: Socket) => handleClientError(new Error('tunnel requested'), socket));
 }
 
-/** Answers what is not an HTTP request on the bare socket. */
+/** Writes an error reply to the socket if Node can't read a request from it. */
 export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
   if (socket.writable && error.code !== 'ECONNRESET') {
     const { status, message } = parserErrors[error.code ?? ''] ?? {

@@ -49,7 +49,7 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
 
   const up = new Gauge({
     name: 'pullscore_database_up',
-    help: 'Whether the database answered this scrape in time: 1, or 0 and its metrics are left out',
+    help: '1 if the database answered this scrape in time; if 0, its metrics are missing',
     registers,
   });
   const showBacklog = createBacklogMetrics(registry);
@@ -106,7 +106,7 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
   const limitGauge = (name: string, help: string, property: 'limit' | 'remaining' | 'resetAt') =>
     new Gauge({
       name: `pullscore_github_rate_limit_${name}`,
-      help: `${help}; by organisation for an App, without one for a token`,
+      help: `${help}; labelled by organisation for an App; the label is empty for a token`,
       labelNames: ['organisation'],
       registers,
       collect() {
@@ -148,7 +148,7 @@ function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined
   });
   const blockedUntil = new Gauge({
     name: 'pullscore_github_blocked_until_timestamp_seconds',
-    help: 'Until when GitHub must not be called; absent if it may be',
+    help: 'Time until which GitHub must not be called; absent if it may be called',
     labelNames: ['organisation'],
     registers,
   });

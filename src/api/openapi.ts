@@ -55,7 +55,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
   });
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    // With a path that a proxy adds: from /docs, relative links to the page's assets don't work.
+    // Includes the path that a proxy adds. Without it, the page at /docs can't find its assets.
     ...(publicUrl === undefined ? {} : { indexPrefix: new URL(publicUrl).pathname }),
     // The plugin's own policy makes browsers load the page's assets over https, which fails without a TLS proxy.
     staticCSP: {

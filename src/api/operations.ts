@@ -44,7 +44,7 @@ export function addOperationRoutes(app: FastifyInstance): void {
   app.get('/readyz', { schema: { hide: true } }, async () => {
     if (draining) throw new ServiceError('overloaded', 'The service is stopping.');
     if (!(await isMigrated(database))) {
-      throw new ServiceError('database_unavailable', 'The database lacks migrations.', {
+      throw new ServiceError('database_unavailable', 'The database schema is not up to date.', {
         action: 'Run pullscore migrate.',
       });
     }
@@ -59,11 +59,11 @@ export function addOperationRoutes(app: FastifyInstance): void {
   });
 }
 
-/** Longer waits would be for connections that are really idle. */
+/** Connections that are still open after this are treated as idle. */
 const maxFinishingMs = 2_000;
 
 /**
- * Stops listening, and waits until what was sent has arrived. Node's own `close` takes a connection for idle as soon as
+ * Stops listening, and waits until what was sent has arrived. Node's own `close` treats a connection as idle as soon as
  * its reply is handed over, and would cut off the rest.
  */
 async function finishConnections(server: Server): Promise<void> {
@@ -76,8 +76,8 @@ async function finishConnections(server: Server): Promise<void> {
 
 /** In constant time. */
 function hasToken(authorization: string | undefined, token: string): boolean {
-  const [given, expected] = [authorization ?? '', `Bearer ${token}`].map(text =>
+  const [sentHash, expectedHash] = [authorization ?? '', `Bearer ${token}`].map(text =>
     createHash('sha256').update(text).digest(),
   ) as [Buffer, Buffer];
-  return timingSafeEqual(given, expected);
+  return timingSafeEqual(sentHash, expectedHash);
 }

@@ -5,18 +5,18 @@ import { LRUCache } from 'lru-cache';
 import { version } from '../package.ts';
 import { baseUrl } from './addresses.ts';
 
-/** For all organisations together. */
+/** Shared by all organisations. */
 const maxCacheBytes = 64 * 1024 * 1024;
 
 /** A few pages of long texts must not displace all others. */
 const maxPageBytes = 1024 * 1024;
 
-/** Pages that were asked for once, by their tags. */
+/** How many tags of pages built only once are remembered. */
 const maxAskedOnce = 10_000;
 
 /** For the schema of a route that sends pages. */
 export const notModified = {
-  304: Type.Null({ description: 'The page is still the one with the `ETag` that `If-None-Match` names' }),
+  304: Type.Null({ description: 'The page is unchanged: it still has the `ETag` in `If-None-Match`' }),
 };
 
 /** Replies with a page of pull requests: from memory if it was built since they last changed. */
@@ -28,8 +28,8 @@ export type SendPage = (
 
 /**
  * Pages by entity tag. The content version is read together with the token, in a statement of the request's own, so a
- * page is never older than the request, whichever replica built it. It may be newer than its version: then the version is no
- * longer the present one, and nobody asks for it again.
+ * page is never older than the request, whichever replica built it. If it is newer than its version, the version has
+ * changed and no later request has this tag.
  *
  * A page is kept the second time that it is built: most are asked for once, and keeping them would take a seventh of
  * the processor time of a page.
@@ -72,5 +72,5 @@ function entityTag(contentVersion: string, url: string): string {
 
 /** @param header `If-None-Match`: tags, which proxies may have marked as weak */
 function hasTag(header: string | undefined, tag: string): boolean {
-  return header?.split(',').some(given => given.trim().replace(/^W\//, '') === tag) ?? false;
+  return header?.split(',').some(sentTag => sentTag.trim().replace(/^W\//, '') === tag) ?? false;
 }

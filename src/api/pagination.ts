@@ -117,7 +117,7 @@ function parseCursor<Row, Columns extends TObject, Position>(
   { columns, locate }: Pick<PagedList<Row, Columns, Position>, 'columns' | 'locate'>,
 ): { position: Position; direction: 'next' | 'previous' } {
   const refused = () =>
-    new ServiceError('bad_request', 'The cursor is not one of this list.', {
+    new ServiceError('bad_request', 'The cursor does not belong to this list.', {
       action: 'Leave it out to start from the first page.',
     });
   const bytes = Buffer.from(text, 'base64url');

@@ -101,10 +101,10 @@ const cursorColumns = Type.Object({
 export function paginatePullRequests(
   database: Database,
   request: FastifyRequest<{ Querystring: PageQuery }>,
-  of: { organisationId: string; memberId?: string },
+  list: { organisationId: string; memberId?: string },
 ): Promise<Buffer> {
   const base = baseUrl(request);
-  const member = of.memberId === undefined ? undefined : formatId('mem', of.memberId);
+  const member = list.memberId === undefined ? undefined : formatId('mem', list.memberId);
   return paginate(request, {
     path: `/2025-04/${member === undefined ? '' : `members/${member}/`}pull-requests`,
     columns: cursorColumns,
@@ -113,7 +113,7 @@ export function paginatePullRequests(
       return id === undefined || memberId !== member ? undefined : { createdAt, id };
     },
     start: beforeAllPullRequests,
-    read: (direction, from, limit) => readPullRequestPage(database, of, direction, from, limit),
+    read: (direction, from, limit) => readPullRequestPage(database, list, direction, from, limit),
     placeOf: (row: PullRequestRow) => ({
       ...(member !== undefined && { member_id: member }),
       created_at: Number(row.createdAt),

@@ -13,8 +13,8 @@ export const compileValidator: FastifySchemaCompiler<unknown> = route => {
   const check = TypeCompiler.Compile(schema);
   const integers = Object.keys(properties).filter(name => properties[name]?.type === 'integer');
 
-  return (given: unknown) => {
-    const value = { ...(given as Record<string, unknown>) };
+  return (input: unknown) => {
+    const value = { ...(input as Record<string, unknown>) };
     for (const name of integers) {
       const text = value[name];
       if (typeof text === 'string' && /^(0|[1-9]\d{0,15})$/.test(text)) value[name] = Number(text);

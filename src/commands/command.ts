@@ -8,7 +8,7 @@ import { type Context, UsageError, withOrganisation } from './context.ts';
 export interface Answer {
   json: unknown;
   text: string;
-  /** Printed last, on standard error. The command then ends with 1, although it has an answer. */
+  /** Printed last, on standard error. The command then exits with 1, although it has an answer. */
   failure?: string | undefined;
   /** Instead of 0, for a command that succeeded. */
   exitCode?: number | undefined;

@@ -17,11 +17,12 @@ import { factsOf } from '../scoring/facts.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
-import { counted, number } from './numbers.ts';
+import { counted, formatInteger } from './numbers.ts';
 import { brief, shellWord, table } from './terminal.ts';
 
 /**
- * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints it.
+ * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints
+ * it.
  *
  * @returns without a `host`, any host matches
  */
@@ -40,7 +41,7 @@ function parsePage(text: string) {
  *
  * @throws UsageError if the text is neither
  */
-function parseName(text: string) {
+function parseTarget(text: string) {
   const id = parseId('pr', text);
   const page = parsePage(text);
   if (id === undefined && page === undefined && !text.startsWith('pr_')) {
@@ -52,25 +53,25 @@ function parseName(text: string) {
   return { text, id, page };
 }
 
-type Name = ReturnType<typeof parseName>;
+type Target = ReturnType<typeof parseTarget>;
 
-async function findPullRequests(executor: Executor, { id, page }: Name): Promise<ExplainablePullRequest[]> {
+async function findPullRequests(executor: Executor, { id, page }: Target): Promise<ExplainablePullRequest[]> {
   if (page === undefined) return id === undefined ? [] : findPullRequestsById(executor, id);
   const { host } = page;
   const found = await findPullRequestsOfPage(executor, page);
   return host === undefined ? found : found.filter(({ pullRequest }) => hostOf(pullRequest.url) === host);
 }
 
-/** @throws CommandError if no pull request has this name, or several have */
-async function requirePullRequest({ program }: Context, executor: Executor, name: Name) {
-  const found = await findPullRequests(executor, name);
+/** @throws CommandError if the target is no stored pull request, or several */
+async function requirePullRequest({ program }: Context, executor: Executor, target: Target) {
+  const found = await findPullRequests(executor, target);
   const [first] = found;
-  const shown = brief(name.text, 200);
+  const shown = brief(target.text, 200);
   if (first === undefined) {
     const action =
-      name.page === undefined
-        ? 'The API answers with ids.'
-        : `If the repository was renamed, give its new name. Otherwise import it: ${program} import --organisation LOGIN --repository ${shellWord(name.page.repository)}`;
+      target.page === undefined
+        ? 'Copy the id from the API, for example from GET /2025-04/pull-requests.'
+        : `If the repository was renamed, give its new name. Otherwise import it: ${program} import --organisation LOGIN --repository ${shellWord(target.page.repository)}`;
     throw new CommandError(`There is no pull request ${shown} here.`, action, 'not_found');
   }
   if (found.length > 1) {
@@ -164,7 +165,7 @@ function represent({ found, version, explanation, scoreInForce, changes }: Expla
 
 function showStanding({ program }: Context, { found, version, explanation, scoreInForce }: Explained): string {
   const { pullRequest, organisation } = found;
-  const score = number(pullRequest.score);
+  const score = formatInteger(pullRequest.score);
   if (organisation.rulesetVersion === 0) {
     return `Score ${score}: no rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation.login}`;
   }
@@ -172,10 +173,10 @@ function showStanding({ program }: Context, { found, version, explanation, score
   const standing =
     scoreInForce === null
       ? `Score ${score} ${under}, which is in force.`
-      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${number(scoreInForce)}. The service will update it. To watch: ${program} rescore --organisation ${organisation.login}`;
+      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${formatInteger(scoreInForce)}. The service will update it. To watch: ${program} rescore --organisation ${organisation.login}`;
   if (explanation.score === pullRequest.score) return standing;
   // Facts, score and version are stored together, so another release probably calculated the score.
-  return `${standing}\nThis release calculates ${number(explanation.score)}, as shown below. The next sync of the pull request updates the stored score.`;
+  return `${standing}\nThis release calculates ${formatInteger(explanation.score)}, as shown below. The next sync of the pull request updates the stored score.`;
 }
 
 function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {
@@ -211,8 +212,8 @@ function show(context: Context, explained: Explained): string {
       ['CHANGED', 'FROM', 'TO', 'CAUSE'],
       latest.map(change => [
         showTime(change.changedAt),
-        change.fromScore === null ? '-' : number(change.fromScore),
-        number(change.toScore),
+        change.fromScore === null ? '-' : formatInteger(change.fromScore),
+        formatInteger(change.toScore),
         causeOf(change),
       ]),
       'The score has not changed yet.',
@@ -228,10 +229,10 @@ export function explainCommand(program: PullscoreCommand, context: Context): voi
     .argument('<pull-request>', "its id (pr_…), OWNER/NAME#NUMBER or its page's address")
     .examples('explain acme/web#42', 'explain https://github.com/acme/web/pull/42')
     .answer(async (_options, text): Promise<Answer> => {
-      const name = parseName(text);
+      const target = parseTarget(text);
       return withDeps(context, ({ database }) =>
         readSnapshot(database, async ({ executor }) => {
-          const found = await requirePullRequest(context, executor, name);
+          const found = await requirePullRequest(context, executor, target);
           const explained = await explainPullRequest(executor, found);
           return { json: represent(explained), text: show(context, explained) };
         }),

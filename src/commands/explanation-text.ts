@@ -2,7 +2,7 @@
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain.ts';
 import type { Value } from '../scoring/functions.ts';
-import { number, signed } from './numbers.ts';
+import { formatInteger, signed } from './numbers.ts';
 import { brief } from './terminal.ts';
 
 const maxTextWidth = 80;
@@ -94,6 +94,9 @@ export function showCounted({ rules }: Explanation): string {
 /** Every entry with its parts, then the total. */
 export function showExplanation({ rules, sum, score }: Explanation): string {
   if (rules.length === 0) return 'There are no rules.';
-  const total = inMargin(number(score), sum === score ? 'total' : `total: the sum ${number(sum)}, limited to 32 bits`);
+  const total = inMargin(
+    formatInteger(score),
+    sum === score ? 'total' : `total: the sum ${formatInteger(sum)}, limited to 32 bits`,
+  );
   return [...rules.flatMap(showRule), [inMargin('───────', ''), total]].map(lines => lines.join('\n')).join('\n\n');
 }

@@ -3,7 +3,7 @@ import { type ImportProgress, type ImportResult, importPullRequests } from '../s
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, parseDay, showTime } from './context.ts';
-import { counted, duration, number } from './numbers.ts';
+import { counted, duration, formatInteger } from './numbers.ts';
 import { startProgress } from './progress.ts';
 import { grid, right } from './terminal.ts';
 
@@ -67,8 +67,8 @@ function describeResult({ failedRepositories, ...result }: ImportResult): Answer
   const text =
     `Checked ${counted(seen, 'pull request')} in ${counted(read, 'repository', 'repositories')} ` +
     `with ${counted(requests, 'request')}: ` +
-    `${number(saved)} saved, ${number(untracked)} by people who are not members` +
-    `${failed === 0 ? '' : `, ${number(failed)} that GitHub did not return in full; the service retries those that GitHub named (see the log)`}.`;
+    `${formatInteger(saved)} saved, ${formatInteger(untracked)} skipped because the author is not a member` +
+    `${failed === 0 ? '' : `, ${formatInteger(failed)} that GitHub did not return in full; the service retries those that GitHub named (see the log)`}.`;
   const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
   return {
     json: { ...result, failed_repositories: failedRepositories },
@@ -86,7 +86,8 @@ const sign = ({ atMost }: { atMost: boolean }) => (atMost ? '≤ ' : '');
 function summarise({ total, budget }: ImportEstimate): string {
   if (total.requests === 0) return 'There is nothing to import.';
   const amount = `${counted(total.pullRequests, 'pull request')} in ${counted(total.requests, 'request')}`;
-  const points = budget && `; ${number(total.points)} of the ${number(budget.remaining)} points that GitHub has left`;
+  const points =
+    budget && `; ${formatInteger(total.points)} of the ${formatInteger(budget.remaining)} points that GitHub has left`;
   return `${total.atMost ? 'At most' : 'About'} ${amount}, ${duration(total.seconds)}${points ?? ''}.`;
 }
 
@@ -128,9 +129,9 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
   const bySize = repositories.toSorted((a, b) => b.pullRequests - a.pullRequests);
   const row = (name: string, part: Effort) => [
     name,
-    sign(part) + number(part.pullRequests),
-    sign(part) + number(part.requests),
-    number(part.points),
+    sign(part) + formatInteger(part.pullRequests),
+    sign(part) + formatInteger(part.requests),
+    formatInteger(part.points),
     duration(part.seconds),
   ];
   const rest = bySize.slice(maxNamed);
@@ -147,7 +148,7 @@ function describeBudget({ total, budget }: ImportEstimate): string {
   if (budget === undefined) return 'This GitHub has no rate limit.';
   const { limit, remaining, resetAt } = budget;
   const reset = showTime(new Date(resetAt * 1000)).slice(-5);
-  const left = `GitHub has ${number(remaining)} of the hour's ${number(limit)} points left, until ${reset} UTC`;
+  const left = `GitHub has ${formatInteger(remaining)} of the hour's ${formatInteger(limit)} points left, until ${reset} UTC`;
   if (total.points <= usablePoints(budget)) return `${left}: enough.`;
   return `${left}, and a tenth of the hour's points is reserved for webhooks and PUT syncs. That is not enough, so the import will wait for the next hour; the total time includes such waits.`;
 }

@@ -6,7 +6,7 @@ import { formatId } from '../ids.ts';
 import { syncMembers } from '../sync/members.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, confirm, operator, seconds, showTime } from './context.ts';
-import { counted, number } from './numbers.ts';
+import { counted, formatInteger } from './numbers.ts';
 import { table } from './terminal.ts';
 
 export function memberCommands(program: PullscoreCommand, context: Context): void {
@@ -83,7 +83,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
 
 function describeMembers(login: string, members: number, left: number | null): string {
   if (left === null) {
-    return `GitHub shows only the public members of ${login} to these credentials (${number(members)}), so nobody was marked as having left. Use the token of a member that may read Members (a classic one: the scope read:org), or an App that may.`;
+    return `GitHub shows only the public members of ${login} to these credentials (${formatInteger(members)}), so nobody was marked as having left. Use the token of a member that may read Members (a classic one: the scope read:org), or an App that may.`;
   }
   return `${login} has ${counted(members, 'member')}${left === 0 ? '' : `; ${counted(left, 'has', 'have')} left`}.`;
 }

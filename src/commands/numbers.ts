@@ -12,7 +12,7 @@ const fixed = new Intl.NumberFormat('en', {
 const withMinus = (text: string) => text.replace('-', '−');
 
 /** `1,204` */
-export const number = (value: number): string => withMinus(whole.format(value));
+export const formatInteger = (value: number): string => withMinus(whole.format(value));
 
 /** `1,204.25`; `–` for null */
 export const decimal = (value: number | null): string => (value === null ? '–' : withMinus(fine.format(value)));
@@ -21,7 +21,7 @@ export const decimal = (value: number | null): string => (value === null ? '–'
 export const twoDecimals = (value: number): string => withMinus(fixed.format(value));
 
 /** `+12`, `−5`, `±0` */
-export function signed(value: number, write: (value: number) => string = number): string {
+export function signed(value: number, write: (value: number) => string = formatInteger): string {
   const text = write(Math.abs(value));
   if (text === '0') return '±0';
   return `${value < 0 ? '−' : '+'}${text}`;
@@ -38,14 +38,14 @@ export function percent(part: number, total: number): string {
 
 /** `< 0`, `5`, `10 to 19`, `≥ 100` */
 export function bucketLabel({ from, to }: Bucket): string {
-  if (from === null) return `< ${number(to ?? 0)}`;
-  if (to === null) return `≥ ${number(from)}`;
-  return to - from === 1 ? number(from) : `${number(from)} to ${number(to - 1)}`;
+  if (from === null) return `< ${formatInteger(to ?? 0)}`;
+  if (to === null) return `≥ ${formatInteger(from)}`;
+  return to - from === 1 ? formatInteger(from) : `${formatInteger(from)} to ${formatInteger(to - 1)}`;
 }
 
 /** `1 rule`, `2 rules` */
 export const counted = (count: number, one: string, several = `${one}s`): string =>
-  `${number(count)} ${count === 1 ? one : several}`;
+  `${formatInteger(count)} ${count === 1 ? one : several}`;
 
 const units: [unit: string, seconds: number][] = [
   ['days', 86_400],
@@ -56,5 +56,5 @@ const units: [unit: string, seconds: number][] = [
 /** `45 s`, `12 min`, `5 h`, `3 days`: in the largest unit of which there are at least two */
 export function duration(seconds: number): string {
   const [unit, length] = units.find(([, size]) => seconds >= 2 * size) ?? ['s', 1];
-  return `${number(Math.max(1, Math.round(seconds / length)))} ${unit}`;
+  return `${formatInteger(Math.max(1, Math.round(seconds / length)))} ${unit}`;
 }

@@ -54,7 +54,8 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
   const known = profile && (await findGithubOrganisation(database.executor, profile));
   if (profile !== undefined && known !== undefined) {
     await followIdentity(deps, known, ticket, profile);
-    const renamed = known.login.toLowerCase() === login.toLowerCase() ? '' : `, as ${known.login} until now`;
+    const renamed =
+      known.login.toLowerCase() === login.toLowerCase() ? '' : `; until now it was called ${known.login} here`;
     throw new CommandError(`The organisation ${login} already exists${renamed}.`);
   }
   const added = await database.transaction(async executor => {

@@ -78,15 +78,15 @@ function failureOf(context: Context, error: unknown): Failure {
     };
   }
   context.log.fatal({ err: error }, 'unexpected error');
-  return { code: 'internal', message: 'An unexpected error; see the log on standard error.' };
+  return { code: 'internal', message: 'Unexpected error.', action: 'See the log on standard error.' };
 }
 
 const complain = ({ stderr }: Context, text: string) =>
   stderr.write(`pullscore: ${plain(text.replace(/\s*\n\s*/g, ' '))}\n`);
 
 /**
- * Runs a command, such as `rules apply FILE`. A failure is one line on the context's standard error; with `--json` it is
- * also a document on standard output, unless the command has printed its answer.
+ * Runs a command, such as `rules apply FILE`. A failure is one line on the context's standard error; with `--json` it
+ * is also a document on standard output, unless the command has printed its answer.
  *
  * @returns the exit code
  */

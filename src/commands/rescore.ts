@@ -3,7 +3,7 @@ import { countOutdated } from '../database/rescoring.ts';
 import { rescoreBatch } from '../sync/rescore.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
-import { counted, number } from './numbers.ts';
+import { counted, formatInteger } from './numbers.ts';
 import { startProgress } from './progress.ts';
 
 export function rescoreCommands(program: PullscoreCommand, context: Context): void {
@@ -37,7 +37,7 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
         text:
           outdated === 0
             ? `Nothing to do: ${counted(total, 'score is', 'scores are')} up to date.`
-            : `Brought up to date: ${number(outdated)} of ${counted(total, 'score')}.`,
+            : `Brought up to date: ${formatInteger(outdated)} of ${counted(total, 'score')}.`,
       };
     });
 }

@@ -9,7 +9,7 @@ import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, UsageError } from './context.ts';
-import { decimal, number, percent, signed } from './numbers.ts';
+import { decimal, formatInteger, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
 import { grid, labelled, right } from './terminal.ts';
@@ -77,10 +77,16 @@ function auditText(
   { organisation, pull_requests: audited, stored_pull_requests: stored, ways }: AuditDocument,
   width: number,
 ): string {
-  const of = audited < stored ? `a sample of ${number(audited)} of ${number(stored)}` : `all ${number(stored)}`;
+  const scope =
+    audited < stored
+      ? `a sample of ${formatInteger(audited)} of ${formatInteger(stored)}`
+      : `all ${formatInteger(stored)}`;
   const gaining = ways.filter(({ share }) => share > 0);
   const others = ways.filter(({ share }) => share === 0);
-  const lines = [`How these rules can be gamed: ${of} pull requests of ${organisation}, changed and scored again`, ''];
+  const lines = [
+    `How these rules can be gamed: ${scope} pull requests of ${organisation}, changed and scored again`,
+    '',
+  ];
   if (gaining.length > 0) {
     const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest, rules }) => [
       descriptions[way],
@@ -95,7 +101,7 @@ function auditText(
     const examples = gaining.flatMap(({ way, example }) =>
       example === null
         ? []
-        : [[descriptions[way], `${number(example.before)} → ${number(example.after)}`, example.url]],
+        : [[descriptions[way], `${formatInteger(example.before)} → ${formatInteger(example.after)}`, example.url]],
     );
     const paidBy = { heading: 'PAID BY', shrinks: true };
     lines.push(...grid(['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST'), paidBy], rows, { width }), '');
@@ -126,7 +132,7 @@ export function auditCommand(group: PullscoreCommand, context: Context): void {
       'after',
       `
 Changes stored pull requests in small, cheap ways, scores them again, and shows which ways gain points: how often, how
-much, and which rule pays. More than ${number(maxAudited)} pull requests are sampled. Makes no requests to GitHub.`,
+much, and which rule pays. More than ${formatInteger(maxAudited)} pull requests are sampled. Makes no requests to GitHub.`,
     )
     .examples('rules audit rules.example.yaml --organisation acme --max-share 5%')
     .answerFor<{ maxShare?: string }>(async ({ maxShare }, file) => {

@@ -7,7 +7,7 @@ import type { FileProblem } from '../scoring/yaml-reader.ts';
 import { CommandError, type Context } from './context.ts';
 import { representRules } from './explain.ts';
 import { showCounted } from './explanation-text.ts';
-import { number } from './numbers.ts';
+import { formatInteger } from './numbers.ts';
 import { shellWord } from './terminal.ts';
 
 /** More than 200 rules of maximum size need. */
@@ -45,7 +45,7 @@ function findProblems(name: string, file: RulesFile): Problem[] {
   return runRuleTests(file, file.tests).flatMap(({ test, actual, passed, explanation }) => {
     if (passed) return [];
     const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
-    const message = `test ${JSON.stringify(test.name)} expected ${number(test.score)}, but the score is ${number(actual)}${counted}; correct the rules or the test`;
+    const message = `test ${JSON.stringify(test.name)} expected ${formatInteger(test.score)}, but the score is ${formatInteger(actual)}${counted}; correct the rules or the test`;
     return [{ file: name, line: test.line, message, rule: null, entry: null, part: null, explanation }];
   });
 }

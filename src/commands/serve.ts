@@ -64,7 +64,7 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   context.stdout.write(
     options.json
       ? `${JSON.stringify({ url, next_steps: steps })}\n`
-      : `pullscore is ready at ${url} (its documentation: ${url}/docs)\n${describeSteps(steps)}`,
+      : `pullscore is ready at ${url} (API documentation: ${url}/docs)\n${describeSteps(steps)}`,
   );
 }
 

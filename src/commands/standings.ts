@@ -10,7 +10,7 @@ import { rank } from '../scoring/plan.ts';
 import { compileRuleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, parseDay, UsageError } from './context.ts';
-import { counted, number, twoDecimals } from './numbers.ts';
+import { counted, formatInteger, twoDecimals } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
 import { grid, plain, right } from './terminal.ts';
@@ -117,10 +117,10 @@ function standingsText(document: StandingsDocument, { columns: width, program }:
     name: string,
     login: string,
     { pull_requests: count, total }: typeof document | (typeof standings)[number],
-  ) => [place, name, ...logins(login), number(count), number(total), twoDecimals(meanOf(total, count))];
+  ) => [place, name, ...logins(login), formatInteger(count), formatInteger(total), twoDecimals(meanOf(total, count))];
   const rows = standings.map(each => {
     const { rank: place, name, login = '', left } = each;
-    return row(number(place), name || login, left ? `${login} (left)` : login, each);
+    return row(formatInteger(place), name || login, left ? `${login} (left)` : login, each);
   });
   const owner = { heading: of === 'members' ? 'MEMBER' : 'REPOSITORY', shrinks: true };
   const columns = [right('RANK'), owner, ...logins('LOGIN'), ...['PULL REQUESTS', 'TOTAL', 'MEAN'].map(right)];

@@ -59,9 +59,9 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           organisation: login,
           webhooks_enabled: webhooksEnabled,
           secret_configured: isSecretSet,
-          waiting: requests.waiting,
+          waiting: requests.total,
           behind: requests.behind,
-          failing: requests.failing,
+          failing: requests.failed,
           parked: requests.parked,
           gone,
           failures: failing.map(request => ({
@@ -134,9 +134,9 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     });
 }
 
-function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts): string[] {
+function describeWaiting({ total, behind, failed, parked }: SyncRequestCounts): string[] {
   const lines = [
-    `${counted(waiting, 'pull request waits', 'pull requests wait')} to be synced, ${failing} of them after a failure.`,
+    `${counted(total, 'pull request waits', 'pull requests wait')} to be synced, ${failed} of them after a failure.`,
   ];
   if (parked > 0) {
     lines.push(
@@ -145,7 +145,7 @@ function describeWaiting({ waiting, behind, failing, parked }: SyncRequestCounts
   }
   if (behind > 0) {
     lines.push(
-      `Of these, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is normal and usually takes seconds.`,
+      `Of the others, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is normal and usually takes seconds.`,
     );
   }
   return lines;
@@ -160,7 +160,7 @@ function describeGone({ program }: Context, login: string, gone: number): string
 function describeFailing(
   { program }: Context,
   login: string,
-  { failing }: SyncRequestCounts,
+  { failed }: SyncRequestCounts,
   requests: readonly FailingRequest[],
 ): string[] {
   if (requests.length === 0) return [];
@@ -174,7 +174,7 @@ function describeFailing(
   return [
     '',
     table(['PULL REQUEST', 'FAILURES', 'NEXT TRY', 'REASON'], rows, ''),
-    ...(failing > shown.length ? [`… and ${failing - shown.length} more`] : []),
+    ...(failed > shown.length ? [`… and ${failed - shown.length} more`] : []),
     `Retry them now: ${program} webhooks retry --organisation ${login}`,
   ];
 }

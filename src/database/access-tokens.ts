@@ -12,7 +12,7 @@ export interface Caller {
   readonly organisationId: string;
   readonly userId: string;
   readonly scopes: readonly string[];
-  /** Of the organisation's lists of pull requests; null if none was ever stored. */
+  /** Version of the organisation's pull request lists; null before the first pull request. */
   readonly contentVersion: string | null;
   /** The stored time of its last use is out of date. */
   readonly isLastUseStale: boolean;
@@ -20,7 +20,7 @@ export interface Caller {
 
 const isNotRevoked = or(isNull(accessTokens.revokedAt), gt(accessTokens.revokedAt, sql`now()`));
 
-/** Neither revoked nor expired. A rotated token has the end of its grace as the time at which it is revoked. */
+/** Neither revoked nor expired. A rotated token's `revokedAt` is the end of its grace period. */
 export const isValidToken = and(
   isNotRevoked,
   or(isNull(accessTokens.expiresAt), gt(accessTokens.expiresAt, sql`now()`)),
@@ -83,7 +83,8 @@ const isLastUseStale = sql<boolean>`(${accessTokens.lastUsedAt} is null
   or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`;
 
 /**
- * Replaces a valid token by a new one for the same user, with the same name, scopes and lifetime. Runs in a transaction.
+ * Replaces a valid token by a new one for the same user, with the same name, scopes and lifetime. Runs in a
+ * transaction.
  *
  * @param graceSeconds how long the old one stays valid, if it does not expire before
  * @returns undefined if no valid token has the id

@@ -16,12 +16,12 @@ export async function countSyncRequests(executor: Executor, organisationId?: str
   const overdue = sql`extract(epoch from now() - min(${dueAt}) filter (where ${dueAt} <= now()))`;
   const [counts] = await executor
     .select({
-      waiting: count(),
-      /** Of the waiting ones: GitHub does not show yet what a webhook announced. That is not a failure. */
+      total: count(),
+      /** Part of `total`: GitHub does not show yet what a webhook announced. That is not a failure. */
       behind: countIf(sql`${lastError} is null and ${behindSince} is not null`),
-      /** Of the waiting ones: parked, or to be tried again. */
-      failing: countIf(isNotNull(lastError)),
-      /** Of the failing ones. */
+      /** Part of `total`: parked, or to be tried again. */
+      failed: countIf(isNotNull(lastError)),
+      /** Part of `failed`. */
       parked: countIf(isNull(dueAt)),
       /** How long the oldest due request has been due; 0 if none is. */
       overdueSeconds: sql<number>`coalesce(${overdue}::int, 0)`,
@@ -37,7 +37,7 @@ export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
 /** The work that waits in all organisations together. */
 export async function readBacklog(executor: Executor) {
   const { blockedUntil, credential } = githubLimits;
-  const [{ waiting, behind, failing, parked, overdueSeconds }, ranges, blocks] = await Promise.all([
+  const [{ total, behind, failed, parked, overdueSeconds }, ranges, blocks] = await Promise.all([
     countSyncRequests(executor),
     executor.$count(rescoreRanges),
     executor
@@ -51,10 +51,10 @@ export async function readBacklog(executor: Executor) {
   ]);
   return {
     /** Each sync request counts as one of `waiting`, `behind`, `failing` and `parked`. */
-    waiting: waiting - behind - failing,
+    waiting: total - behind - failed,
     behind,
     /** They failed, and are tried again. */
-    failing: failing - parked,
+    failing: failed - parked,
     /** They failed so often that only a change on GitHub or an operator starts another try. */
     parked,
     overdueSeconds,

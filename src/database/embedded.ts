@@ -7,15 +7,15 @@ import { ServiceError } from '../errors.ts';
 import { type Cluster, type ClusterOptions, environment, openCluster, run } from './embedded/cluster.ts';
 
 export interface EmbeddedDatabase {
-  /** `postgres://…` of a database named `pullscore`, whose role may do everything. It stays the same over restarts. */
+  /** `postgres://…`, for a superuser of a database named `pullscore`. It stays the same over restarts. */
   readonly url: string;
   readonly dataDirectory: string;
-  /** Gives the server back. The last user waits until it is down. */
+  /** Leaves the server. The last process to leave stops it and waits until it is down. */
   leave(): Promise<void>;
 }
 
-/** A connection that a user keeps while it uses the server. It holds the advisory lock below, shared. */
-interface Hold {
+/** A connection that a process keeps while it uses the server. It holds the advisory lock below, shared. */
+interface Session {
   client: pg.Client;
   /** The server's process id. */
   serverId: string;
@@ -54,20 +54,20 @@ export async function joinEmbeddedDatabase({
     throw error instanceof ServiceError ? error : unavailable(home, reasonIn(error.stderr || error.message), error);
   });
   let hasLeft = false;
-  let holding: Promise<Hold | undefined> = keep(await hold(cluster));
+  let session: Promise<Session | undefined> = watch(await openSession(cluster));
 
-  async function keep(held: Hold): Promise<Hold> {
-    held.client.once('end', () => {
-      if (!hasLeft) holding = rejoin();
+  async function watch(opened: Session): Promise<Session> {
+    opened.client.once('end', () => {
+      if (!hasLeft) session = rejoin();
     });
-    return held;
+    return opened;
   }
 
-  async function rejoin(): Promise<Hold | undefined> {
+  async function rejoin(): Promise<Session | undefined> {
     log('the connection to the embedded database was lost: joining it again');
     for (; !hasLeft; await delay(1000)) {
       try {
-        return await keep(await hold(cluster));
+        return await watch(await openSession(cluster));
       } catch (error) {
         log(error instanceof ServiceError ? error.text : (error as Error).message);
       }
@@ -80,14 +80,14 @@ export async function joinEmbeddedDatabase({
     dataDirectory: cluster.data,
     async leave() {
       hasLeft = true;
-      const held = await holding;
-      if (held !== undefined) await letGo(cluster, held);
+      const opened = await session;
+      if (opened !== undefined) await closeSession(cluster, opened);
     },
   };
 }
 
 /** Connects, starting the server if none answers. */
-async function hold(cluster: Cluster): Promise<Hold> {
+async function openSession(cluster: Cluster): Promise<Session> {
   let started: Promise<string> | undefined;
   let reason = '';
   for (const begin = Date.now(); Date.now() - begin < maxWaitMs; await delay(10)) {
@@ -124,8 +124,8 @@ async function hold(cluster: Cluster): Promise<Hold> {
   throw unavailable(cluster.data, `${reason}; see ${cluster.log}`);
 }
 
-/** Gives the hold back, and stops the server if nobody else has one. */
-async function letGo(cluster: Cluster, { client, serverId }: Hold): Promise<void> {
+/** Closes the session, and stops the server if no other process has one. */
+async function closeSession(cluster: Cluster, { client, serverId }: Session): Promise<void> {
   try {
     await client.query('select pg_advisory_unlock_shared($1)', [advisoryLock]);
     const { rows } = await client.query<{ isLast: boolean }>('select pg_try_advisory_lock($1) as "isLast"', [
@@ -180,7 +180,7 @@ async function stopServer({ data, binaries, user }: Cluster, id: string): Promis
   }
 }
 
-/** What the server says of itself: its process id, and `starting`, `ready` or `stopping`. Empty texts if there is none. */
+/** The server's process id, and `starting`, `ready` or `stopping`, by its own file. Empty texts without a server. */
 function readPidFile(data: string): { id: string; state: string } {
   try {
     const [id = '', , , , , , , state = ''] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');

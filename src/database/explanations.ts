@@ -44,8 +44,7 @@ export async function findPullRequestsOfPage(
 ): Promise<ExplainablePullRequest[]> {
   const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
   const named = await selectPullRequests(executor, and(isNamed, eq(pullRequests.number, number)));
-  // A repository that has left keeps its name here. Until it is marked so, the one that took the name is known by its
-  // ticket: it was confirmed later.
+  // A repository that has left keeps its name. Until it is marked, the higher ticket shows which one has the name now.
   return named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
 }
 

@@ -49,7 +49,7 @@ export function isConnectionFailure(error: unknown): boolean {
   return (
     /^(08|57P0[1-4]$)/.test(code) ||
     /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/.test(code) ||
-    // A Unix socket's; a missing file has the same codes.
+    // A Unix socket. A missing file gives the same codes.
     (/^(ENOENT|EACCES)$/.test(code) && cause.syscall === 'connect') ||
     connectionTexts.test(cause.message)
   );

@@ -10,7 +10,7 @@ export interface ServerInspection extends ServerFacts, Measurements {
   url: string;
   /** `host:port`, or the folder of a Unix socket. */
   place: string;
-  /** Of one round trip. */
+  /** Duration of one round trip. */
   milliseconds: number;
   /** Null if the user lacks the rights. */
   pendingMigrations: number | null;
@@ -65,20 +65,20 @@ function oneRow<Row>([row]: readonly Row[]): Row {
 export type OrganisationInspection = {
   members: number;
   users: number;
-  /** Valid ones. */
+  /** Valid access tokens. */
   tokens: number;
-  /** Seconds; null if none was ever taken. */
+  /** Seconds since the last delivery; null if none is stored. */
   sinceLastDelivery: number | null;
-  /** Deliveries that were taken more than ten minutes ago and not applied yet, unless GitHub is still to catch up. */
+  /** Deliveries older than ten minutes that are not applied yet, except those that GitHub has yet to catch up with. */
   lateDeliveries: number;
   /** Seconds until its repositories are compared with GitHub; negative if that is overdue. */
   untilComparison: number;
   pullRequests: number;
   /** Pull requests of present repositories that lack facts, because an earlier release fetched them. */
   toRenew: number;
-  /** Seconds since the pull request of a present repository that was fetched longest ago was; null if there is none. */
+  /** Seconds since the least recent fetch of a pull request whose repository has not left; null if none is stored. */
   sinceOldestFetch: number | null;
-  /** All that are tracked here. */
+  /** Organisations in this database. */
   organisations: number;
 };
 
@@ -122,9 +122,9 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
 /** Which of the things that it needs an organisation already has. Takes the same time however much is stored. */
 export async function findSetup(executor: Executor, organisationId: string) {
   const { rows } = await executor.execute<{
-    /** Of the first user; null if there is none. */
+    /** The first user's address; null if there is no user. */
     email: string | null;
-    /** Whether one is valid. */
+    /** Whether a token is valid. */
     hasToken: boolean;
     hasMembers: boolean;
     hasPullRequests: boolean;

@@ -86,7 +86,7 @@ export const findMembersByLogin = (executor: Executor, organisationId: string, l
     .from(members)
     .where(and(eq(members.organisationId, organisationId), eq(sql`lower(${members.login})`, login.toLowerCase())));
 
-/** Those that are known, also if they have left, by GitHub id. */
+/** Stored members by GitHub id, including those who have left. */
 export async function findMembers(
   executor: Executor,
   organisationId: string,
@@ -103,7 +103,7 @@ export async function findMembers(
 /**
  * Marks everyone else as having left, unless something newer is known about them. Runs in a transaction.
  *
- * @returns how many have left by this
+ * @returns how many it marked
  */
 export async function markOthersLeft(
   executor: Executor,
@@ -139,19 +139,19 @@ const hasId = eq(members.id, placeholder('id'));
 /** Members that one statement reads. */
 const stepSize = 100;
 
-/** Many members share a second, so the place is PostgreSQL's own text. */
-const place = sql<string>`${members.createdAt}::text`;
+/** PostgreSQL's own text, because many members share a second. */
+const createdAtText = sql<string>`${members.createdAt}::text`;
 
 const presentMembers = createSelection(
   'present_members',
   query
-    .select({ ...fields, place })
+    .select({ ...fields, createdAtText })
     .from(members)
     .where(
       and(
         isOfOrganisation,
         isNull(members.leftAt),
-        sql`(${members.createdAt}, ${members.id}) < (${placeholder('place')}::timestamptz, ${placeholder('id')})`,
+        sql`(${members.createdAt}, ${members.id}) < (${placeholder('createdAtText')}::timestamptz, ${placeholder('id')})`,
       ),
     )
     .orderBy(desc(members.createdAt), desc(members.id)),
@@ -166,13 +166,13 @@ export type MemberRow = RowOf<typeof memberOfId>;
 
 /** Members who have not left, latest first, in steps that hold up no other request. */
 export async function* readMembers(database: Database, organisationId: string): AsyncGenerator<readonly MemberRow[]> {
-  let after = { place: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+  let after = { createdAtText: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
   for (;;) {
     const rows = await database.readStep(limited(presentMembers, stepSize), { organisationId, ...after });
     yield rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < stepSize) return;
-    after = { place: last.place, id: last.id };
+    after = { createdAtText: last.createdAtText, id: last.id };
   }
 }
 

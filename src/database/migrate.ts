@@ -14,7 +14,7 @@ const advisoryLock = 1_886_743_660;
 
 /** What is wrong, and what to do. */
 export const laterSchema = [
-  "The database's schema is of a later release than this program.",
+  'The database schema is newer than this release of pullscore.',
   'Start that release, or restore the backup from before the upgrade.',
 ] as const;
 
@@ -62,7 +62,7 @@ export async function migrateDatabase(
     if (newest > (migrations.at(-1)?.folderMillis ?? 0)) throw unavailable(...laterSchema);
     if (!upgrade && newest > 0 && pending.length > 0) {
       throw unavailable(
-        "The database's schema is of an earlier release than this program.",
+        'The database schema is older than this release of pullscore.',
         'Run pullscore migrate, or start the service.',
       );
     }
@@ -71,7 +71,7 @@ export async function migrateDatabase(
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
     throw unavailable(
-      `The database's schema can't be brought up to date: ${error.message}.`,
+      `The database schema can't be brought up to date: ${error.message}.`,
       error.code === lockNotAvailable
         ? 'Other sessions hold locks on its tables: end them, then try again.'
         : 'Check the rights of the user in DATABASE_URL.',
@@ -83,8 +83,8 @@ export async function migrateDatabase(
 }
 
 /**
- * Asks again and again: a statement that waits for the lock would be a transaction that has begun, and building an index
- * concurrently waits for all of these to end.
+ * Asks again and again: a statement that waits for the lock would be a transaction that has begun, and building an
+ * index concurrently waits for all of these to end.
  */
 async function takeAdvisoryLock(client: pg.Client): Promise<void> {
   for (;;) {
@@ -179,7 +179,12 @@ export async function requireUsable(client: pg.Client): Promise<ServerFacts> {
       `Create another one with "create database NAME encoding 'UTF8' locale 'C.UTF-8' template template0", and name it in DATABASE_URL.`,
     );
   }
-  if (!icu) throw unavailable('This PostgreSQL is built without ICU, which sorts names.', 'Use one that has it.');
+  if (!icu) {
+    throw unavailable(
+      'This PostgreSQL is built without ICU, which sorts names.',
+      'Use a PostgreSQL that is built with ICU.',
+    );
+  }
   return facts;
 }
 

@@ -70,21 +70,25 @@ export async function saveGithubIdentity(
   ticket: number,
   { githubId, nodeId, login }: GithubIdentity,
 ): Promise<boolean> {
-  const concerned = await executor
+  const rows = await executor
     .select()
     .from(organisations)
     .where(or(eq(organisations.id, id), eq(organisations.githubId, githubId), hasLogin(login)))
     .orderBy(organisations.id)
     .for('no key update');
-  const others = concerned.filter(each => each.id !== id);
-  const twin = others.find(each => each.githubId === githubId);
-  if (twin !== undefined) {
-    throw new ServiceError('bad_request', `GitHub's organisation ${login} is tracked here already, as ${twin.login}.`, {
-      action: 'Use that one.',
-    });
+  const others = rows.filter(each => each.id !== id);
+  const duplicate = others.find(each => each.githubId === githubId);
+  if (duplicate !== undefined) {
+    throw new ServiceError(
+      'bad_request',
+      `GitHub's organisation ${login} is tracked here already, as ${duplicate.login}.`,
+      {
+        action: 'Use that organisation.',
+      },
+    );
   }
-  const own = concerned.find(each => each.id === id);
-  const isOutdated = concerned.some(({ fetchTicket }) => fetchTicket > ticket);
+  const own = rows.find(each => each.id === id);
+  const isOutdated = rows.some(({ fetchTicket }) => fetchTicket > ticket);
   const isRenamed = !isOutdated && own?.login !== login;
   if (isRenamed && others.length > 0) await releaseLogin(executor, ticket, { githubId, login });
   // The ticket moves even if the login is the same: an older answer with a former login may be on its way.

@@ -23,7 +23,7 @@ export async function sweepPullRequests(executor: Executor, organisationId: stri
     .from(organisations)
     .where(and(eq(id, organisationId), lt(sweptAt, sql`now() - interval '1 minute'`)));
   const limit = last === undefined ? 0 : Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600);
-  // Keep the elapsed time until it allows for one.
+  // Leave `swept_at` alone until enough time has passed for one pull request.
   if (limit === 0) return;
   await requestRefetches(executor, organisationId, limit);
   // Last: if the process dies before this, the next sweep does the same again.

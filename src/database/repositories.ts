@@ -40,18 +40,21 @@ export const renamesAny = (
     return row !== undefined && isRenamed(row, ticket, value);
   });
 
-/** Whether a repository that had left is in the organisation again, by GitHub's answer. A row from a newer fetch stays. */
+/**
+ * Whether a repository that had left is in the organisation again, by GitHub's answer. A row from a newer fetch stays.
+ */
 const hasReturned = (stored: StoredRepository, ticket: number): boolean =>
   stored.fetchTicket <= ticket && stored.leftAt !== null;
 
 /**
- * Adds new repositories of the organisation and renames known ones, whose pull requests are then scored again: rules can
- * depend on names. One that had left loses its mark. A repository from a newer fetch stays as it is. Runs in a
+ * Adds new repositories of the organisation and renames known ones, whose pull requests are then scored again: rules
+ * can depend on names. One that had left loses its mark. A repository from a newer fetch stays as it is. Runs in a
  * transaction.
  *
  * @param ticket drawn before GitHub was asked
- * @param held what {@link findRepositories} found under the organisation's lock, if the caller holds that. If one is
- * renamed, the lock must be exclusive: otherwise a pull request could be scored by the former name at the same time.
+ * @param lockedRows what {@link findRepositories} found under the organisation's lock, if the caller holds that. If a
+ * repository is renamed, the lock must be exclusive: otherwise a pull request could be scored by the former name at the
+ * same time.
  * @returns by GitHub id, with the stored name, which may be from a newer fetch
  */
 export async function saveRepositories(
@@ -59,13 +62,13 @@ export async function saveRepositories(
   organisationId: string,
   ticket: number,
   values: readonly RepositoryValues[],
-  held?: ReadonlyMap<number, StoredRepository>,
+  lockedRows?: ReadonlyMap<number, StoredRepository>,
 ): Promise<Map<number, Pick<StoredRepository, 'id' | 'name'>>> {
   const wanted = [...new Map(values.map(value => [value.githubId, value])).values()].sort(
     (a, b) => a.githubId - b.githubId,
   );
   if (wanted.length === 0) return new Map();
-  const stored = held ?? (await findRepositories(executor, organisationId, wanted));
+  const stored = lockedRows ?? (await findRepositories(executor, organisationId, wanted));
   const found = new Map<number, Pick<StoredRepository, 'id' | 'name'>>(stored);
   const changed = wanted.filter(value => {
     const row = stored.get(value.githubId);
@@ -73,7 +76,7 @@ export async function saveRepositories(
   });
   if (changed.length === 0) return found;
   const renames = renamesAny(stored, ticket, changed);
-  if (held === undefined && renames) await lockOrganisation(executor, organisationId, 'exclusive');
+  if (lockedRows === undefined && renames) await lockOrganisation(executor, organisationId, 'exclusive');
   const rows = changed.map(({ githubId, nodeId, name }) => ({
     organisationId,
     id: newId(),

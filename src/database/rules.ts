@@ -19,14 +19,14 @@ const latestRules = createSelection(
       isEnabled: rulesTable.isEnabled,
       logic: rulesTable.logic,
       createdAt: sql<number>`floor(extract(epoch from ${rulesTable.createdAt}))::bigint`,
-      createdPlace: sql<string>`${rulesTable.createdAt}::text`,
+      createdAtText: sql<string>`${rulesTable.createdAt}::text`,
       position: rulesTable.position,
     })
     .from(rulesTable)
     .where(
       and(
         eq(rulesTable.organisationId, placeholder('organisationId')),
-        sql`(${rulesTable.createdAt}, ${rulesTable.position}) < (${placeholder('createdPlace')}::timestamptz, ${placeholder('position')})`,
+        sql`(${rulesTable.createdAt}, ${rulesTable.position}) < (${placeholder('createdAtText')}::timestamptz, ${placeholder('position')})`,
       ),
     )
     .orderBy(desc(rulesTable.createdAt), desc(rulesTable.position)),
@@ -55,8 +55,8 @@ export async function readRules(database: Database, organisationId: string): Pro
     const rules: RuleRow[] = [];
     let step: RuleRow[];
     do {
-      const { createdPlace, position } = rules.at(-1) ?? { createdPlace: 'infinity', position: '2147483647' };
-      step = await database.readStep(limited(latestRules, stepSize), { organisationId, createdPlace, position });
+      const { createdAtText, position } = rules.at(-1) ?? { createdAtText: 'infinity', position: '2147483647' };
+      step = await database.readStep(limited(latestRules, stepSize), { organisationId, createdAtText, position });
       rules.push(...step);
     } while (step.length === stepSize);
     const [after] = await database.read(versionInForce, { organisationId });

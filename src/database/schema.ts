@@ -132,7 +132,7 @@ export const accessTokens = pgTable(
     scopes: text('scopes').array().notNull(),
     createdAt: now('created_at'),
     expiresAt: moment('expires_at'),
-    /** In the future for a rotated token: the end of its grace. */
+    /** In the future for a rotated token: the end of its grace period. */
     revokedAt: moment('revoked_at'),
     lastUsedAt: moment('last_used_at'),
   },
@@ -227,7 +227,9 @@ export const pullRequests = pgTable(
     reviews: integer('reviews').notNull(),
     approvals: integer('approvals').notNull(),
     changesRequested: integer('changes_requested').notNull(),
-    /** Null, like all facts that came with it, in a row that an earlier release fetched. The sweep renews these rows. */
+    /**
+     * Null, like all facts that came with it, in a row that an earlier release fetched. The sweep renews these rows.
+     */
     writerApprovals: integer('writer_approvals'),
     timesChangesRequested: integer('times_changes_requested'),
     botReviews: integer('bot_reviews'),
@@ -351,7 +353,7 @@ export const rescoreRanges = pgTable(
   {
     organisationId: organisationId(),
     fromId: uuid('from_id').notNull(),
-    /** Never used again: by it a worker sees whether the range is still the one that it has read. */
+    /** Never reused: a different id tells a worker that the range was replaced since it was read. */
     id: uuid('id').notNull().defaultRandom(),
     /** Exclusive; null is the end. */
     untilId: uuid('until_id'),
@@ -381,7 +383,7 @@ export const scoreChanges = pgTable(
     toScore: integer('to_score').notNull(),
     cause: text('cause').$type<'pull_request' | 'ruleset'>().notNull(),
     rulesetVersion: integer('ruleset_version').notNull(),
-    /** How many the row stands for: the first was from `from_score`, the last to `to_score`. */
+    /** How many changes this row covers: the first was from `from_score`, the last to `to_score`. */
     changes: integer('changes').notNull().default(1),
   },
   table => [
@@ -390,7 +392,7 @@ export const scoreChanges = pgTable(
   ],
 );
 
-/** In a table of its own, so that those who change it wait for nobody who holds the organisation's row. */
+/** A separate table: changing a version must not wait for a lock on the organisation's row. */
 export const contentVersions = pgTable('content_versions', {
   organisationId: organisationId().primaryKey(),
   version: uuid('version').notNull(),

@@ -28,7 +28,7 @@ export interface Total {
   /** The member's or the repository's. */
   id: string;
   name: string;
-  /** Only of members. */
+  /** Set for members only. */
   login?: string;
   leftAt?: Date | null;
   pullRequests: number;
@@ -36,7 +36,7 @@ export interface Total {
   total: number;
 }
 
-/** Of all who have pull requests that count, as people sort names: the ICU root collation. */
+/** Totals of all with pull requests that count, sorted as people sort names: by the ICU root collation. */
 export function listTotals(
   executor: Executor,
   organisationId: string,

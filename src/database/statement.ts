@@ -29,7 +29,7 @@ const dialect = new PgDialect();
 /** Builds the query of a statement. */
 export const query = new QueryBuilder();
 
-/** A value that each call gives by this name. */
+/** A parameter; each call passes its value by this name. */
 export const { placeholder } = sql;
 
 /** Constants become part of the text. */

@@ -45,7 +45,7 @@ export type SyncRequest = {
   minSourceUpdatedAt: number | null;
   /** Seconds since the request was made, or since its latest delivery. */
   age: number;
-  /** Of GitHub's last answer, if that was below the floor: its `updated_at`, and how long it has stayed the same. */
+  /** If GitHub's last answer was below the floor: its `updated_at`, and how long that has stayed the same. */
   behindSourceUpdatedAt: number | null;
   behindSeconds: number | null;
   isIsolated: boolean;
@@ -106,22 +106,22 @@ export async function settleSyncRequests(
       and (min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at))
     -- In the order of the keys, as webhooks write them, to avoid deadlocks.
     order by github_id for update of sync_requests)`;
-  await endHeld(database, organisationId, covered, 'applied');
+  await endRequests(database, organisationId, covered, 'applied');
 }
 
 /**
  * Webhooks lock a delivery before its request, and this does the reverse: after a deadlock the transaction is repeated.
  *
- * @param held locks the requests that end
+ * @param locked a query for the ids of the requests that end, which it locks
  */
-async function endHeld(
+async function endRequests(
   database: Pick<Database, 'transaction'>,
   organisationId: string,
-  held: SQL,
+  locked: SQL,
   state: 'applied' | 'gone',
 ): Promise<void> {
   const end = sql`
-    with held as ${held}, ended as (
+    with held as ${locked}, ended as (
       delete from sync_requests using held
       where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
       returning sync_requests.github_id
@@ -150,7 +150,7 @@ export async function endSyncRequests(
   requests: readonly SyncRequest[],
   state: 'applied' | 'gone',
 ): Promise<void> {
-  if (requests.length > 0) await endHeld(database, organisationId, lockUnchanged(organisationId, requests), state);
+  if (requests.length > 0) await endRequests(database, organisationId, lockUnchanged(organisationId, requests), state);
 }
 
 export interface Wait {

@@ -51,7 +51,7 @@ const takeDeliveries = createStatement(
     select distinct on (organisation_id, guid)
       organisation_id, guid, event, action, 'pending', github_id, ticket
     from addressed, drawn where webhooks_enabled order by organisation_id, guid, place desc
-    -- One whose pull request GitHub did not show is taken again, too: the operator may have given access since.
+    -- A delivery whose pull request GitHub did not show is taken again, too: the operator may have given access since.
     on conflict (organisation_id, guid) do update set ticket = excluded.ticket, state = 'pending', applied_at = null
       where webhook_deliveries.state <> 'applied'
     returning organisation_id, guid
@@ -72,7 +72,7 @@ const takeDeliveries = createStatement(
         -- because a distributed database allows no sum here that depends on the session's time zone.
         due_at = case when sync_requests.last_error is null then excluded.due_at else least(sync_requests.due_at,
           (excluded.due_at at time zone 'UTC' + interval '1 minute') at time zone 'UTC') end,
-        -- A higher floor: how long GitHub has been behind the former one says nothing.
+        -- The floor is higher now, so the wait starts over.
         behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null
           else sync_requests.behind_since end
     returning github_id

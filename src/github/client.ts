@@ -115,7 +115,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const subject = `the repositories of ${organisation.login}`;
       const variables = { first: pageSize, after, facts };
       const context = { organisation, subject };
-      const reader = (given: unknown) => readRepositories(given, after);
+      const reader = (answer: unknown) => readRepositories(answer, after);
       const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, context, reader);
       const { edges, ...page } = answer;
       const words = { subject: `a repository of ${organisation.login}`, credentials: names };
@@ -130,7 +130,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxMembers) {
       const variables = { first: pageSize, after };
       const context = { organisation, subject: `the members of ${organisation.login}` };
-      const reader = (given: unknown) => readMembers(given, after);
+      const reader = (answer: unknown) => readMembers(answer, after);
       const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, reader);
       const { viewerIsAMember, ...page } = answer;
       const isOutsider = config.app === undefined && !viewerIsAMember;
@@ -146,8 +146,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
 
     /**
      * @param nodeIds up to {@link maxRepositories}
-     * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those on
-     * which GitHub failed are missing.
+     * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those
+     * on which GitHub failed are missing.
      */
     async findRepositoryOwners(organisation: OrganisationReference, nodeIds: readonly string[]) {
       const subject = `${nodeIds.length} repositories`;
@@ -181,7 +181,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     });
   }
 
-  /** Asks for what has these node ids. */
+  /** Fetches the nodes with these ids. */
   async function askNodes(query: string, nodeIds: readonly string[], context: RequestContext): Promise<NodesAnswer> {
     const { data, failures } = await transport.graphql(query, { ids: nodeIds }, context);
     const nodes = 'nodes' in data ? data.nodes : undefined;
@@ -226,7 +226,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     const { answer, failures, repliedAt } = await askField('node', query, all, context, isOfEdge);
     if (answer === null) {
       throw new ServiceError('not_found', `GitHub shows no organisation ${organisation.login} to ${names}.`, {
-        action: 'Check their rights, and that it still exists.',
+        action: 'Check that the organisation still exists and that the credentials may read it.',
       });
     }
     return { answer: read(subject, () => reader(answer)), failures: failures.filter(isOfEdge), repliedAt };

@@ -123,7 +123,7 @@ const minRenewalIntervalMs = 5 * 60_000;
 /** As in Octokit, whose own retries need its own authentication: https://github.com/octokit/auth-app.js/issues/65 */
 const maxNewTokenMs = 5_000;
 
-/** Ends a list that goes on forever. */
+/** Stops if GitHub's list never ends. */
 const maxPages = 100;
 
 /** Finds the App's installation on each organisation. Its tokens last an hour; Octokit renews them. */

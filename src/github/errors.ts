@@ -31,7 +31,7 @@ export class GithubError extends ServiceError {
 }
 
 /** Whether another try, or a smaller request, may succeed. */
-export const isDisturbance = (error: unknown): error is GithubError =>
+export const isTransientFailure = (error: unknown): error is GithubError =>
   error instanceof GithubError &&
   (error.code === 'github_failed' || error.code === 'github_timeout') &&
   !error.unknownCursor;

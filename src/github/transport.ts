@@ -26,7 +26,7 @@ export interface GithubOptions {
 
 /** One GraphQL request that was sent, for metrics. */
 export interface GithubRequest {
-  /** Its login. */
+  /** The organisation's login. */
   organisation: string;
   operation: string;
   milliseconds: number;
@@ -37,9 +37,9 @@ export interface GithubRequest {
 
 /** In GraphQL's points. */
 export interface RateLimit {
-  /** Of the request. */
+  /** Points that the request cost. */
   cost: number;
-  /** Of an hour. */
+  /** Points per hour. */
   limit: number;
   remaining: number;
   /** Unix seconds. */

@@ -41,8 +41,8 @@ export function createAudit(ruleset: Ruleset) {
   let pullRequests = 0;
 
   /** Adds the points of each rule to `points`. @returns the score */
-  function score(of: Facts, points: Float64Array): number {
-    evaluate(of, effects);
+  function score(facts: Facts, points: Float64Array): number {
+    evaluate(facts, effects);
     let sum = 0;
     for (const [index, effect] of effects.entries()) {
       sum += effect;

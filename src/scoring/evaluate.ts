@@ -25,7 +25,9 @@ const timeOf = (seconds: number) => {
   return Number.isNaN(time.getTime()) ? '' : time.toISOString().replace('.000', '');
 };
 
-/** Whether what a time is about has happened. A test can still lack the time, as can reviews that GitHub does not list. */
+/**
+ * Whether what a time is about has happened. A test can still lack the time, as can reviews that GitHub does not list.
+ */
 function hasHappened(name: SourceName, { state, merged, reviews }: Facts): boolean {
   if (name === 'merged_at' || name === 'hours_to_merge') return merged;
   if (name === 'closed_at' || name === 'hours_to_close') return merged || state === 'closed';
@@ -66,12 +68,12 @@ function noteOfFiles({ name, facts: read = [] }: FunctionDefinition, globs: read
   const isMatched = (_: string, index: number) => globs.some(glob => glob.test(files[index] ?? ''));
   const matched = shown.filter(isMatched);
   const others = shown.filter((file, index) => !isMatched(file, index));
-  const of = `of ${files.length === 1 ? '1 file' : `${files.length} files`}${all > files.length ? `, the first of ${all}` : ''}`;
+  const ofFiles = `of ${files.length === 1 ? '1 file' : `${files.length} files`}${all > files.length ? `, the first of ${all}` : ''}`;
   if (name === 'all_files') {
-    return others.length === 0 ? `all ${of}` : `${others.length} ${of} do not match: ${listFiles(others)}`;
+    return others.length === 0 ? `all ${ofFiles}` : `${others.length} ${ofFiles} do not match: ${listFiles(others)}`;
   }
   const counted = name === 'lines_except' ? others : matched;
-  return counted.length === 0 ? `none ${of}` : `${counted.length} ${of}: ${listFiles(counted)}`;
+  return counted.length === 0 ? `none ${ofFiles}` : `${counted.length} ${ofFiles}: ${listFiles(counted)}`;
 }
 
 /** Why a number is absent or infinite although its operands are not. */

@@ -193,19 +193,20 @@ export function checkExpression(
       parameters[Math.min(position, parameters.length - 1)] ?? 'number';
     const mayBeText = (position: number) =>
       overloads.some(overload => ['text', 'literal'].includes(typeAt(overload, position)));
-    const given = node.arguments.map((argument, position) => readAs(argument, depth, mayBeText(position)));
-    const matching = overloads.find(({ parameters: [type] }) => type === given[0]?.type);
+    const values = node.arguments.map((argument, position) => readAs(argument, depth, mayBeText(position)));
+    const matching = overloads.find(({ parameters: [type] }) => type === values[0]?.type);
     const definition = matching ?? (overloads[0] as FunctionDefinition);
     const { parameters, repeats, signature } = definition;
-    if (given.length < parameters.length || (!repeats && given.length > parameters.length)) {
-      const count = `${parameters.length} ${parameters.length === 1 ? 'value' : 'values'}${repeats ? ' or more' : ''}`;
-      throw new ExpressionError(`${show(span)} is given ${given.length}, but \`${signature}\` takes ${count}`);
+    if (values.length < parameters.length || (!repeats && values.length > parameters.length)) {
+      const count = `${values.length} ${values.length === 1 ? 'value' : 'values'}`;
+      const needed = `${parameters.length}${repeats ? ' or more' : ''}`;
+      throw new ExpressionError(`${show(span)} has ${count}, but \`${signature}\` takes ${needed}`);
     }
     const parts = (definition.facts ?? []).map((name): TypedExpression => {
       return { kind: 'fact', type: sourceType(name), name, parts: [], start: callee.start, end: callee.end };
     });
     const literals: string[] = [];
-    for (const [position, part] of given.entries()) {
+    for (const [position, part] of values.entries()) {
       const type = typeAt(definition, position);
       if (type !== 'literal') {
         if (position === 0 && overloads.length > 1 && matching === undefined) {
@@ -223,7 +224,7 @@ export function checkExpression(
     patternCosts += cost;
     if (patternCosts <= patternLimits.cost) return;
     throw new ExpressionError(
-      `${show(span)} takes the patterns of this expression over their common limit; split them into several entries`,
+      `${show(span)} makes the patterns of this expression too expensive together; split them into several entries`,
     );
   }
 
@@ -275,7 +276,7 @@ export function checkExpression(
   return { tree, characters, nodes, depth: maxDepth, patternCost: patternCosts };
 }
 
-const onlyAfterIn = 'a list in square brackets can only stand after `in`';
+const onlyAfterIn = 'a list in square brackets is only allowed after `in`';
 
 /**
  * Parses and checks an expression.

@@ -24,7 +24,7 @@ export function readMap(node: YamlNode, known: readonly string[], place: string,
     const unspaced = known.find(name => key.startsWith(`${name}:`));
     const hint =
       unspaced === undefined
-        ? suggestion(key, known) || `; known are ${known.map(name => `\`${name}\``).join(', ')}`
+        ? suggestion(key, known) || `; the known keys are ${known.map(name => `\`${name}\``).join(', ')}`
         : `; write a space after \`${unspaced}:\``;
     report(value.line, `${place} has an unknown key \`${key.slice(0, 60)}\`${hint}`);
   }

@@ -19,9 +19,9 @@ export interface Pattern {
 }
 
 export const patternLimits = {
-  /** Of one pattern; 64 KB then take 30 ms. */
+  /** Steps of one pattern; 64 KB then take 30 ms. */
   size: 128,
-  /** Of all patterns of one expression together, so that it stays within 50 ms on 64 KB. */
+  /** Cost of all patterns of one expression together, so that it stays within 50 ms on 64 KB. */
   cost: 20_000,
   /** Steps with repeats written out, which re2js does before the size is known: a microsecond for each step. */
   unrolled: 20_000,
@@ -255,7 +255,7 @@ export function compilePattern(source: string): Pattern {
   }
   if (steps.length > patternLimits.size || program.numInst() > 4 * patternLimits.size) {
     throw new PatternError(
-      `reads ${steps.length} characters with its repeats written out; the limit is ${patternLimits.size}`,
+      `reads ${steps.length} characters with its repeats written out; the limit is ${patternLimits.size}; shorten it or lower its repeat counts`,
     );
   }
   const tables = makeTables(program, steps, dfa.classBounds);

@@ -77,7 +77,7 @@ function readFact(name: FactName, node: YamlNode): ReadFact {
   if (node.kind !== 'text') return { problem: 'must be a single value; put it in quotes' };
   const { text } = node;
   if (isBlank(node)) {
-    return isOptionalFact(name) ? { value: null } : { problem: 'is never absent; give it a value or leave it out' };
+    return isOptionalFact(name) ? { value: null } : { problem: 'always has a value; write one, or leave the fact out' };
   }
   if (type === 'boolean') {
     return text === 'true' || text === 'false' ? { value: text === 'true' } : { problem: 'must be true or false' };

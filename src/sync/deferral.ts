@@ -15,7 +15,9 @@ const maxFailures = 8;
 
 const reasonOf = (error: unknown): string => {
   if (error instanceof ServiceError) return error.text;
-  return isDatabaseUnavailable(error) ? 'The database was not available.' : 'An error of the service; see its log.';
+  return isDatabaseUnavailable(error)
+    ? 'The database was not available.'
+    : 'Internal error; see the log of the service.';
 };
 
 /**

@@ -90,7 +90,7 @@ export function estimateOf(
 }
 
 export function totalOf(efforts: readonly Effort[]): Effort {
-  const sum = (of: Exclude<keyof Effort, 'atMost'>) => efforts.reduce((total, effort) => total + effort[of], 0);
+  const sum = (key: Exclude<keyof Effort, 'atMost'>) => efforts.reduce((total, effort) => total + effort[key], 0);
   return {
     pullRequests: sum('pullRequests'),
     requests: sum('requests'),

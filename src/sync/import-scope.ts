@@ -59,7 +59,7 @@ export async function chooseRepositories(
   try {
     const { ticket, found, failed } = await (wanted === undefined
       ? listRepositories(deps, organisation, retry)
-      : findRepositories(deps, organisation, wanted, retry));
+      : findNamedRepositories(deps, organisation, wanted, retry));
     const repositories = found.filter(
       ({ pullRequests, pullRequestsUpdatedAt }) =>
         pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
@@ -107,7 +107,7 @@ export function parseNames(login: string, names: readonly string[] | undefined):
   );
 }
 
-async function findRepositories(
+async function findNamedRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   names: Set<string>,
@@ -125,10 +125,18 @@ async function findRepositories(
     const { repository } = reply;
     const { login } = reply.organisation;
     if (repository === undefined) {
-      throw new ServiceError('not_found', `GitHub shows no repository ${login}/${name} to the configured credentials.`);
+      throw new ServiceError(
+        'not_found',
+        `GitHub shows no repository ${login}/${name} to the configured credentials.`,
+        {
+          action: 'Check the name and the permissions of the credentials.',
+        },
+      );
     }
     if (repository.owner !== login) {
-      throw new ServiceError('bad_request', `The repository ${login}/${name} belongs to ${repository.owner} now.`);
+      throw new ServiceError('bad_request', `The repository ${login}/${name} now belongs to ${repository.owner}.`, {
+        action: `Leave it out, or import it for ${repository.owner}.`,
+      });
     }
     tickets.push(ticket);
     chosen.set(repository.githubId, repository);

@@ -3,7 +3,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { beginImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { isDisturbance } from '../github/errors.ts';
+import { isTransientFailure } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import { chooseRepositories, type FailedRepository, fullName, type ImportScope, parseNames } from './import-scope.ts';
@@ -22,11 +22,11 @@ export interface ImportOptions extends ImportScope {
 export interface ImportProgress {
   /** `owner/name` of the repository under way. */
   repository: string;
-  /** Pull requests looked at so far, including those of an interrupted import. */
+  /** Pull requests checked so far, including those of an interrupted import. */
   seen: number;
   /** How many there are, as far as is known. */
   total: number;
-  /** Looked at by this import alone. */
+  /** Pull requests checked by this run. */
   looked: number;
   /** Set while the import waits for GitHub. */
   waitingSeconds?: number;
@@ -38,9 +38,9 @@ export interface ImportResult {
   repositories: number;
   /** Not read completely; the next import continues with them. */
   failedRepositories: FailedRepository[];
-  /** Pull requests looked at this time. */
+  /** Pull requests checked by this run. */
   seen: number;
-  /** Of these, those now stored as new as GitHub has them. */
+  /** How many of these are now stored as new as GitHub has them. */
   saved: number;
   /** Not kept: the author is not a member. */
   untracked: number;
@@ -50,7 +50,7 @@ export interface ImportResult {
   requests: number;
 }
 
-/** In a row. Each costs up to two of GitHub's timeouts. */
+/** How many pull requests in a row are skipped before a repository fails. Each costs up to two of GitHub's timeouts. */
 const maxSkipped = 10;
 
 /** Tries in all if GitHub fails for a short time. */
@@ -156,7 +156,8 @@ export async function importPullRequests(
 }
 
 /**
- * Tries again what GitHub does not answer: after a rate limit once it ends, and after disturbances with growing waits.
+ * Tries again what GitHub does not answer: after a rate limit once it ends, and after transient failures with growing
+ * waits.
  *
  * @param onWait called before each wait, with its seconds and the reason
  * @param signal ends a wait
@@ -173,7 +174,7 @@ async function withRetries<Result>(
       if (!(error instanceof ServiceError)) throw error;
       const limited = error.code === 'github_rate_limited';
       if (!limited) failures += 1;
-      if (!limited && (!isDisturbance(error) || failures === maxTries)) throw error;
+      if (!limited && (!isTransientFailure(error) || failures === maxTries)) throw error;
       const seconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
       onWait(seconds, error.text);
       await delay(seconds * 1000, undefined, signal === undefined ? {} : { signal });

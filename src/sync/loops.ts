@@ -73,7 +73,7 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
 
   const run = async () => {
     while (!signal.aborted) {
-      // One that comes during the work counts, too: it may be about something that the work has not seen.
+      // A wake-up during the work counts, too: it may be for something that the work did not see.
       const woken = waking.signal;
       let pauseMs = pollMs;
       try {

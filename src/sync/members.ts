@@ -10,8 +10,8 @@ import { identifyOrganisation } from './organisation.ts';
 import { createPageSize, withPageSize } from './page-sizes.ts';
 
 /**
- * Makes the stored members those whom GitHub lists, and requests the earlier pull requests of new ones. Nothing changes
- * unless the whole list came, nor for a person about whom something newer is known.
+ * Makes the stored members those whom GitHub lists, and requests the earlier pull requests of new ones. Saves nothing
+ * unless GitHub returned the whole list, and skips people with newer stored data.
  *
  * @returns how many members GitHub lists, and how many of those known before have left; null if GitHub lists public
  * members only: then nobody leaves
@@ -28,7 +28,7 @@ export async function syncMembers(deps: Deps, unidentified: Organisation) {
     );
 
   const first = await readPage(null);
-  // The list counts as old as its first page.
+  // The list is only as new as its first page.
   const { ticket } = first;
   const listed: MemberProfile[] = [];
   let isPublicOnly = false;

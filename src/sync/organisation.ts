@@ -28,11 +28,9 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
     });
   }
   if (githubId !== null && profile.githubId !== githubId) {
-    throw new ServiceError(
-      'not_found',
-      `On GitHub, the login ${login} now belongs to an organisation that is not the one tracked here.`,
-      { action: ifRenamed },
-    );
+    throw new ServiceError('not_found', `On GitHub, the login ${login} now belongs to a different organisation.`, {
+      action: ifRenamed,
+    });
   }
   return { ...organisation, githubId: profile.githubId, nodeId: profile.nodeId, login: profile.login };
 }
@@ -82,7 +80,7 @@ export async function reasonOfRepository(
   if (!(error instanceof ServiceError)) {
     if (isDatabaseUnavailable(error)) throw error;
     deps.log.error({ err: error, repository }, 'a repository was not read');
-    return 'An error of the service; see its log.';
+    return 'Internal error; see the log.';
   }
   if (error.code === 'github_rate_limited') throw error;
   const { reply: profile } = await askGithub(deps, organisation, () => deps.github.findOrganisation(organisation), {

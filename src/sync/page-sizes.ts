@@ -15,14 +15,14 @@ export function createPageSize(maximum: number) {
     get current() {
       return current;
     },
-    /** Halves after `asked` were too many. @returns false if that was one */
+    /** Halves the size after a request for `asked` entries failed. @returns false if it was for one */
     shrink(asked: number): boolean {
       successes = 0;
       if (asked <= 1) return false;
       current = Math.min(current, Math.floor(asked / 2));
       return true;
     },
-    /** Doubles after some successes in a row. Those that asked for less do not count. */
+    /** Doubles the size after some successes in a row. Requests for fewer entries do not count. */
     grow(asked: number): void {
       if (current === maximum || asked < current || ++successes < successesBeforeGrowing) return;
       successes = 0;

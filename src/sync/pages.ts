@@ -2,7 +2,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { requestFailedSyncs } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { GithubError, isDisturbance } from '../github/errors.ts';
+import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { PageChoice } from '../github/pages.ts';
 import type { ListedPullRequest } from '../github/pull-request.ts';
 import { askGithub } from './exchange.ts';
@@ -26,7 +26,7 @@ export interface SyncedPage {
   outcomes: Map<number, SyncOutcome>;
   /** Pull requests on which GitHub failed. */
   failed: number;
-  /** Of these, those that may succeed later but have no sync request, because GitHub did not name them. */
+  /** How many of these may succeed later but have no sync request, because GitHub did not name them. */
   unnamed: number;
   endCursor: string | null;
   /** No later page has pull requests that are wanted. */
@@ -48,10 +48,10 @@ export async function fromCursor<Page>(
   }
 }
 
-function shown<Page>(page: Page | undefined): Page {
+function requireVisible<Page>(page: Page | undefined): Page {
   if (page !== undefined) return page;
-  throw new ServiceError('not_found', 'GitHub does not show it to the configured credentials.', {
-    action: 'Check that it is still there, and their rights.',
+  throw new ServiceError('not_found', 'GitHub does not show this repository to the configured credentials.', {
+    action: 'Check that it still exists and that the credentials may read it.',
   });
 }
 
@@ -83,7 +83,7 @@ export function createPageSync(
     const choice: PageChoice = { order, after, pageSize: size };
     const call = async () => {
       onRequest?.();
-      return shown(await github.listPullRequests(organisation, repository.nodeId, choice));
+      return requireVisible(await github.listPullRequests(organisation, repository.nodeId, choice));
     };
     return (await askGithub(deps, organisation, call, { urgency: 'background' })).reply;
   };
@@ -102,7 +102,7 @@ export function createPageSync(
       const fetch = async () => {
         onRequest?.();
         const choice: PageChoice = { order, after, pageSize: asked };
-        const page = shown(await github.pagePullRequests(organisation, repository.nodeId, choice));
+        const page = requireVisible(await github.pagePullRequests(organisation, repository.nodeId, choice));
         return { page, pullRequests: page.items.filter(isWanted) };
       };
       return syncPullRequests(deps, organisation, fetch, 'background');
@@ -131,7 +131,7 @@ export function createPageSync(
       outcomes,
       failed,
       // Reading the page again does not help with what the credentials may not read.
-      unnamed: Math.max(0, errors.filter(isDisturbance).length - unserved.length),
+      unnamed: Math.max(0, errors.filter(isTransientFailure).length - unserved.length),
       endCursor: page.endCursor,
       ended: !page.hasNextPage || pullRequests.length < page.items.length || missing.length < unserved.length,
     };
@@ -155,13 +155,13 @@ export function createPageSync(
   }
 
   return async after => {
-    // One failure may be a passing disturbance: the first size and the last one are tried twice.
+    // A failure may be transient: the first size and the last one are tried twice.
     let again = true;
     for (;;) {
       try {
         return await syncPage(after);
       } catch (error) {
-        if (!isDisturbance(error)) throw error;
+        if (!isTransientFailure(error)) throw error;
         const isSmallest = pageSize.current === 1;
         if (!again && !isSmallest) {
           pageSize.shrink(pageSize.current);
@@ -170,7 +170,7 @@ export function createPageSync(
         }
         // If GitHub does not even say which one comes next, it is in trouble itself.
         const next = await list(after, 1).catch((failure: unknown) => {
-          throw isDisturbance(failure) ? error : failure;
+          throw isTransientFailure(failure) ? error : failure;
         });
         if (!again) {
           if (skipped === maxSkipped) throw error;

@@ -27,7 +27,7 @@ import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
-import { isDisturbance } from '../github/errors.ts';
+import { isTransientFailure } from '../github/errors.ts';
 import { askGithub } from './exchange.ts';
 import { fullName } from './import-scope.ts';
 import { syncMembers } from './members.ts';
@@ -74,7 +74,7 @@ export async function reconcileOrganisation(
       const identified = await identifyOrganisation(deps, organisation);
       const isCompared = await compareRepositories(deps, identified, isOver);
       if (isCompared) {
-        await orNextTime(deps, identified, 'the members were not compared', () => compareMembers(deps, identified));
+        await tryOrLog(deps, identified, 'the members were not compared', () => compareMembers(deps, identified));
         await sweepPullRequests(executor, identified.id, await refetchesPerHour(deps));
       }
       // Due at once, behind those that are due already.
@@ -83,7 +83,7 @@ export async function reconcileOrganisation(
     });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    wait = error.retryAfter ?? (isDisturbance(error) ? wait : interval);
+    wait = error.retryAfter ?? (isTransientFailure(error) ? wait : interval);
     const { login } = organisation;
     log.warn(
       { organisation: login, seconds: Math.round(wait), reason: error.text },
@@ -111,7 +111,7 @@ async function compareRepositories(
     await updateOrganisation(executor, organisation.id, { reconcileCursor: after });
     if (after === null) {
       const what = 'repositories that have left were not looked for';
-      await orNextTime(deps, organisation, what, () => markLeft(deps, organisation, ticket));
+      await tryOrLog(deps, organisation, what, () => markLeft(deps, organisation, ticket));
       return true;
     }
     if (isOver()) return false;
@@ -142,7 +142,7 @@ async function comparePage(
   for (const repository of named) {
     const { githubId, name, pullRequestsUpdatedAt: changedAt } = repository;
     const stored = known.get(githubId);
-    const since = stored?.reconciledAt ?? beginningOf(organisation);
+    const since = stored?.reconciledAt ?? trackedSince(organisation);
     if (changedAt === null || changedAt < since) continue;
     try {
       await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
@@ -162,29 +162,30 @@ async function comparePage(
 }
 
 /** Older changes than the organisation here are for `import`. */
-const beginningOf = ({ createdAt }: Organisation) => Math.floor(createdAt.getTime() / 1000) - maxClockDifferenceSeconds;
+const trackedSince = ({ createdAt }: Organisation) =>
+  Math.floor(createdAt.getTime() / 1000) - maxClockDifferenceSeconds;
 
 /**
  * Reads what changed in a repository, latest change first, from where it was interrupted. Changes since the
  * interruption are later than the stored `reconcileUntil`: the next comparison reads them.
  *
- * @param stretch in Unix seconds: changes from `since` are read, and up to `until` nothing is missing then
+ * @param range in Unix seconds: changes from `since` are read, and up to `until` nothing is missing then
  * @returns false if the turn was over before the last page
  */
 async function compareRepository(
   deps: Deps,
   organisation: Organisation,
   repository: { githubId: number; nodeId: string; name: string },
-  stretch: { since: number; until: number },
+  range: { since: number; until: number },
   stored: StoredRepository | undefined,
   isOver: () => boolean,
 ): Promise<boolean> {
-  const { since } = stretch;
+  const { since } = range;
   const save = (progress: RepositoryProgress) =>
     saveProgress(deps.database.executor, organisation.id, repository.githubId, progress);
   const syncPage = createPageSync(deps, organisation, repository, { since, maxSkipped: Number.POSITIVE_INFINITY });
   const start = stored?.reconcileCursor ?? null;
-  let until = start === null ? stretch.until : (stored?.reconcileUntil ?? since);
+  let until = start === null ? range.until : (stored?.reconcileUntil ?? since);
   let page = await fromCursor(start, syncPage);
   for (;;) {
     // Unnamed pull requests were missed: read this range again next time.
@@ -228,7 +229,7 @@ async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation):
 }
 
 /** Does a part whose failure leaves the rest of the comparison valid. @param what for the log, if it fails */
-async function orNextTime(
+async function tryOrLog(
   { log }: Deps,
   { login }: Organisation,
   what: string,

@@ -5,25 +5,25 @@ import { findPullRequestReferences, type PullRequestReference } from '../databas
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
-import { isDisturbance } from '../github/errors.ts';
+import { isTransientFailure } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { type SyncOutcome, syncByNodeIds } from './pull-requests.ts';
 
 const limits = { maxUnderWay: 1, maxWaitMs: 250, maxBatchSize: maxPullRequests };
 
 /**
- * For a shared request, and then for a request for one pull request alone: both, and the wait before them, fit into the
- * ten seconds in which a caller is promised an answer.
+ * Time limit of a shared request, and of the single request that may follow. With the wait before them, both fit into
+ * the ten seconds in which a caller is promised an answer.
  */
 const sharedTimeoutMs = 4_500;
 
-/** For one pull request alone, with all pages of its files. */
+/** Time limit of a request for one pull request alone, with all pages of its files. */
 const aloneTimeoutMs = 9_000;
 
 /**
  * @returns a function that fetches one stored pull request again, with a request to GitHub that starts after the call.
- * Simultaneous calls for one organisation share requests. Throws a ServiceError if it is not stored, GitHub does not show
- * it, or the fetch failed.
+ * Simultaneous calls for one organisation share requests. Throws a ServiceError if it is not stored, GitHub does not
+ * show it, or the fetch failed.
  */
 export function createRefresh(deps: Deps): (organisationId: string, id: string) => Promise<void> {
   const organisations = new LRUCache<string, (id: string) => Promise<void>>({
@@ -80,7 +80,7 @@ async function refreshMany(
   );
   const alone = await Promise.all(
     references
-      .filter(({ id }) => isDisturbance(together.get(id)))
+      .filter(({ id }) => isTransientFailure(together.get(id)))
       .map(reference => {
         together.delete(reference.id);
         return refreshInOneRequest(deps, organisation, [reference], sharedTimeoutMs).catch(
@@ -114,14 +114,15 @@ function failureOf(result: FetchResult | undefined, outcome: SyncOutcome | undef
   if (result?.status !== 'found') {
     return new ServiceError(
       'not_found',
-      'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.',
+      'GitHub no longer shows this pull request to the configured credentials; the stored copy is unchanged.',
+      { action: 'If the pull request still exists on GitHub, give the credentials access to its repository.' },
     );
   }
   if (outcome === 'deleted') return new ServiceError('not_found', 'The pull request was deleted during the sync.');
   if (outcome === 'untracked') {
     return new ServiceError(
       'not_found',
-      'The repository of this pull request no longer belongs to the organisation; the stored copy is left as it was.',
+      'The repository of this pull request no longer belongs to the organisation; the stored copy is unchanged.',
     );
   }
   return undefined;

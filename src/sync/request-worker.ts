@@ -16,7 +16,7 @@ import {
 } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { GithubError, isDisturbance } from '../github/errors.ts';
+import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { deferRequests, maxSharedFailures } from './deferral.ts';
 import { askGithub, credentialOf, reserveOf } from './exchange.ts';
@@ -27,7 +27,7 @@ import { syncByNodeIds } from './pull-requests.ts';
 /** Pull requests that are fetched to check whether GitHub serves others. */
 const maxOthers = 3;
 
-/** Between turns if points run short. A webhook is applied this much later at most. */
+/** Longest pause between turns if points run short, and so the longest that a webhook waits for its turn. */
 const maxPauseSeconds = 30;
 
 /** An organisation's turn, which only this replica holds. */
@@ -47,12 +47,12 @@ interface Turn {
 export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promise<boolean> {
   const { database, log } = deps;
   return async signal => {
-    const held = await claimSyncTurn(database.executor);
-    if (held === undefined) return false;
-    const { organisationId } = held;
+    const lease = await claimSyncTurn(database.executor);
+    if (lease === undefined) return false;
+    const { organisationId } = lease;
     let pauseSeconds = 0;
     try {
-      await whileRenewing(database.executor, held, log, async () => {
+      await whileRenewing(database.executor, lease, log, async () => {
         const organisation = await getOrganisation(database.executor, organisationId);
         const { current } = pageSizesOf(organisation).pullRequests;
         const requests = await findDueSyncRequests(database.executor, organisationId, current);
@@ -61,15 +61,15 @@ export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promi
       });
     } finally {
       // If this fails, the lease expires.
-      await moveLease(database.executor, held, secondsFromNow(pauseSeconds)).catch(() => undefined);
+      await moveLease(database.executor, lease, secondsFromNow(pauseSeconds)).catch(() => undefined);
     }
     return true;
   };
 }
 
 /**
- * Seconds until the next turn. A request costs a point even if it is for one pull request, so a few webhooks a second use
- * the hour's points up. Once half of what an even pace would leave is gone, turns keep to what is left, and changes
+ * Seconds until the next turn. A request costs a point even if it is for one pull request, so a few webhooks a second
+ * use the hour's points up. Once half of what an even pace would leave is gone, turns keep to what is left, and changes
  * meanwhile share a request.
  */
 async function pauseToSavePoints({ config, database }: Deps, organisation: Organisation): Promise<number> {
@@ -123,7 +123,7 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
     for (const { request, error } of named) await deferRequests(turn, [request], error, { isOwn });
     return { hasServed, isRefused: false, suspects, error: tooMuch };
   } catch (error) {
-    const isSuspicious = error instanceof ServiceError ? isDisturbance(error) : !isDatabaseUnavailable(error);
+    const isSuspicious = error instanceof ServiceError ? isTransientFailure(error) : !isDatabaseUnavailable(error);
     if (isSuspicious) return { hasServed: false, isRefused: false, suspects: requests, error };
     await deferRequests(turn, requests, error, { isOwn: false });
     // GitHub's failures are stored with the request; the loop logs all others.
@@ -202,7 +202,7 @@ async function acceptAnswers(
     if (result.status === 'found' && result.pullRequest.githubId !== request.githubId) {
       log.warn(
         { organisation: organisation.login, nodeId: request.nodeId, githubId: request.githubId },
-        'GitHub shows a pull request with another id than its webhook named: treated as gone',
+        'GitHub returned a pull request with a different id than its webhook gave: treated as gone',
       );
       mistaken.push(request);
       continue;
@@ -233,9 +233,9 @@ const hasFound = (results: ReadonlyMap<string, FetchResult>) =>
   [...results.values()].some(({ status }) => status === 'found');
 
 /**
- * Whether GitHub serves other pull requests of the organisation now: then these failed by themselves. Asks only if one has
- * failed often enough for that to matter. If there are no others, it asks for the organisation. While GitHub is down this
- * is false.
+ * Whether GitHub serves other pull requests of the organisation now: then these failed by themselves. Asks only if one
+ * has failed often enough for that to matter. If there are no others, it asks for the organisation. While GitHub is
+ * down this is false.
  */
 async function canSyncOthers({ deps, organisation }: Turn, failed: readonly SyncRequest[]): Promise<boolean> {
   if (failed.every(({ attempts }) => attempts < maxSharedFailures)) return false;
@@ -243,7 +243,7 @@ async function canSyncOthers({ deps, organisation }: Turn, failed: readonly Sync
   const others = await findSettledPullRequests(database.executor, organisation.id, maxOthers);
   try {
     if (others.length > 0) return hasFound((await syncByNodeIds(deps, organisation, others)).results);
-    if ((await countSyncRequests(database.executor, organisation.id)).waiting > 1) return false;
+    if ((await countSyncRequests(database.executor, organisation.id)).total > 1) return false;
     return (await askGithub(deps, organisation, () => github.findOrganisation(organisation))).reply !== undefined;
   } catch (error) {
     log.debug({ err: error }, 'no other pull request can be synced either');

@@ -16,7 +16,10 @@ export const maxOrdinaryBytes = mebibyte;
 const maxBytes = { ordinary: 64 * mebibyte, large: 3 * maxPayloadBytes };
 
 const overloaded = () =>
-  new ServiceError('overloaded', 'Too many payloads at once.', { action: 'Deliver it again shortly.', retryAfter: 5 });
+  new ServiceError('overloaded', 'Too many payloads at once.', {
+    action: 'Redeliver it in a few seconds.',
+    retryAfter: 5,
+  });
 
 const tooLarge = () => new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
 
@@ -24,7 +27,7 @@ type Share = keyof typeof maxBytes;
 
 interface Admitted {
   share: Share;
-  /** For an ordinary payload those that it announced, for a large one those that have arrived. */
+  /** What an ordinary payload announced, or what has arrived of a large one. */
   bytes: number;
   /** Undefined if its body is not being read. */
   refuse: (() => void) | undefined;
@@ -36,20 +39,20 @@ interface Admitted {
  * have to hold thousands of connections.
  */
 export function createAdmission() {
-  const taken = { ordinary: 0, large: 0 };
+  const bytesInUse = { ordinary: 0, large: 0 };
   /** The oldest first. */
   const admitted = new Map<FastifyRequest, Admitted>();
 
   function release(request: FastifyRequest): void {
     const admission = admitted.get(request);
-    if (admission !== undefined) taken[admission.share] -= admission.bytes;
+    if (admission !== undefined) bytesInUse[admission.share] -= admission.bytes;
     admitted.delete(request);
   }
 
   function largestArriving(share: Share) {
     let largest: { request: FastifyRequest; bytes: number; refuse(): void } | undefined;
-    for (const [request, { share: itsShare, bytes, refuse }] of admitted) {
-      if (itsShare === share && refuse !== undefined && bytes > (largest?.bytes ?? 0))
+    for (const [request, { share: candidateShare, bytes, refuse }] of admitted) {
+      if (candidateShare === share && refuse !== undefined && bytes > (largest?.bytes ?? 0))
         largest = { request, bytes, refuse };
     }
     return largest;
@@ -57,7 +60,7 @@ export function createAdmission() {
 
   /** @returns false if there is no room, and only smaller payloads than this are still arriving */
   function makeRoom(share: Share, bytes: number): boolean {
-    while (taken[share] + bytes > maxBytes[share]) {
+    while (bytesInUse[share] + bytes > maxBytes[share]) {
       const largest = largestArriving(share);
       if (largest === undefined || largest.bytes < bytes) return false;
       release(largest.request);
@@ -75,7 +78,7 @@ export function createAdmission() {
       const share = announced > maxOrdinaryBytes ? 'large' : 'ordinary';
       const bytes = share === 'ordinary' ? announced : 0;
       if (!makeRoom(share, bytes)) throw overloaded();
-      taken[share] += bytes;
+      bytesInUse[share] += bytes;
       admitted.set(request, { share, bytes, refuse: undefined });
     },
     /** Reading of the body begins. */
@@ -94,7 +97,7 @@ export function createAdmission() {
       const admission = admitted.get(request);
       if (admission?.share !== 'large') return;
       admission.bytes += bytes;
-      taken.large += bytes;
+      bytesInUse.large += bytes;
       if (admission.bytes > maxPayloadBytes) throw tooLarge();
       // This one may be the largest.
       makeRoom('large', 0);

@@ -179,11 +179,11 @@ export async function receive(
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
   if (isComment) {
-    const { issue, repository: place } = requireShape(checks.comment, payload);
+    const { issue, repository: issueRepository } = requireShape(checks.comment, payload);
     if (issue.pull_request === undefined) return ignored('the comment is not on a pull request.');
     const tracked = await findGithubOrganisation(executor, organisation);
     if (tracked === undefined) return receipt('unknown_organisation');
-    const reference = { repositoryGithubId: place.id, number: issue.number, nodeId: issue.node_id };
+    const reference = { repositoryGithubId: issueRepository.id, number: issue.number, nodeId: issue.node_id };
     const found = await findCommentedPullRequest(executor, tracked.id, reference);
     if (found === undefined) return ignored('this pull request is not stored here.');
     const pullRequest = { ...found, minSourceUpdatedAt: optionalUnixSeconds(issue.updated_at) };
@@ -204,7 +204,7 @@ export async function receive(
 const malformed = () =>
   new ServiceError(
     'bad_request',
-    'The payload does not look like one from GitHub: required fields are missing or malformed.',
+    'This is not a valid GitHub webhook payload: required fields are missing or malformed.',
   );
 
 function requireShape<Schema extends TSchema>(check: TypeCheck<Schema>, payload: object): Static<Schema> {

@@ -96,7 +96,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
 /** A payload as it was received. The signature is over these bytes; serialising the parsed JSON would give others. */
 interface Received {
   chunks: readonly Buffer[];
-  /** By each secret, and the organisation that the secret is for; undefined: for all. */
+  /** One by each secret, with the only organisation that the secret is valid for; undefined means all. */
   signatures: readonly { signature: Buffer; login: string | undefined }[];
 }
 
@@ -107,8 +107,8 @@ interface Received {
  */
 function signers({ signatures }: Received, header: string | string[] | undefined): (string | undefined)[] {
   if (typeof header !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(header)) return [];
-  const given = Buffer.from(header.slice('sha256='.length), 'hex');
-  return signatures.filter(({ signature }) => timingSafeEqual(signature, given)).map(({ login }) => login);
+  const sentSignature = Buffer.from(header.slice('sha256='.length), 'hex');
+  return signatures.filter(({ signature }) => timingSafeEqual(signature, sentSignature)).map(({ login }) => login);
 }
 
 function header(request: FastifyRequest, name: string, pattern: RegExp): string {

@@ -204,7 +204,7 @@ describe('a missing scope', () => {
         const { status, body } = await client.send(method, url, token);
         if (needed[method] === scope) expect([200, 404], `${method} ${url}`).toContain(status);
         else {
-          const message = `${forbidden.message} The token lacks the scope ${needed[method]}.`;
+          const message = `${forbidden.message} Use a token with the scope ${needed[method]}.`;
           expect([method, url, status, body]).toEqual([method, url, 403, { message }]);
         }
       }

@@ -182,7 +182,7 @@ describe('a path without a handler', () => {
     async url => {
       const reply = await routes().inject({ url, method: 'POST' });
       expect(reply.statusCode).toBe(404);
-      expect(reply.json()).toEqual({ message: 'There is nothing at this path. See /openapi.json for what there is.' });
+      expect(reply.json()).toEqual({ message: 'There is nothing at this path. See /openapi.json for the paths.' });
       expect(reply.headers.allow).toBeUndefined();
     },
   );

@@ -60,7 +60,7 @@ describe('/readyz', () => {
     await client.connect();
     try {
       await client.query('update drizzle.__drizzle_migrations set created_at = created_at - 1');
-      const lacking = [503, { message: 'The database lacks migrations. Run pullscore migrate.' }];
+      const lacking = [503, { message: 'The database schema is not up to date. Run pullscore migrate.' }];
       expect(await ready(fresh)).toEqual(lacking);
       await client.query('drop schema drizzle cascade');
       expect(await ready(fresh)).toEqual(lacking);

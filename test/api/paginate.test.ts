@@ -156,7 +156,7 @@ describe('a cursor', () => {
   ])('that is %s is refused', async (_, cursor) => {
     await expect(serve(rowsTo(3))(`/rows?cursor=${cursor}`)).rejects.toMatchObject({
       code: 'bad_request',
-      text: 'The cursor is not one of this list. Leave it out to start from the first page.',
+      text: 'The cursor does not belong to this list. Leave it out to start from the first page.',
     });
   });
 });

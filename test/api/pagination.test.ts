@@ -321,7 +321,7 @@ describe('refused with 400 and the reason', () => {
     const { status, body } = await client.get(`${listUrl}?cursor=${cursor}`, tenant.token);
     expect([status, body.message]).toEqual([
       400,
-      'The cursor is not one of this list. Leave it out to start from the first page.',
+      'The cursor does not belong to this list. Leave it out to start from the first page.',
     ]);
   });
 

@@ -49,10 +49,7 @@ describe('paths and methods', () => {
   ])('%s is 404, with a token or without', async url => {
     for (const token of [tenant.token, undefined]) {
       const { status, body } = await client.get(url, token);
-      expect([status, body.message]).toEqual([
-        404,
-        'There is nothing at this path. See /openapi.json for what there is.',
-      ]);
+      expect([status, body.message]).toEqual([404, 'There is nothing at this path. See /openapi.json for the paths.']);
     }
   });
 

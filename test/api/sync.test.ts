@@ -221,7 +221,7 @@ describe('while GitHub', () => {
 
 describe('a pull request that GitHub no longer shows', () => {
   const gone =
-    'GitHub no longer shows this pull request to the configured credentials; the stored copy is left as it was.';
+    'GitHub no longer shows this pull request to the configured credentials; the stored copy is unchanged. If the pull request still exists on GitHub, give the credentials access to its repository.';
 
   test('gets a 404 that says so, and stays unchanged', async () => {
     const extra = scene.web.addPullRequest({ title: 'Extra' });

@@ -87,7 +87,9 @@ test('an organisation can be added under the former login of another one', async
   expect(await runJson(environment, 'organisation', 'add', 'former')).toMatchObject({ name: 'Newcomer' });
   expect(await runHere(environment, 'organisation', 'add', 'latter')).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`The organisation latter already exists, as renamed_${renamed.id} until now.`),
+    stderr: expect.stringContaining(
+      `The organisation latter already exists; until now it was called renamed_${renamed.id} here.`,
+    ),
   });
   const logins = [{ login: 'former' }, { login: 'latter' }];
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject(logins);
@@ -387,7 +389,7 @@ test('members and pull requests are imported from GitHub', async () => {
   ]);
   expect(members.stdout).toBe('Acme has 2 members.\n');
   expect(imported.stdout).toBe(
-    'Checked 60 pull requests in 1 repository with 2 requests: 60 saved, 0 by people who are not members.\n',
+    'Checked 60 pull requests in 1 repository with 2 requests: 60 saved, 0 skipped because the author is not a member.\n',
   );
   expect(imported.stderr).toMatch(
     /^About 60 pull requests in 2 requests, 6 s; 6 of the 4,9\d\d points that GitHub has left\.\n$/,

@@ -25,7 +25,7 @@ test('commands leave the schema of an earlier release to those that migrate, and
     const { code, stderr } = await runHere({ DATABASE_URL: url }, ...operands);
     expect([code, stderr]).toEqual([
       1,
-      "pullscore: The database's schema is of an earlier release than this program. Run pullscore migrate, or start the service.\n",
+      'pullscore: The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.\n',
     ]);
   }
   await runHere({ DATABASE_URL: url }, 'doctor');

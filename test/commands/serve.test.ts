@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 afterEach(() => github.clearFaults());
 
-const ready = /^pullscore is ready at (http:\/\/127\.0\.0\.1:\d+) \(its documentation: \1\/docs\)\n/;
+const ready = /^pullscore is ready at (http:\/\/127\.0\.0\.1:\d+) \(API documentation: \1\/docs\)\n/;
 
 async function pullRequests(url: string): Promise<{ id: string; number: number; title: string }[]> {
   const reply = await fetch(`${url}/2025-04/pull-requests`, { headers: { authorization: `Bearer ${tenant.token}` } });

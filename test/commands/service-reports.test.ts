@@ -65,12 +65,12 @@ describe('doctor', () => {
     await report(elsewhere);
     await report({ ...shell, GITHUB_TOKEN: 'ghp_of_the_worker' }, 'worker');
     expect(await findings(shell)).toEqual([
-      'ok: This shell sets DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
+      'ok: Set in this shell: DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
       expect.stringMatching(
-        `^ok: The service sets DATABASE_URL, PULLSCORE_HOME, PORT, PUBLIC_URL, GITHUB_API_URL, GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET_FILE \\(reported ${minute}\\)\\.$`,
+        `^ok: Set for the service: DATABASE_URL, PULLSCORE_HOME, PORT, PUBLIC_URL, GITHUB_API_URL, GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET_FILE \\(reported ${minute}\\)\\.$`,
       ),
       expect.stringMatching(
-        `^ok: The worker sets DATABASE_URL, PULLSCORE_HOME, GITHUB_API_URL and GITHUB_TOKEN \\(reported ${minute}\\)\\.$`,
+        `^ok: Set for the worker: DATABASE_URL, PULLSCORE_HOME, GITHUB_API_URL and GITHUB_TOKEN \\(reported ${minute}\\)\\.$`,
       ),
       'skipped: Permissions and webhooks on GitHub are not checked: the service has credentials for GitHub, this shell has none.',
     ]);
@@ -87,7 +87,7 @@ describe('doctor', () => {
 
   test('speaks of this shell before any service has started', async () => {
     expect((await findings(shell)).slice(0, 2)).toEqual([
-      'ok: This shell sets DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
+      'ok: Set in this shell: DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
       'warning: GITHUB_WEBHOOK_SECRET is not set: webhooks are refused.',
     ]);
   });

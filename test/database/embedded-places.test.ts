@@ -148,6 +148,6 @@ describe.runIf(isRoot)('root', () => {
     mkdirSync(link);
     const refusal = await refusalOf(joinAt(home));
     expect(refusal).toContain(`its data is in ${realpathSync(link)}`);
-    expect(refusal).toContain(': run pullscore as the user who made it');
+    expect(refusal).toContain(': run pullscore as the user who created it');
   });
 });

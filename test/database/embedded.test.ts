@@ -88,7 +88,7 @@ describe('sharing', () => {
     await query(first.url, 'CREATE TABLE drizzle.__drizzle_migrations AS SELECT 9e12::bigint AS created_at');
     await leave(first);
     const starting = createDeps(loadConfig({ PULLSCORE_HOME: shared }), pino({ level: 'silent' }), { upgrade: false });
-    await expect(starting).rejects.toThrow('of a later release');
+    await expect(starting).rejects.toThrow('newer than this release');
     expect(processesOf(first.dataDirectory)).toEqual([]);
   });
 

@@ -45,7 +45,7 @@ test('a replica goes on after the migrations of a later release, but does not st
   );
   expect(await isMigrated(connect(url))).toBe(true);
   await expect(migrateDatabase(url)).rejects.toMatchObject({
-    text: "The database's schema is of a later release than this program. Start that release, or restore the backup from before the upgrade.",
+    text: 'The database schema is newer than this release of pullscore. Start that release, or restore the backup from before the upgrade.',
   });
 });
 
@@ -120,7 +120,7 @@ test("migrations that Drizzle's own migrator applied are not applied again", asy
 test('a schema of an earlier release is refused without an upgrade, and an empty database is set up', async () => {
   const url = await createEarlierDatabase(5);
   await expect(migrateDatabase(url, { upgrade: false })).rejects.toMatchObject({
-    text: "The database's schema is of an earlier release than this program. Run pullscore migrate, or start the service.",
+    text: 'The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.',
   });
   expect(await query(url, countMigrations)).toEqual([{ count: 6 }]);
   expect(await migrateDatabase(url, { upgrade: true })).toBeGreaterThan(0);
@@ -160,7 +160,7 @@ test('a failed migration leaves no change and no lock behind', async () => {
   const url = await createEmptyDatabase();
   await query(url, 'create table webhook_deliveries (in_the_way int)');
   await expect(migrateDatabase(url)).rejects.toMatchObject({
-    text: `The database's schema can't be brought up to date: relation "webhook_deliveries" already exists. Check the rights of the user in DATABASE_URL.`,
+    text: `The database schema can't be brought up to date: relation "webhook_deliveries" already exists. Check the rights of the user in DATABASE_URL.`,
   });
   expect(await query(url, `select relname from pg_class where relname = 'organisations'`)).toEqual([]);
   await query(url, 'drop table webhook_deliveries');
@@ -237,7 +237,7 @@ test('requests that were parked at the end of time are parked without a due date
   );
   await migrateDatabase(url);
   const { executor } = connect(url);
-  expect(await countSyncRequests(executor, organisationId)).toMatchObject({ waiting: 2, parked: 1 });
+  expect(await countSyncRequests(executor, organisationId)).toMatchObject({ total: 2, parked: 1 });
 });
 
 /** Replies to each message with the next of these. @returns its port */

@@ -8,9 +8,9 @@ import {
   GithubError,
   type GraphqlFailure,
   graphqlFailures,
-  isDisturbance,
   isHttpError,
   isRateLimit,
+  isTransientFailure,
   rateLimitError,
   timeoutError,
 } from '../../src/github/errors.ts';
@@ -57,14 +57,14 @@ describe('an error of GitHub', () => {
   });
 });
 
-test('failures and timeouts are disturbances, except for an unknown cursor', () => {
-  expect(isDisturbance(new GithubError('github_failed', ''))).toBe(true);
-  expect(isDisturbance(new GithubError('github_timeout', ''))).toBe(true);
-  expect(isDisturbance(new GithubError('github_failed', '', { unknownCursor: true }))).toBe(false);
-  expect(isDisturbance(new GithubError('github_credentials', ''))).toBe(false);
-  expect(isDisturbance(new GithubError('github_rate_limited', ''))).toBe(false);
-  expect(isDisturbance(new ServiceError('github_failed', ''))).toBe(false);
-  expect(isDisturbance(undefined)).toBe(false);
+test('failures and timeouts are transient, except for an unknown cursor', () => {
+  expect(isTransientFailure(new GithubError('github_failed', ''))).toBe(true);
+  expect(isTransientFailure(new GithubError('github_timeout', ''))).toBe(true);
+  expect(isTransientFailure(new GithubError('github_failed', '', { unknownCursor: true }))).toBe(false);
+  expect(isTransientFailure(new GithubError('github_credentials', ''))).toBe(false);
+  expect(isTransientFailure(new GithubError('github_rate_limited', ''))).toBe(false);
+  expect(isTransientFailure(new ServiceError('github_failed', ''))).toBe(false);
+  expect(isTransientFailure(undefined)).toBe(false);
 });
 
 describe("the entries of a reply's `errors`", () => {

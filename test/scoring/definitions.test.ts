@@ -145,7 +145,7 @@ describe('a mistake', () => {
       { a: '`b` is a number, but both sides of `&&` must be true or false' },
     ],
     ['an empty one', { a: '' }, { a: 'it is empty; write a value' }],
-    ['a list', { a: '["x"]' }, { a: 'a list in square brackets can only stand after `in`' }],
+    ['a list', { a: '["x"]' }, { a: 'a list in square brackets is only allowed after `in`' }],
     [
       'a pattern that is refused',
       { a: 'matches(title, "(?=a)")' },
@@ -228,10 +228,10 @@ describe('the limits of an expression', () => {
     const defined = { a: 'matches(title, "[ab]{90}")', b: 'a || matches(body, "[ab]{90}")' };
     expect(problemOf('b', defined)).toBe('accepted');
     expect(problemOf('a || b', defined)).toBe(
-      '`b` takes the patterns of this expression over their common limit; split them into several entries',
+      '`b` makes the patterns of this expression too expensive together; split them into several entries',
     );
     expect(problemOf('b || matches(title, "[ab]{90}")', defined)).toMatch(
-      /takes the patterns of this expression over their common limit/,
+      /makes the patterns of this expression too expensive together/,
     );
   });
 

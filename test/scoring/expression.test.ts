@@ -104,7 +104,7 @@ describe('what jsep would accept', () => {
     ['draft and merged', 'and, or, not are written `&&`, `||`, `!`'],
     ['title in', 'a value is missing after `in`'],
     ['in labels', 'a value is missing before `in`'],
-    ['[1, 2]', 'a list in square brackets can only stand after `in`'],
+    ['[1, 2]', 'a list in square brackets is only allowed after `in`'],
     ['null', '`null` is not a value'],
     ['true(1)', '`true` is not a known function'],
     ['this(1)', '`this` is not a known function'],
@@ -135,9 +135,9 @@ describe('types are checked before anything runs', () => {
     ['!merged in labels', '`!merged` is true or false'],
     ['merged in [true]', '`merged` is true or false, but `in` looks for a number or a text'],
     ['min', '`min` is a function; call it, as in `min(a, b, …)`'],
-    ['lower() == ""', '`lower()` is given 0, but `lower(text)` takes 1 value'],
-    ['lower(title, body) == ""', '`lower(title, body)` is given 2, but `lower(text)` takes 1 value'],
-    ['clamp(1, 2)', '`clamp(1, 2)` is given 2, but `clamp(x, low, high)` takes 3 values'],
+    ['lower() == ""', '`lower()` has 0 values, but `lower(text)` takes 1'],
+    ['lower(title, body) == ""', '`lower(title, body)` has 2 values, but `lower(text)` takes 1'],
+    ['clamp(1, 2)', '`clamp(1, 2)` has 2 values, but `clamp(x, low, high)` takes 3'],
     ['matches(title, 5)', '`5` is not a quoted text, which `matches(text, "pattern")` needs here'],
     ['starts_with(size, "a")', '`size` is a number, but here `starts_with(text, beginning)` takes a text'],
     ['(title in labels) + 1 > 0', '`title in labels` is true or false, but both sides of `+` must be'],
@@ -148,9 +148,9 @@ describe('types are checked before anything runs', () => {
     ['(-(size) + 1) && merged', '`-(size) + 1` is a number, but both sides of `&&` must be'],
     ['(merged ? 1 : 2) && merged', '`merged ? 1 : 2` is a number, but both sides of `&&` must be'],
     ['size() > 1', '`size` is not a known function; it is a fact'],
-    ['count_files() > 0', '`count_files()` is given 0, but `count_files("glob", …)` takes 1 value or more'],
-    ['min(1) > 0', '`min(1)` is given 1, but `min(a, b, …)` takes 2 values or more'],
-    ['clamp(1, 2, 3, 4) > 0', 'takes 3 values'],
+    ['count_files() > 0', '`count_files()` has 0 values, but `count_files("glob", …)` takes 1 or more'],
+    ['min(1) > 0', '`min(1)` has 1 value, but `min(a, b, …)` takes 2 or more'],
+    ['clamp(1, 2, 3, 4) > 0', 'takes 3'],
     ['contains(size, "a")', '`size` is a number, but `contains` takes a text or a list'],
     ['contains(title, 5)', '`5` is a number, but here `contains(text, part)` takes a text'],
     ['matches(title, body)', '`body` is not a quoted text'],
@@ -265,7 +265,7 @@ describe('a fact that has only a few values', () => {
 });
 
 describe('what was probably meant is suggested', () => {
-  const onlyAfterIn = 'a list in square brackets can only stand after `in`';
+  const onlyAfterIn = 'a list in square brackets is only allowed after `in`';
   const mismatch = (one: string, other: string, operator: string) =>
     `${one} and ${other}, but \`${operator}\` compares values of the same type`;
 
@@ -411,15 +411,15 @@ describe('an expression', () => {
   test('is refused if its patterns are accepted alone but too large together', () => {
     const any = (count: number) => Array.from({ length: count }, () => 'matches(title, "[ab]{90}")').join(' || ');
     expect(problemOf(any(2))).toBe('accepted');
-    expect(problemOf(any(3))).toContain('takes the patterns of this expression over their common limit');
+    expect(problemOf(any(3))).toContain('makes the patterns of this expression too expensive together');
     // 512 + 60² and 512 + 124² are exactly the limit.
     const two = (size: number) => `matches(title, "[ab]{${size}}") || matches(body, "[ab]{124}")`;
     expect(problemOf(two(60))).toBe('accepted');
-    expect(problemOf(two(61))).toContain('takes the patterns of this expression over their common limit');
+    expect(problemOf(two(61))).toContain('makes the patterns of this expression too expensive together');
     const globs = (count: number) => `any_file(${Array.from({ length: count }, () => '"?{1,2}"').join(', ')})`;
     expect(problemOf(globs(10))).toBe('accepted');
     expect(problemOf(`${globs(20)} || ${globs(20)}`)).toContain(
-      'takes the patterns of this expression over their common limit',
+      'makes the patterns of this expression too expensive together',
     );
   });
 

@@ -191,7 +191,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       ),
       [
         '6: Rule "R", entry 2, expression: `additons` is not a known fact; did you mean `additions`?',
-        '9: Rule "R", entry 2, value: `min(1)` is given 1, but `min(a, b, …)` takes 2 values or more',
+        '9: Rule "R", entry 2, value: `min(1)` has 1 value, but `min(a, b, …)` takes 2 or more',
       ],
     ],
     [
@@ -212,8 +212,8 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     [
       `weather: 1\nrules: []\n${'x'.repeat(70)}: 1`,
       [
-        '1: The file has an unknown key `weather`; known are `define`, `rules`, `tests`',
-        `3: The file has an unknown key \`${'x'.repeat(60)}\`; known are \`define\`, \`rules\`, \`tests\``,
+        '1: The file has an unknown key `weather`; the known keys are `define`, `rules`, `tests`',
+        `3: The file has an unknown key \`${'x'.repeat(60)}\`; the known keys are \`define\`, \`rules\`, \`tests\``,
       ],
     ],
     [
@@ -287,7 +287,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
       ),
       [
         `4: Rule "R", entry 1, action: \`${'A'.repeat(60)}\` is not an action; write ADD or SUBTRACT`,
-        '5: Rule "R", entry 2, effect has an unknown key `by`; known are `action`, `value`',
+        '5: Rule "R", entry 2, effect has an unknown key `by`; the known keys are `action`, `value`',
         '5: Rule "R", entry 2, action: `subtract` is not an action; did you mean `SUBTRACT`?',
       ],
     ],
@@ -312,7 +312,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
         `3: Test "${'t'.repeat(80)}", pull_request, labels: it must be a list of texts; quote those that contain \`: \` or are empty`,
         `3: Test "${'t'.repeat(80)}", pull_request, additions: it must be a whole number from 0 to 2147483647`,
         `5: Test "${'t'.repeat(80)}", score: \`${'1'.repeat(60)}\` is not a whole number`,
-        '6: Test 1 has an unknown key `by`; known are `name`, `pull_request`, `score`',
+        '6: Test 1 has an unknown key `by`; the known keys are `name`, `pull_request`, `score`',
       ],
     ],
     [
@@ -359,8 +359,8 @@ describe('a problem names the line, the rule, the entry and the part', () => {
         '10: Test "t", pull_request, title: it must be a single value; put it in quotes',
         '11: Test "t", pull_request, created_at: it must be a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
         '12: Test "t", pull_request, merged_at: it must be a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
-        '13: Test "t", pull_request, commits: it is never absent; give it a value or leave it out',
-        '14: Test "t", pull_request, body: it is never absent; give it a value or leave it out',
+        '13: Test "t", pull_request, commits: it always has a value; write one, or leave the fact out',
+        '14: Test "t", pull_request, body: it always has a value; write one, or leave the fact out',
       ],
     ],
   ])('in %j', (text, expected) => {

@@ -662,7 +662,7 @@ describe('a repository that GitHub does not serve', () => {
     [
       'because it is gone',
       { data: { node: null }, errors: [{ type: 'NOT_FOUND', path: ['node'], message: 'No.' }] },
-      /^GitHub does not show it to the configured credentials/,
+      /^GitHub does not show this repository to the configured credentials/,
     ],
   ];
   test.each(ways)('%s does not block others, and only it is read by the next import', async (_, body, reason) => {
@@ -767,7 +767,7 @@ describe('an import of some repositories', () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     fill(home, 'web', 3);
     home.acme.repository('web').transfer(other.acme);
-    await expect(run(home, { repositories: ['web'] })).rejects.toThrow(`belongs to ${other.acme.login} now`);
+    await expect(run(home, { repositories: ['web'] })).rejects.toThrow(`now belongs to ${other.acme.login}`);
   });
 
   test('finds a renamed one by its former name', async () => {

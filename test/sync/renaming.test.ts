@@ -324,7 +324,7 @@ describe('an organisation whose node id is not known yet', () => {
     takeOver(login, 'ada');
     for (const work of [importPullRequests, estimateImport, syncMembers]) {
       await expect(work(world.service, home.organisation)).rejects.toMatchObject({
-        message: `On GitHub, the login ${login} now belongs to an organisation that is not the one tracked here.`,
+        message: `On GitHub, the login ${login} now belongs to a different organisation.`,
         action: expect.stringMatching(/^If it was renamed, edit one of its pull requests on GitHub: /),
       });
     }
@@ -344,7 +344,7 @@ describe('an organisation whose node id is not known yet', () => {
       .set({ login: `${former}-now` })
       .where(eq(organisations.id, twin.organisation.id));
     await expect(syncMembers(world.service, await now(twin))).rejects.toMatchObject({
-      text: `GitHub's organisation ${former}-now is tracked here already, as ${former}. Use that one.`,
+      text: `GitHub's organisation ${former}-now is tracked here already, as ${former}. Use that organisation.`,
     });
     await compare(world, known);
     expect(await findOrganisation(world.service.database.executor, `${former}-now`)).toMatchObject({

@@ -561,9 +561,9 @@ describe('a pull request that keeps failing', () => {
     ]);
     expect(await deliveryStates(home)).toEqual(['applied', 'pending']);
     expect(await countSyncRequests(world.service.database.executor, home.organisation.id)).toEqual({
-      waiting: 1,
+      total: 1,
       behind: 0,
-      failing: 1,
+      failed: 1,
       parked: 1,
       overdueSeconds: 0,
     });

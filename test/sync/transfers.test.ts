@@ -113,7 +113,7 @@ describe('a repository that has left the organisation', () => {
       status: 404,
       body: {
         message:
-          'The repository of this pull request no longer belongs to the organisation; the stored copy is left as it was.',
+          'The repository of this pull request no longer belongs to the organisation; the stored copy is unchanged.',
       },
     });
     expect(await leftRepositories(home)).toEqual(['web']);

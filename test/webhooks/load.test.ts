@@ -109,7 +109,7 @@ describe('many payloads at once', () => {
     const others = [await stalled(20 * mebibyte), await stalled(20 * mebibyte)];
     expect((await deliver()).status).toBe(202);
     expect(await answer).toMatch(
-      /^HTTP\/1.1 503 .*retry-after: 5.*"Too many payloads at once. Deliver it again shortly."/s,
+      /^HTTP\/1.1 503 .*retry-after: 5.*"Too many payloads at once. Redeliver it in a few seconds."/s,
     );
     expect(others.map(({ readyState, bytesRead }) => [readyState, bytesRead])).toEqual(Array(2).fill(['open', 0]));
 
@@ -129,7 +129,7 @@ describe('many payloads at once', () => {
     const answer = text(oldest);
     for (let index = 0; index < 20; index += 1) expect((await ordinary()).status).toBe(202);
     expect(await answer).toMatch(
-      /^HTTP\/1.1 503 .*retry-after: 5.*"Too many payloads at once. Deliver it again shortly."/s,
+      /^HTTP\/1.1 503 .*retry-after: 5.*"Too many payloads at once. Redeliver it in a few seconds."/s,
     );
     expect([next.readyState, next.bytesRead]).toEqual(['open', 0]);
     expect((await deliver()).status).toBe(202);

@@ -215,9 +215,11 @@ export function checkHook(facts: Awaited<ReturnType<typeof readHook>>, scope: Or
   const here = webhookUrl(config);
   const setUp = `${here}, content type application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events ${list([...subscribedEvents.values()])}.`;
   if (hook === undefined && hooks.mayHideMore) {
-    const scopeHint = config.github.app ? '' : ' (of a classic token, the scope admin:org_hook)';
-    const message = `${nameOf(config)} can't see the webhook on GitHub, and does not need to; the permission Webhooks of the organisation${scopeHint} would show it.`;
-    return skipped(message, `Check it at ${settings}: ${setUp}`);
+    const scopeHint = config.github.app ? '' : ' (classic token: the scope admin:org_hook)';
+    return skipped(
+      `${nameOf(config)} can't see the webhook on GitHub. The service works without that.`,
+      `Check it at ${settings}: ${setUp} To let doctor check it, grant ${nameOf(config)} the organisation permission Webhooks${scopeHint}.`,
+    );
   }
   if (hook === undefined) {
     const other = hooks.shown.find(({ url }) => url?.includes(webhookPath));
@@ -261,7 +263,7 @@ function checkSettings({ active, contentType, hasSecret, events }: GithubHook, p
 function checkAnswers(deliveries: readonly HookDelivery[], page: string, { program }: Scope): Verdict {
   const failed = deliveries.filter(({ statusCode }) => statusCode < 200 || statusCode >= 300);
   const [newest] = failed;
-  if (deliveries.length === 0) return ok('GitHub has made no deliveries in the last days.');
+  if (deliveries.length === 0) return ok('GitHub has made no deliveries in the last few days.');
   if (newest === undefined) return ok(`GitHub's last ${counted(deliveries.length, 'delivery', 'deliveries')} arrived.`);
   const ago = duration(Date.now() / 1000 - newest.deliveredAt);
   const answer = `${newest.event}, ${ago} ago: ${newest.statusCode}, ${newest.status}`;

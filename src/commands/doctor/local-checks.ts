@@ -40,12 +40,12 @@ export const command = ({ program, organisation }: OrganisationScope, text: stri
 /** The credentials, as messages name them. */
 export const nameOf = ({ github }: Config) => (github.app !== undefined ? 'the App' : github.tokenName);
 
-const sets = (who: string, variables: readonly string[]): string =>
-  variables.length === 0 ? `${who} sets no variables: the defaults apply.` : `${who} sets ${list(variables)}.`;
+const describeVariables = (where: string, variables: readonly string[]): string =>
+  variables.length === 0 ? `No variables are set ${where}, so the defaults apply` : `Set ${where}: ${list(variables)}`;
 
 /** This shell: where doctor runs, which may not be where the service runs. */
 export const checkEnvironment = ({ variables, publicUrl, github, reconcileInterval }: Config): Verdicts => [
-  ok(sets('This shell', variables)),
+  ok(`${describeVariables('in this shell', variables)}.`),
   isUnencrypted(publicUrl) &&
     warning('PUBLIC_URL is not https: others can read access tokens.', 'Put a TLS proxy in front: docs/deployment.md.'),
   isUnencrypted(github.apiUrl) &&
@@ -71,8 +71,8 @@ export function checkService(reports: readonly ServiceReport[], { config }: Scop
   const where = service === undefined ? 'is not set' : 'is not set for the service';
   return [
     ...reports.map(report => {
-      const found = sets(`The ${nameOfProcess(report)}`, report.variables);
-      return ok(`${found.slice(0, -1)} (reported ${showTime(report.startedAt)}).`);
+      const found = describeVariables(`for the ${nameOfProcess(report)}`, report.variables);
+      return ok(`${found} (reported ${showTime(report.startedAt)}).`);
     }),
     !setsVariable(variables, 'GITHUB_WEBHOOK_SECRET') &&
       warning(
@@ -234,11 +234,11 @@ export function checkBacklog(
   facts: SyncRequestCounts & { example: FailingRequest | undefined },
   scope: OrganisationScope,
 ): Verdicts {
-  const { waiting, behind, failing, parked, example } = facts;
-  const wait = `${counted(waiting, 'pull request waits', 'pull requests wait')} to be synced`;
+  const { total, behind, failed, parked, example } = facts;
+  const wait = `${counted(total, 'pull request waits', 'pull requests wait')} to be synced`;
   const isLate = facts.overdueSeconds > lateSeconds;
-  if (failing === 0 && !isLate) {
-    if (waiting === 0) return ok('No pull request waits to be synced.');
+  if (failed === 0 && !isLate) {
+    if (total === 0) return ok('No pull request waits to be synced.');
     return ok(behind === 0 ? `${wait}.` : `${wait}, ${behind} of them until GitHub shows what a webhook announced.`);
   }
   const describe = (count: number, verb: string) =>
@@ -246,10 +246,10 @@ export function checkBacklog(
   const late = `${wait}, the first for ${duration(facts.overdueSeconds)}.`;
   const reason = example === undefined ? '.' : `, such as ${example.name ?? example.nodeId}: ${example.reason}`;
   const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
-  const retried = describe(failing - parked, 'could not be synced and');
+  const retried = describe(failed - parked, 'could not be synced and');
   return [
     parked > 0 && problem(`${describe(parked, 'kept failing and')} parked${reason}`, retry),
-    failing > parked && warning(`${retried} tried again${parked > 0 ? '.' : reason}`, retry),
+    failed > parked && warning(`${retried} tried again${parked > 0 ? '.' : reason}`, retry),
     isLate &&
       (scope.workers > 0
         ? warning(late, "See the log of the service. If it can't keep up, start more processes.")

@@ -1,7 +1,7 @@
 /** The charts of a plan's page: SVG without styles, so that they follow the page's colours. */
 import type { Bucket } from '../../scoring/distribution.ts';
 import type { Summary } from '../../scoring/plan.ts';
-import { bucketLabel, decimal, number } from '../numbers.ts';
+import { bucketLabel, decimal, formatInteger } from '../numbers.ts';
 import { plain, truncate } from '../terminal.ts';
 import type { PlannedMember } from './document.ts';
 import { type Html, html, nothing } from './html.ts';
@@ -50,38 +50,38 @@ ${mark(after, `median after ${decimal(after)}`, 'after', second)}`;
 export function distributionChart(buckets: readonly Bucket[], before: Summary | null, after: Summary): Html {
   const inner = { width: chart.width - chart.left - chart.right, height: chart.height - chart.top - chart.bottom };
   // A few buckets stay narrow, in the middle.
-  const each = Math.min(inner.width / buckets.length, 96);
-  const start = chart.left + (inner.width - each * buckets.length) / 2;
+  const columnWidth = Math.min(inner.width / buckets.length, 96);
+  const start = chart.left + (inner.width - columnWidth * buckets.length) / 2;
   const levels = ticks(Math.max(...buckets.map(bucket => Math.max(bucket.after, before === null ? 0 : bucket.before))));
   const maxLevel = levels.at(-1) ?? 1;
-  const x = (index: number) => start + index * each;
+  const x = (index: number) => start + index * columnWidth;
   const y = (count: number) => chart.top + inner.height * (1 - count / maxLevel);
   const ground = chart.top + inner.height;
-  const inset = Math.min(4, each * 0.12);
+  const inset = Math.min(4, columnWidth * 0.12);
 
   const levelLines = levels.map(
     level => html`<line class="grid" x1="${chart.left}" x2="${chart.width - chart.right}" y1="${at(y(level))}" y2="${at(y(level))}"/>
-<text class="tick" x="${chart.left - 10}" y="${at(y(level) + 4)}" text-anchor="end">${number(level)}</text>`,
+<text class="tick" x="${chart.left - 10}" y="${at(y(level) + 4)}" text-anchor="end">${formatInteger(level)}</text>`,
   );
   const columns = buckets.map(
     (bucket, index) =>
-      html`<rect class="after" x="${at(x(index) + inset)}" y="${at(y(bucket.after))}" width="${at(each - 2 * inset)}" height="${at(ground - y(bucket.after))}" rx="1.5"/>`,
+      html`<rect class="after" x="${at(x(index) + inset)}" y="${at(y(bucket.after))}" width="${at(columnWidth - 2 * inset)}" height="${at(ground - y(bucket.after))}" rx="1.5"/>`,
   );
   const outline = buckets.map((bucket, index) => `V${at(y(bucket.before))}H${at(x(index + 1))}`).join('');
   // On top, so that the tooltip shows anywhere in a column.
   const targets = buckets.map(
     (bucket, index) =>
-      html`<rect class="target" x="${at(x(index))}" y="${chart.top}" width="${at(each)}" height="${inner.height}"><title>Score ${bucketLabel(bucket)}: ${before === null ? '' : `${number(bucket.before)} before, `}${number(bucket.after)}${before === null ? '' : ' after'}</title></rect>`,
+      html`<rect class="target" x="${at(x(index))}" y="${chart.top}" width="${at(columnWidth)}" height="${inner.height}"><title>Score ${bucketLabel(bucket)}: ${before === null ? '' : `${formatInteger(bucket.before)} before, `}${formatInteger(bucket.after)}${before === null ? '' : ' after'}</title></rect>`,
   );
   // Only as many labels as fit.
   const maxLength = Math.max(...buckets.map(bucket => bucketLabel(bucket).length));
-  const every = Math.ceil((maxLength * 7.2 + 10) / each);
+  const every = Math.ceil((maxLength * 7.2 + 10) / columnWidth);
   const labels = buckets.map(
     (bucket, index) =>
       (index % every === 0 || bucket.from === null || (bucket.to === null && (buckets.length - 1) % every === 0)) &&
-      html`<text class="tick" x="${at(x(index) + each / 2)}" y="${ground + 18}" text-anchor="middle">${bucketLabel(bucket)}</text>`,
+      html`<text class="tick" x="${at(x(index) + columnWidth / 2)}" y="${ground + 18}" text-anchor="middle">${bucketLabel(bucket)}</text>`,
   );
-  const position = (score: number) => start + positionOf(score, buckets, each);
+  const position = (score: number) => start + positionOf(score, buckets, columnWidth);
   return html`<svg class="distribution" viewBox="0 0 ${chart.width} ${chart.height}" role="img" aria-labelledby="distribution-heading distribution-note">
 ${levelLines}
 ${columns}
@@ -130,8 +130,8 @@ export function differenceBar(value: number, max: number): Html {
 const slope = { width: 960, row: 25, top: 30, left: 330, right: 630, names: 26 } as const;
 
 /**
- * The ranks before, on the left, joined to the ranks after, on the right. The line of a member who is listed on one side
- * only comes from below the chart, or goes there.
+ * The ranks before, on the left, joined to the ranks after, on the right. The line of a member who is listed on one
+ * side only comes from below the chart, or goes there.
  *
  * @param members in the order of their totals after
  * @param rows how many ranks each side shows
@@ -151,9 +151,9 @@ export function rankChart(members: readonly PlannedMember[], rows: number): Html
       ? { rank: 14, total: slope.left - 14, name: 52 }
       : { rank: 946, total: slope.right + 14, name: 908 };
     const line = at(y(place) + 4.5);
-    return html`<text class="tick" x="${places.rank}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${number(rank)}</text>
+    return html`<text class="tick" x="${places.rank}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${formatInteger(rank)}</text>
 <text class="who" x="${places.name}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${truncate(plain(member.name), slope.names)}</text>
-<text class="tick" x="${places.total}" y="${line}" text-anchor="${isLeft ? 'end' : 'start'}">${number(total)}</text>`;
+<text class="tick" x="${places.total}" y="${line}" text-anchor="${isLeft ? 'end' : 'start'}">${formatInteger(total)}</text>`;
   };
   const lines = members.map((member, after) => {
     const before = placesBefore.get(member) ?? after;
@@ -163,7 +163,7 @@ export function rankChart(members: readonly PlannedMember[], rows: number): Html
     const middle = (slope.left + slope.right) / 2;
     const [from, to] = [at(y(before)), at(y(after))];
     const ends = html`${before < count && html`<circle class="${kind}" cx="${slope.left}" cy="${from}" r="3.5"/>`}${after < count && html`<circle class="${kind}" cx="${slope.right}" cy="${to}" r="3.5"/>`}`;
-    return html`<g><title>${member.name}: rank ${number(member.rank_before)} before, ${number(member.rank_after)} after</title><path class="${kind}" d="M${slope.left} ${from}C${middle} ${from} ${middle} ${to} ${slope.right} ${to}"/>${ends}</g>
+    return html`<g><title>${member.name}: rank ${formatInteger(member.rank_before)} before, ${formatInteger(member.rank_after)} after</title><path class="${kind}" d="M${slope.left} ${from}C${middle} ${from} ${middle} ${to} ${slope.right} ${to}"/>${ends}</g>
 ${label(member, before, 'before')}${label(member, after, 'after')}
 `;
   });

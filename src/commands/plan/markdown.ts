@@ -1,5 +1,5 @@
 /** A plan in Markdown, for a comment on a pull request. */
-import { number, signed } from '../numbers.ts';
+import { formatInteger, signed } from '../numbers.ts';
 import { type Column, plain, truncate } from '../terminal.ts';
 import type { PlanDocument, PlannedMove } from './document.ts';
 import { type Layout, members, rules, scores, shown, summary } from './text.ts';
@@ -33,7 +33,7 @@ function table(columns: readonly (string | Column)[], rows: readonly (readonly s
     line(isNumber.map(alignsRight => (alignsRight ? '--:' : '---'))),
     ...rows.slice(0, maxRows).map(cells => line(cells.map(cellOf))),
     '',
-    ...(rest > 0 ? [`… and ${number(rest)} more.`, ''] : []),
+    ...(rest > 0 ? [`… and ${formatInteger(rest)} more.`, ''] : []),
   ];
 }
 
@@ -48,14 +48,14 @@ function movers(title: string, moves: readonly PlannedMove[], count: number, { f
   ];
   const rows = moves
     .slice(0, shown.movers)
-    .map(({ from, to, repository, number: of, title, member }) => [
-      ...(first ? [number(to)] : [signed(to - from), `${number(from)} → ${number(to)}`]),
-      `${repository}#${of}`,
+    .map(({ from, to, repository, number, title, member }) => [
+      ...(first ? [formatInteger(to)] : [signed(to - from), `${formatInteger(from)} → ${formatInteger(to)}`]),
+      `${repository}#${number}`,
       title,
       member,
     ]);
   const rest = count - shown.movers;
-  return [...table(columns, rows), ...(rest > 0 ? [`… and ${number(rest)} more.`] : [])];
+  return [...table(columns, rows), ...(rest > 0 ? [`… and ${formatInteger(rest)} more.`] : [])];
 }
 
 /** @param apply the command that puts the file in force */

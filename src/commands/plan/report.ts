@@ -3,7 +3,7 @@
  * by other people; `html` escapes them.
  */
 import { createHash } from 'node:crypto';
-import { bucketLabel, counted, decimal, number, percent, signed } from '../numbers.ts';
+import { bucketLabel, counted, decimal, formatInteger, percent, signed } from '../numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
 import { Html, html, nothing, webAddress } from './html.ts';
@@ -25,7 +25,7 @@ const policy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'n
 
 const direction = (difference: number) => (difference > 0 ? 'up' : difference < 0 ? 'down' : 'same');
 
-const difference = (value: number, write = number) =>
+const difference = (value: number, write = formatInteger) =>
   html`<span class="${direction(value)}-text">${signed(value, write)}</span>`;
 
 const fromTo = (before: Html | string, after: Html | string) =>
@@ -39,8 +39,8 @@ function headline(plan: PlanDocument): string {
   const [one, several] = isFirst(plan) ? ['gets a score', 'get a score'] : ['changes its score', 'change their score'];
   if (changed === 0) return isFirst(plan) ? 'No pull request gets a score' : 'No score changes';
   if (changed === total)
-    return total === 1 ? `The one pull request ${one}` : `All ${number(total)} pull requests ${several}`;
-  return `${number(changed)} of ${number(total)} pull requests ${changed === 1 ? one : several}`;
+    return total === 1 ? `The one pull request ${one}` : `All ${formatInteger(total)} pull requests ${several}`;
+  return `${formatInteger(changed)} of ${formatInteger(total)} pull requests ${changed === 1 ? one : several}`;
 }
 
 function opening(plan: PlanDocument): Html {
@@ -68,9 +68,9 @@ ${
   total > 0 &&
   html`${shareBar(raised, lowered, total)}
 <ul class="legend">
-<li><span class="key up"></span><b>${number(raised)}</b> ${up} (${percent(raised, total)})</li>
-<li><span class="key down"></span><b>${number(lowered)}</b> ${down} (${percent(lowered, total)})</li>
-<li><span class="key same"></span><b>${number(total - changed)}</b> ${same} (${percent(total - changed, total)})</li>
+<li><span class="key up"></span><b>${formatInteger(raised)}</b> ${up} (${percent(raised, total)})</li>
+<li><span class="key down"></span><b>${formatInteger(lowered)}</b> ${down} (${percent(lowered, total)})</li>
+<li><span class="key same"></span><b>${formatInteger(total - changed)}</b> ${same} (${percent(total - changed, total)})</li>
 </ul>
 <dl class="figures">
 ${figure('Sum of all scores', 'sum')}
@@ -95,7 +95,7 @@ ${!first && legend}
 <div class="scroll" tabindex="0" role="region" aria-label="Chart of scores">${distributionChart(histogram, first ? null : scores.before, scores.after)}</div>
 <details><summary>Show the numbers</summary>
 <table><thead><tr>${column('Score')}${first ? column('Pull requests') : [column('Before'), column('After')]}</tr></thead><tbody>
-${histogram.map(bucket => html`<tr><th scope="row" class="n">${bucketLabel(bucket)}</th>${!first && html`<td class="n">${number(bucket.before)}</td>`}<td class="n">${number(bucket.after)}</td></tr>\n`)}
+${histogram.map(bucket => html`<tr><th scope="row" class="n">${bucketLabel(bucket)}</th>${!first && html`<td class="n">${formatInteger(bucket.before)}</td>`}<td class="n">${formatInteger(bucket.after)}</td></tr>\n`)}
 </tbody></table></details>
 </section>`;
 }
@@ -112,7 +112,7 @@ function badges(rule: PlannedRule, total: number) {
 /** The bars, counts and points of a rule or an entry; no cells if there are no pull requests. */
 function shareCells({ before, after }: Pick<PlannedEntry, 'before' | 'after'>, total: number): Html {
   if (total === 0) return nothing;
-  const count = (side: PlannedShare | null) => (side === null ? '–' : number(side.pull_requests));
+  const count = (side: PlannedShare | null) => (side === null ? '–' : formatInteger(side.pull_requests));
   const points = (side: PlannedShare | null) => (side === null ? '–' : signed(side.points));
   const change = (one: string, other: string) => (one === other || before === null ? other : fromTo(one, other));
   return html`<td>${pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total)}</td>
@@ -163,18 +163,18 @@ function rankChange({ rank_before: before, rank_after: after }: PlannedMember): 
   if (before === after) return html`<span class="same-text" aria-label="same rank">·</span>`;
   const places = Math.abs(before - after);
   return before > after
-    ? html`<span class="up-text" aria-label="up ${places}">▲ ${number(places)}</span>`
-    : html`<span class="down-text" aria-label="down ${places}">▼ ${number(places)}</span>`;
+    ? html`<span class="up-text" aria-label="up ${places}">▲ ${formatInteger(places)}</span>`
+    : html`<span class="down-text" aria-label="down ${places}">▼ ${formatInteger(places)}</span>`;
 }
 
 function memberRow(member: PlannedMember, maxDifference: number, first: boolean): Html {
   const { name, login, before, after } = member;
   const isSame = name === '' || name === login;
-  const totals = html`<td class="n was">${number(before)}</td><td class="n">${number(after)}</td>`;
-  return html`<tr><td class="n">${number(member.rank_after)}</td>${!first && html`<td class="rank">${rankChange(member)}</td>`}
+  const totals = html`<td class="n was">${formatInteger(before)}</td><td class="n">${formatInteger(after)}</td>`;
+  return html`<tr><td class="n">${formatInteger(member.rank_after)}</td>${!first && html`<td class="rank">${rankChange(member)}</td>`}
 <th scope="row"><bdi>${name || login}</bdi>${!isSame && html` <bdi class="login">${login}</bdi>`}</th>
-<td class="n">${number(member.pull_requests)}</td>${!first && totals}
-<td>${differenceBar(after - before, maxDifference)}</td><td class="n">${first ? number(after) : difference(after - before)}</td></tr>
+<td class="n">${formatInteger(member.pull_requests)}</td>${!first && totals}
+<td>${differenceBar(after - before, maxDifference)}</td><td class="n">${first ? formatInteger(after) : difference(after - before)}</td></tr>
 `;
 }
 
@@ -188,7 +188,7 @@ function members(plan: PlanDocument): Html {
   const rankColumn = html`<th scope="col"><span class="unseen">Change of rank</span></th>`;
   const limits =
     all.length > listed.length &&
-    html` The table shows the top ${number(listed.length)} of ${number(all.length)}; <code>--json</code> has all.`;
+    html` The table shows the top ${formatInteger(listed.length)} of ${formatInteger(all.length)}; <code>--json</code> has all.`;
   const ranked = all.map(member => ({ ...member, name: member.name || member.login }));
   return html`<section aria-labelledby="members-heading">
 <h2 id="members-heading">Totals by member</h2>
@@ -208,16 +208,16 @@ function moverList(heading: string, moves: readonly PlannedMove[], count: number
   const rest = count - listed.length;
   return html`<div><h3>${heading}</h3>
 <ol class="movers">
-${listed.map(({ title, url, repository, number: pullNumber, member, from, to }) => {
+${listed.map(({ title, url, repository, number, member, from, to }) => {
   const address = webAddress(url);
   const text = title.trim() === '' ? '(no title)' : title;
-  const change = !first && html`${number(from)} <span aria-label="to">→</span> ${number(to)} · `;
-  return html`<li><span class="delta ${direction(to - from)}-text">${first ? number(to) : signed(to - from)}</span>
+  const change = !first && html`${formatInteger(from)} <span aria-label="to">→</span> ${formatInteger(to)} · `;
+  return html`<li><span class="delta ${direction(to - from)}-text">${first ? formatInteger(to) : signed(to - from)}</span>
 <span class="title"><bdi>${address === undefined ? text : html`<a href="${address}" rel="noopener noreferrer">${text}</a>`}</bdi></span>
-<span class="meta">${change}<bdi>${repository}</bdi>#${String(pullNumber)} · <bdi>${member}</bdi></span></li>
+<span class="meta">${change}<bdi>${repository}</bdi>#${String(number)} · <bdi>${member}</bdi></span></li>
 `;
 })}</ol>
-${rest > 0 && html`<p class="note">and ${number(rest)} more</p>`}
+${rest > 0 && html`<p class="note">and ${formatInteger(rest)} more</p>`}
 </div>`;
 }
 

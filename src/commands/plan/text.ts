@@ -1,5 +1,5 @@
 /** A plan for the terminal. */
-import { bucketLabel, decimal, number, percent, signed } from '../numbers.ts';
+import { bucketLabel, decimal, formatInteger, percent, signed } from '../numbers.ts';
 import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../terminal.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedShare } from './document.ts';
 import {
@@ -34,12 +34,14 @@ const unlessFirst = <Cell>({ first }: Layout, ...cells: Cell[]): Cell[] => (firs
 export function summary(plan: PlanDocument, { first }: Layout): [label: string, text: string][] {
   const { total, changed, raised, lowered } = plan.pull_requests;
   const [changing, up, down] = first ? ['get a score', 'above 0', 'below 0'] : ['change their score', 'up', 'down'];
-  const share = `${number(changed)} of ${number(total)} ${changing} (${percent(changed, total)})`;
+  const share = `${formatInteger(changed)} of ${formatInteger(total)} ${changing} (${percent(changed, total)})`;
   return [
     ['Rules', describeRuleChanges(plan)],
     [
       'Pull requests',
-      total === 0 ? 'none are stored yet' : `${share}: ${number(raised)} ${up}, ${number(lowered)} ${down}`,
+      total === 0
+        ? 'none are stored yet'
+        : `${share}: ${formatInteger(raised)} ${up}, ${formatInteger(lowered)} ${down}`,
     ],
     ...describeScores(plan).map((note): [string, string] => ['', note]),
   ];
@@ -74,7 +76,7 @@ function histogram({ histogram: buckets }: PlanDocument, layout: Layout): string
   const counts = buckets.flatMap(bucket => sides.map(side => bucket[side]));
   const maxCount = Math.max(...counts);
   const labelWidth = Math.max(...buckets.map(bucket => bucketLabel(bucket).length), 'SCORE'.length);
-  const countWidth = Math.max(...counts.map(count => number(count).length), 'BEFORE'.length);
+  const countWidth = Math.max(...counts.map(count => formatInteger(count).length), 'BEFORE'.length);
   const barWidth = Math.max(
     4,
     Math.floor((Math.min(layout.width, maxProseWidth) - labelWidth - 2 * countWidth - 10) / 2),
@@ -84,7 +86,7 @@ function histogram({ histogram: buckets }: PlanDocument, layout: Layout): string
     [right('SCORE'), ...sides.flatMap(side => [right(headings[side]), ''])],
     buckets.map(bucket => [
       bucketLabel(bucket),
-      ...sides.flatMap(side => [number(bucket[side]), bar(bucket[side], maxCount, barWidth).padEnd(barWidth)]),
+      ...sides.flatMap(side => [formatInteger(bucket[side]), bar(bucket[side], maxCount, barWidth).padEnd(barWidth)]),
     ]),
   );
 }
@@ -96,7 +98,7 @@ export function rules(plan: PlanDocument, layout: Layout): string[] {
   const counts = (side: PlannedShare | null, isOn = true) =>
     side === null || !isOn
       ? cells('', '', '')
-      : cells(number(side.pull_requests), percent(side.pull_requests, total), signed(side.points));
+      : cells(formatInteger(side.pull_requests), percent(side.pull_requests, total), signed(side.points));
   const sides = (before: string[], after: string[]) =>
     total === 0 ? [] : [...unlessFirst(layout, ...before), ...after];
   const entryRow = ({ expression, action, value, before, after }: PlannedEntry) => [
@@ -118,7 +120,7 @@ export function rules(plan: PlanDocument, layout: Layout): string[] {
 }
 
 const rankChange = ({ rank_before: before, rank_after: after }: PlannedMember): string =>
-  before === after ? '' : before > after ? `▲ ${number(before - after)}` : `▼ ${number(after - before)}`;
+  before === after ? '' : before > after ? `▲ ${formatInteger(before - after)}` : `▼ ${formatInteger(after - before)}`;
 
 export function members(plan: PlanDocument, layout: Layout): string[] {
   const isWide = layout.width >= wideColumns;
@@ -135,18 +137,18 @@ export function members(plan: PlanDocument, layout: Layout): string[] {
     plan.members
       .slice(0, shown.members)
       .map(member => [
-        number(member.rank_after),
+        formatInteger(member.rank_after),
         ...unlessFirst(layout, rankChange(member)),
         member.name || member.login,
-        ...(isWide ? [number(member.pull_requests)] : []),
-        ...unlessFirst(layout, number(member.before)),
-        number(member.after),
+        ...(isWide ? [formatInteger(member.pull_requests)] : []),
+        ...unlessFirst(layout, formatInteger(member.before)),
+        formatInteger(member.after),
         ...unlessFirst(layout, signed(member.after - member.before)),
       ]),
   );
   const rest = plan.members.length - shown.members;
   const notes = [
-    ...(rest > 0 ? [`… and ${number(rest)} more.`] : []),
+    ...(rest > 0 ? [`… and ${formatInteger(rest)} more.`] : []),
     ...unlessFirst(layout, describeRankChanges(plan)),
   ];
   return notes.length === 0 ? lines : [...lines, `  ${notes.join(' ')}`];
@@ -155,7 +157,7 @@ export function members(plan: PlanDocument, layout: Layout): string[] {
 function movers(title: string, moves: readonly PlannedMove[], count: number, layout: Layout): string[] {
   if (moves.length === 0) return [];
   const change = ({ from, to }: PlannedMove) =>
-    layout.first ? [number(to)] : [signed(to - from), `${number(from)} → ${number(to)}`];
+    layout.first ? [formatInteger(to)] : [signed(to - from), `${formatInteger(from)} → ${formatInteger(to)}`];
   const room = Math.max(20, layout.width - 30);
   const describe = ({ title, member }: PlannedMove) => {
     const author = ` (${plain(member)})`;
@@ -172,7 +174,7 @@ function movers(title: string, moves: readonly PlannedMove[], count: number, lay
     { indent: '  ' },
   );
   const rest = count - shown.movers;
-  return rest > 0 ? [...lines, `  … and ${number(rest)} more.`, ''] : [...lines, ''];
+  return rest > 0 ? [...lines, `  … and ${formatInteger(rest)} more.`, ''] : [...lines, ''];
 }
 
 /**

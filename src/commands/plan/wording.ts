@@ -32,7 +32,7 @@ export function describeScores({ pull_requests: pulls, ruleset_version: version 
   const stored = counted(outdated, 'stored score is', 'stored scores are');
   return [
     ...(same > 0 ? [`${kept}.`] : []),
-    ...(outdated > 0 ? [`${stored} out of date; the plan compares with what version ${version} gives.`] : []),
+    ...(outdated > 0 ? [`${stored} out of date; the plan compares with the scores of version ${version}.`] : []),
   ];
 }
 

@@ -17,7 +17,7 @@ import { arch, platform } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** What compiling against the libraries needs, and running them does not. */
+/** Files needed only to compile against the libraries. */
 const buildFiles = /\.a$|^pgxs$|^pkgconfig$/;
 
 /** An unfinished folder older than this was left behind by a killed process. */
@@ -83,7 +83,9 @@ function linkLibraries(folder: string): void {
   }
 }
 
-/** Makes the folder `path`: others see it whole or not at all. Of two processes that make it at once, the first wins. */
+/**
+ * Makes the folder `path`: others see it whole or not at all. Of two processes that make it at once, the first wins.
+ */
 export async function makeFolder(path: string, fill: (unfinished: string) => Promise<void>): Promise<void> {
   const unfinished = mkdtempSync(join(dirname(path), 'unfinished-'));
   try {

@@ -28,12 +28,12 @@ export interface Cluster {
   data: string;
   /** The server's log. */
   log: string;
-  /** `postgres://…`: of a database named `pullscore`, as a role that may do everything, over a Unix socket. */
+  /** `postgres://…`: of a database named `pullscore`, as a superuser, over a Unix socket. */
   url: string;
   /** The folder of that socket. Only the server's user and root can enter it. */
   socketFolder: string;
   binaries: string;
-  /** Undefined if PostgreSQL runs as the user that we are. */
+  /** Undefined if PostgreSQL runs as our own user. */
   user: ServerUser | undefined;
 }
 
@@ -110,7 +110,7 @@ function findFolder(link: string, isRoot: boolean): string | undefined {
   const folder = realpathSync(link);
   if (isRoot && (!found.isSymbolicLink() || dirname(folder) !== rootStore)) {
     throw new Error(
-      `its data is in ${folder}, and root uses only what it has put into ${rootStore}: run pullscore as the user who made it`,
+      `its data is in ${folder}, but root only uses data in ${rootStore}: run pullscore as the user who created it`,
     );
   }
   return folder;
@@ -156,7 +156,7 @@ function publishLink(folder: string, link: string): boolean {
   }
 }
 
-/** A folder's own entries: otherwise a crash of the machine may forget that something was made or renamed in it. */
+/** Syncs a folder, so that what was made or renamed in it survives a crash of the machine. */
 function flush(folder: string): void {
   const file = openSync(folder, 'r');
   fsyncSync(file);
