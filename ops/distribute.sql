@@ -77,6 +77,12 @@ select create_distributed_table('webhook_deliveries', 'organisation_id', colocat
 select create_distributed_table('sync_requests', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('audit_events', 'organisation_id', colocate_with => 'pull_requests');
 
+-- The coordinator still has the rows from before, which nobody sees and no `member erase` removes.
+do $$
+begin
+  perform truncate_local_data_after_distributing_table(logicalrelid) from pg_dist_partition;
+end $$;
+
 -- The sequence of tickets and the table of applied migrations stay on the coordinator, to which replicas connect.
 
 -- All of them: each points to organisations, or carries organisation_id into a table of the same group.

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { migrateDatabase } from '../src/database/migrate.ts';
 import { type AddedDatabase, addDatabase, query, startEmbeddedServer } from '../test/support/database-server.ts';
 
@@ -49,7 +50,20 @@ async function distribute(database: AddedDatabase, coordinator: string, workers:
     ...database,
     async drop() {
       await database.drop();
-      for (const worker of workers) await query(on(worker, 'postgres'), `drop database ${database.name} with (force)`);
+      for (const worker of workers) await dropFrom(on(worker, 'postgres'), database.name);
     },
   };
+}
+
+/** Citus' own daemon may be connected at that moment: it is no session that PostgreSQL ends. */
+async function dropFrom(url: string, name: string): Promise<void> {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      await query(url, `drop database ${name} with (force)`);
+      return;
+    } catch (error) {
+      if (tried === 10) throw error;
+      await delay(500);
+    }
+  }
 }

@@ -28,6 +28,7 @@ const maxAttempts = 20;
 
 /** PostgreSQL's error codes. */
 const lockNotAvailable = '55P03';
+const deadlockDetected = '40P01';
 const undefinedTable = '42P01';
 
 /** Finds the name of the index. */
@@ -52,7 +53,7 @@ export async function migrateDatabase(
   url: string,
   { upgrade = true, folder = migrationsFolder }: { upgrade?: boolean; folder?: string } = {},
 ): Promise<number> {
-  const client = await connectToServer(url, { application_name: 'pullscore migrate' });
+  const client = await connectToServer(url, { application_name: 'pullscore migrate', pipeline: true });
   try {
     await requireUsable(client);
     await takeAdvisoryLock(client);
@@ -94,22 +95,32 @@ async function takeAdvisoryLock(client: pg.Client): Promise<void> {
   }
 }
 
-/** Gives up a lock that it does not get soon, because later readers and writers wait behind it, and tries again. */
+/**
+ * Gives up a lock that it does not get soon, because later readers and writers wait behind it, and tries again.
+ *
+ * Statements are sent one by one, without waiting for replies, and Citus runs them on one shard after another: it
+ * refuses several statements in a message, and parallel changes of tables that refer to each other.
+ */
 async function applyMigration(client: pg.Client, migration: MigrationMeta): Promise<void> {
   if (migration.sql.some(statement => concurrentIndex.test(statement))) {
     for (const statement of migration.sql) await buildIndex(client, statement);
-    await client.query(recordOf(migration));
+    for (const statement of recordOf(migration)) await client.query(statement);
     return;
   }
   for (let tried = 1; ; tried += 1) {
     try {
-      const begin = `begin; set local lock_timeout = ${lockTimeoutMs}`;
-      await client.query([begin, ...migration.sql, recordOf(migration), 'commit'].join(';\n'));
+      const settings = [
+        `set local lock_timeout = ${lockTimeoutMs}`,
+        "set local citus.multi_shard_modify_mode = 'sequential'",
+      ];
+      const statements = ['begin', ...settings, ...migration.sql, ...recordOf(migration), 'commit'];
+      await Promise.all(statements.map(statement => client.query(statement)));
       return;
     } catch (error) {
       // After a lost connection there is nothing to roll back.
       await client.query('rollback').catch(() => undefined);
-      if (!(error instanceof pg.DatabaseError) || error.code !== lockNotAvailable || tried === maxAttempts) throw error;
+      const code = error instanceof pg.DatabaseError ? error.code : undefined;
+      if ((code !== lockNotAvailable && code !== deadlockDetected) || tried === maxAttempts) throw error;
       await delay(retryDelayMs);
     }
   }
@@ -129,15 +140,17 @@ async function buildIndex(client: pg.Client, statement: string): Promise<void> {
     [`"${name}"`],
   );
   if (rows[0]?.valid === true) return;
-  if (rows[0] !== undefined) await client.query(`drop index concurrently "${name}"`);
+  // The nodes of a distributed database may lack it.
+  if (rows[0] !== undefined) await client.query(`drop index concurrently if exists "${name}"`);
   await client.query(statement);
 }
 
 /** In Drizzle's table, as its own migrator does. */
-const recordOf = ({ hash, folderMillis }: MigrationMeta) =>
-  `create schema if not exists drizzle;
-  create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint);
-  insert into drizzle.__drizzle_migrations (hash, created_at) values ('${hash}', ${folderMillis})`;
+const recordOf = ({ hash, folderMillis }: MigrationMeta) => [
+  'create schema if not exists drizzle',
+  'create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)',
+  `insert into drizzle.__drizzle_migrations (hash, created_at) values ('${hash}', ${folderMillis})`,
+];
 
 /** @throws ServiceError `database_unavailable` that says why the server can't be used */
 export async function connectToServer(url: string, options: pg.ClientConfig): Promise<pg.Client> {

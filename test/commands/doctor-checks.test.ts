@@ -52,6 +52,16 @@ test('a query that fails is reported without its parameters, which may be privat
   expect(report.findings).toMatchObject([{ status: 'problem', message: 'Unexpected error: no such table' }]);
 });
 
+test('a database that fails during a check of something else is named', async () => {
+  const report = createReport();
+  await report.check(['github', 'credentials', () => [], 'Check the credentials.'], {}, async () => {
+    throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  });
+  expect(report.findings).toMatchObject([
+    { message: 'The database failed: read ECONNRESET.', action: 'Check the database, then run this again.' },
+  ]);
+});
+
 describe('the database server', () => {
   const server = {
     url: '',

@@ -65,6 +65,11 @@ test.each([
     'select pg_terminate_backend($1::int)',
   ],
   [
+    'a change of a table in one message with others',
+    'begin; create index by_name on members using btree (organisation_id, name)',
+    'create index by_name on members using btree (organisation_id, name)',
+  ],
+  [
     'a subquery within VALUES',
     'insert into audit_events (organisation) values ((select login from organisations where id = $1))',
     'insert into audit_events (organisation) values ($1)',

@@ -10,7 +10,7 @@ const script = readFileSync('ops/distribute.sql', 'utf8');
 
 /** What Citus would record, and the refusal of a foreign key that it would not allow at that moment. */
 const standIn = `
-  create table pg_dist_partition (logicalrelid regclass, column_name text, colocated_with text);
+  create table pg_dist_partition (logicalrelid regclass, column_name text, colocated_with text, emptied bool);
   create function create_reference_table(name regclass) returns void language sql as
     $$ insert into pg_dist_partition values (name) $$;
   create function create_distributed_table(name regclass, column_name text, colocate_with text) returns void
@@ -20,7 +20,9 @@ const standIn = `
         raise exception '% has foreign keys', name;
       end if;
       insert into pg_dist_partition values (name, column_name, colocate_with);
-    end $$`;
+    end $$;
+  create function truncate_local_data_after_distributing_table(name regclass) returns void language sql as
+    $$ update pg_dist_partition set emptied = true where logicalrelid = name $$`;
 
 async function connect(): Promise<pg.Client> {
   const { url, drop } = await createDatabase();
@@ -44,7 +46,7 @@ test('ops/distribute.sql names every table once, by its organisation, and puts e
   await client.query(script);
   expect((await client.query(foreignKeys)).rows).toEqual(keys);
   const { rows } = await client.query(
-    'select logicalrelid::text as name, column_name, colocated_with from pg_dist_partition',
+    'select logicalrelid::text as name, column_name, colocated_with, emptied from pg_dist_partition',
   );
   const expected = tables.map(({ name, columns }) => ({
     name,
@@ -53,6 +55,7 @@ test('ops/distribute.sql names every table once, by its organisation, and puts e
   const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
   const named = rows.map(({ name, column_name }) => ({ name, column_name }));
   expect(named.sort(byName)).toEqual(expected.sort(byName));
+  expect(rows.every(({ emptied }) => emptied)).toBe(true);
   // Together: one group, which the first table opens.
   const [first, ...others] = rows.filter(row => row.column_name !== null);
   expect(first.colocated_with).toBe('none');

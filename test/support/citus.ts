@@ -51,6 +51,11 @@ const refusals: readonly Refusal[] = [
     refused: /^\$\d+$/,
     reason: 'a parameter whose type fits two functions',
   },
+  {
+    start: /;/g,
+    refused: /^\s*(?:alter table|create (?:unique )?index)\b/,
+    reason: 'a change of a table in one message with others',
+  },
   { start: /\bselect\b/g, refused: /^[^(]*pg_notify\([^)]*\)[^(]* from\b/, reason: 'a notification from any node' },
 ];
 

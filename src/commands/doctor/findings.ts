@@ -1,6 +1,7 @@
 /** The findings of `doctor`: how they are collected, made safe to print, and printed. */
 import { DrizzleQueryError } from 'drizzle-orm';
 import { ConfigError } from '../../config.ts';
+import { driverError, isDatabaseUnavailable } from '../../database/failures.ts';
 import { ServiceError } from '../../errors.ts';
 import { counted } from '../numbers.ts';
 import { brief, labelled } from '../terminal.ts';
@@ -106,6 +107,11 @@ const toFindings = (place: Pick<Finding, 'area' | 'name' | 'organisation'>, verd
 function problemsOf(error: unknown, remedy: string): Verdict[] {
   if (error instanceof ConfigError) return error.problems.map(text => problem(`${text}.`, remedy));
   if (error instanceof ServiceError) return [problem(error.message, error.action ?? remedy)];
+  if (isDatabaseUnavailable(error)) {
+    return [
+      problem(`The database failed: ${driverError(error)?.message}.`, 'Check the database, then run this again.'),
+    ];
+  }
   // The message of a failed query contains its parameters, which may be private.
   const text = error instanceof DrizzleQueryError ? (error.cause?.message ?? 'a query failed') : error;
   return [problem(`Unexpected error: ${text}`, remedy)];
