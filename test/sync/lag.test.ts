@@ -369,7 +369,7 @@ test('a delivery whose node id is of another pull request ends as gone, after on
   expect(await waiting()).toEqual([]);
   expect(await states()).toEqual(['gone']);
   expect(world.service.complaints).toMatchObject([
-    { level: 40, organisation: home.acme.login, nodeId: source.nodeId, msg: expect.stringContaining('another id') },
+    { level: 40, organisation: home.acme.login, nodeId: source.nodeId, msg: expect.stringContaining('different id') },
   ]);
 });
 
