@@ -117,7 +117,14 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
           origin: [...config.corsOrigins],
           methods: ['GET', 'PUT', 'DELETE'],
           allowedHeaders: ['authorization', 'if-none-match'],
-          exposedHeaders: ['etag', 'retry-after', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-request-id'],
+          exposedHeaders: [
+            'etag',
+            'retry-after',
+            'x-ratelimit-limit',
+            'x-ratelimit-remaining',
+            'x-ratelimit-reset',
+            'x-request-id',
+          ],
           maxAge: 3_600,
         });
       }

@@ -43,8 +43,10 @@ export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode,
 export const notFound = (what: string) => new ServiceError('not_found', `There is no ${what} with this id.`);
 
 /** Converts the errors of Fastify, its plugins and the database. */
-function asServiceError(error: FastifyError | Error): ServiceError {
+function asServiceError(error: FastifyError | Error, request: FastifyRequest): ServiceError {
   if (error instanceof ServiceError) return error;
+  // Its code is that of a lost connection to the database, too.
+  if (error === request.raw.errored) return new ServiceError('bad_request', 'The client broke off its request.');
   if (isDatabaseUnavailable(error)) {
     return new ServiceError('database_unavailable', 'The database is not available.', {
       action: 'Try again shortly.',
@@ -66,7 +68,7 @@ const describeRequest = ({ method, url }: FastifyRequest) => ({
 });
 
 export function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
-  const failure = asServiceError(error);
+  const failure = asServiceError(error, request);
   const { code, status } = failure;
   const isOurs = status >= 500 && code !== 'overloaded';
   // Operators must see why a webhook is refused; GitHub shows them only the status.
@@ -83,6 +85,7 @@ export function sendError(error: FastifyError | Error, request: FastifyRequest, 
   );
   reply.code(failure.status).type('application/json; charset=utf-8').header('x-request-id', request.id);
   if (failure.retryAfter !== undefined) reply.header('retry-after', Math.max(1, Math.ceil(failure.retryAfter)));
+  reply.header('cache-control', 'no-store');
   if (failure.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
   // Sent as text, so that no response schema of the route applies.
   reply.serializer(String).send(JSON.stringify({ message: failure.text }));

@@ -27,7 +27,9 @@ export class Answered extends Error {
   }
 }
 
-export const jsonDocument = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+/** The same JSON without `##[`, which GitHub Actions would execute; see `plain`. */
+export const jsonDocument = (value: unknown): string =>
+  `${JSON.stringify(value, null, 2).replace(/##(?=\[|vso\[)/gi, '#\\u0023')}\n`;
 
 export class PullscoreCommand extends Command {
   readonly context: Context;

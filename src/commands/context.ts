@@ -120,7 +120,7 @@ export async function confirm(context: Context, question: string, login: string,
 
 /** @throws UsageError if the text is not an http or https address */
 export function requirePhotoUrl(text = ''): void {
-  if (text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))) return;
+  if (text === '' || (/^https?:\/\/[^/\s"'<>][^\s"'<>]*$/i.test(text) && URL.canParse(text))) return;
   throw new UsageError(`"${text}" is not a valid photo URL.`, 'Give one that begins with https://.');
 }
 

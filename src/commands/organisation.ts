@@ -66,7 +66,7 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
       githubId: profile?.githubId ?? null,
       nodeId: profile?.nodeId ?? null,
       name: options.name ?? profile?.name ?? login,
-      photoUrl: options.photoUrl ?? profile?.photoUrl ?? `https://github.com/${login}.png`,
+      photoUrl: options.photoUrl || profile?.photoUrl || `https://github.com/${login}.png`,
       fetchTicket: ticket,
     });
     // Rolls back the released login, too.

@@ -6,10 +6,15 @@ const segmenter = new Intl.Segmenter();
 
 /**
  * Makes other people's texts safe to print. Control characters, which could move the cursor or colour the screen, become
- * spaces; marks that change the direction of the text after them are removed.
+ * spaces; marks that change the direction of the text after them are removed. What a CI service would execute gets a
+ * space: GitHub Actions and Azure Pipelines read `##[` and `##vso[` anywhere in a line, and `::` at its start.
  */
 export const plain = (text: string): string =>
-  text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '');
+  text
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '')
+    .replace(/##(?=\[|vso\[)/gi, '## ')
+    .replace(/^(\s*:):/, '$1 :');
 
 /** A text as one word of a command that is printed to be copied. */
 export const shellWord = (text: string): string =>

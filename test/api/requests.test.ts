@@ -103,7 +103,8 @@ describe('paths and methods', () => {
   });
 
   test('no reply may be cached', async () => {
-    for (const url of ['/2025-04/account', '/2025-04/members/x', '/2025-04/users?per_page=0']) {
+    const ofRoutes = ['/2025-04/account', '/2025-04/members/x', '/2025-04/users?per_page=0'];
+    for (const url of [...ofRoutes, '/2025-04/nothing', '/2025-04/%ff']) {
       expect((await client.get(url, tenant.token)).headers['cache-control']).toBe('no-store');
     }
   });
@@ -385,7 +386,7 @@ describe('a browser', () => {
     const reply = await app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
     expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([401, origin]);
     expect(reply.headers['access-control-expose-headers']).toBe(
-      'etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-request-id',
+      'etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id',
     );
     expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
   });

@@ -379,7 +379,7 @@ test('the audit log shows who did what, by organisation and since a day', async 
   });
 });
 
-test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https://'])(
+test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https://', 'https:///x', 'https://h/"on='])(
   'the photo %s is refused',
   async url => {
     const user = ['user', 'add', '--organisation', 'acme', '--name', 'A', '--email', 'a@b.example'];

@@ -1,8 +1,25 @@
 import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
+import { jsonDocument } from '../../src/commands/command.ts';
 import { bar, grid, labelled, lineWidth, plain, right, table, truncate } from '../../src/commands/terminal.ts';
 import { processorTime } from '../scoring/processor-time.ts';
+
+test.each([
+  ['##[add-mask]x', '## [add-mask]x'],
+  ['a ##VSO[task.setvariable variable=x]y', 'a ## VSO[task.setvariable variable=x]y'],
+  [' ::stop-commands::x', ' : :stop-commands::x'],
+  ['fix: std::vector, ## Heading', 'fix: std::vector, ## Heading'],
+])('plain text has no commands for a CI service: %s', (text, expected) => {
+  expect(plain(text)).toBe(expected);
+});
+
+test('JSON has no commands for a CI service, and means the same', () => {
+  const titles = ['##[error]x', '##vso[task.complete]y', '::error::z'];
+  const document = jsonDocument(titles);
+  expect(document).not.toMatch(/##\[|##vso|^\s*::/m);
+  expect(JSON.parse(document)).toEqual(titles);
+});
 
 test('plain text loses control characters and marks that change the direction, and nothing else', () => {
   expect(plain('a\u001b[31mb\r\nc\u202ed\u0000')).toBe('a [31mb cd ');

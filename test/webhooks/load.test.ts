@@ -98,6 +98,15 @@ describe('many payloads at once', () => {
     for (const send of [deliver, deliver, ordinary]) expect((await send()).status).toBe(202);
   });
 
+  test('that its sender breaks off is not taken for a failure of the database', async () => {
+    const { complaints } = service;
+    const before = complaints.length;
+    (await begin(1_000)).destroy();
+    const messages = () => complaints.slice(before).map(({ msg }) => msg);
+    await expect.poll(messages).toContain('The client broke off its request.');
+    expect(messages()).not.toContainEqual(expect.stringContaining('database'));
+  });
+
   test('beyond 75 MiB of large ones that stall, a new one replaces the largest of these', async () => {
     const stalled = async (bytes: number) => {
       const socket = await begin(25 * mebibyte);
