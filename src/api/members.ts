@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { findMemberRow, type MemberRow, memberExistsAnywhere, readMembers } from '../database/members.ts';
@@ -7,7 +7,7 @@ import { baseUrl } from './addresses.ts';
 import { forbidden } from './authentication.ts';
 import { errorResponses, notFound } from './errors.ts';
 import { notModified } from './page-cache.ts';
-import { dataOf, PageQuery, pageOf } from './pagination.ts';
+import { dataOf, PageQuery, pageOf, sendList } from './pagination.ts';
 import { PullRequest, paginatePullRequests } from './pull-requests.ts';
 
 const Member = Type.Object(
@@ -66,15 +66,11 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
       // The first step is awaited here: until the reply has begun, a failure is an error like any other.
       const { value: first } = await steps.next();
       const textOf = (rows: readonly MemberRow[]) => rows.map(row => JSON.stringify(represent(row, base))).join(',');
-      reply.type('application/json; charset=utf-8');
-      return Readable.from(
-        (async function* () {
-          yield `{"data":[${textOf(first ?? [])}`;
-          for await (const rows of steps) if (rows.length > 0) yield `,${textOf(rows)}`;
-          yield ']}';
-        })(),
-        { objectMode: false },
-      );
+      const pieces = async function* () {
+        yield textOf(first ?? []);
+        for await (const rows of steps) yield textOf(rows);
+      };
+      return sendList(reply, pieces());
     },
   );
 

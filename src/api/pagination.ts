@@ -1,6 +1,8 @@
+import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
 import { baseUrl } from './addresses.ts';
 
@@ -43,6 +45,28 @@ export const jsonBytes = (schema: TSchema) => Type.Unsafe<Buffer>(schema);
 
 /** The bytes of JSON whose texts are byte strings. */
 export const bytesOf = (json: string): Buffer => Buffer.from(json, 'latin1');
+
+/**
+ * A whole list, sent piece by piece: a long one holds up no other request.
+ *
+ * @param pieces items as JSON, several joined by commas; empty pieces are left out
+ */
+export function sendList(reply: FastifyReply, pieces: Iterable<string> | AsyncIterable<string>): Readable {
+  reply.type('application/json; charset=utf-8');
+  const text = async function* () {
+    yield '{"data":[';
+    let separator = '';
+    for await (const piece of pieces) {
+      if (piece === '') continue;
+      yield separator + piece;
+      separator = ',';
+      // A fast client would take all pieces in one round of the event loop.
+      await setImmediate();
+    }
+    yield ']}';
+  };
+  return Readable.from(text(), { objectMode: false });
+}
 
 export const pageOf = (item: TSchema) =>
   jsonBytes(

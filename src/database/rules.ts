@@ -45,13 +45,18 @@ const versionInForce = createSelection(
     .where(eq(organisations.id, placeholder('organisationId'))),
 );
 
+export async function findRulesetVersion(database: Database, organisationId: string): Promise<string | undefined> {
+  const [row] = await database.read(versionInForce, { organisationId });
+  return row?.version;
+}
+
 /**
  * The rules of one version, latest first: `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix seconds.
  * They are read in steps that hold up no other request, and again if another version comes into force meanwhile.
  */
 export async function readRules(database: Database, organisationId: string): Promise<RuleRow[]> {
   for (;;) {
-    const [before] = await database.read(versionInForce, { organisationId });
+    const before = await findRulesetVersion(database, organisationId);
     const rules: RuleRow[] = [];
     let step: RuleRow[];
     do {
@@ -59,8 +64,7 @@ export async function readRules(database: Database, organisationId: string): Pro
       step = await database.readStep(limited(latestRules, stepSize), { organisationId, createdAtText, position });
       rules.push(...step);
     } while (step.length === stepSize);
-    const [after] = await database.read(versionInForce, { organisationId });
-    if (before?.version === after?.version) return rules;
+    if ((await findRulesetVersion(database, organisationId)) === before) return rules;
   }
 }
 

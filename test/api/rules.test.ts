@@ -98,6 +98,7 @@ describe('rules', () => {
   });
 
   test('have a creation time that is rounded down to the second', async () => {
+    await apply([rule('timed')]);
     await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000.9)');
     expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
   });

@@ -389,6 +389,12 @@ test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https:/
   },
 );
 
+test("an organisation that is added with an empty photo has GitHub's", async () => {
+  const { avatarUrl } = scene.github.organisation('bare');
+  const added = await runJson(environment, 'organisation', 'add', 'bare', '--photo-url', '');
+  expect(added).toMatchObject({ photo_url: avatarUrl });
+});
+
 test('what a rules file says reaches the terminal without control characters and without lines of its own', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
