@@ -11,6 +11,8 @@ import {
   scoreChanges,
   webhookDeliveries,
 } from '../src/database/schema.ts';
+import { formatId } from '../src/ids.ts';
+import type { Arena } from './arena.ts';
 import { isAskedFor, isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import { scoreOf } from './rules.ts';
 import { isMember } from './versions.ts';
@@ -88,6 +90,42 @@ export async function compare(
       ? []
       : [`ruleset ${stored.organisation?.rulesetVersion} is in force, not ${organisation.rulesetVersion}`]),
   ].map(text => `${organisation.github.login} (${stage}): ${text}`);
+}
+
+/** Every replica keeps the pages that it has sent before: none of them may be stale. */
+export async function comparePages(
+  { database, replica }: Arena,
+  { id, token, github }: ModelOrganisation,
+): Promise<string[]> {
+  const { executor } = database;
+  const readRows = async () => {
+    const { title, score } = pullRequests;
+    const rows = await executor
+      .select({ id: pullRequests.id, title, score })
+      .from(pullRequests)
+      .where(eq(pullRequests.organisationId, id));
+    return new Map(rows.map(row => [formatId('pr', row.id), row]));
+  };
+  const differences: string[] = [];
+  for (const via of [0, 1, 2]) {
+    const { app } = await replica(via);
+    const before = await readRows();
+    const request = { url: '/2025-04/pull-requests?per_page=100', headers: { authorization: `Bearer ${token}` } };
+    const { statusCode, body } = await app.inject(request);
+    // A page is kept once it was asked for again.
+    await app.inject(request);
+    // A poisoned pull request may be saved at this moment; a replica may be killed.
+    if (statusCode !== 200 || !isDeepStrictEqual(before, await readRows())) continue;
+    const { data } = JSON.parse(body) as { data: { id: string; title: string; score: number }[] };
+    const stale = data.filter(({ id: shown, title, score }) => {
+      const row = before.get(shown);
+      return row?.title !== title || row.score !== score;
+    });
+    if (stale.length > 0 || data.length !== Math.min(100, before.size)) {
+      differences.push(`${github.login}: a page is stale: ${JSON.stringify(stale)}, ${data.length} of ${before.size}`);
+    }
+  }
+  return differences;
 }
 
 function compareAbsent(

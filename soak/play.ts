@@ -8,7 +8,7 @@ import { addUser } from '../src/database/users.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
 import type { Arena } from './arena.ts';
 import { createClientSide } from './client-side.ts';
-import { compare, type Stage } from './compare.ts';
+import { compare, comparePages, type Stage } from './compare.ts';
 import { type Announcement, createGithubSide } from './github-side.ts';
 import { createModel, isHere, type ModelOrganisation, type ModelPullRequest, organisationOf } from './model.ts';
 import { createProbes } from './probes.ts';
@@ -92,7 +92,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   async function look(stage: Stage): Promise<void> {
     for (const organisation of organisations) {
       const found = await compare(database, model, organisation, stage, troubles.poisoned);
-      differences.push(...found);
+      differences.push(...found, ...(await comparePages(arena, organisation)));
       tally.comparisons += 1;
     }
   }
