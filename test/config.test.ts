@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { type Config, ConfigError, isLoopback, isUnencrypted, loadConfig } from '../src/config.ts';
 
 function problemsOf(env: Record<string, string>): string {
@@ -312,4 +313,16 @@ test.each([
 test('HOST may be a loopback address in any form', () => {
   expect(['::1', '127.0.0.1', 'localhost'].map(isLoopback)).toEqual([true, true, true]);
   expect(['::', '0.0.0.0', '127.example', 'pullscore'].map(isLoopback)).toEqual([false, false, false, false]);
+});
+
+test('docker compose publishes the API and nothing else, on this machine only unless PORT says otherwise', () => {
+  const { services } = parse(readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8'), { merge: true });
+  const published = Object.entries<{ ports?: string[] }>(services).map(([name, { ports = [] }]) => [name, ports]);
+  const portOf = (port: string) => `\${PORT:-${port}}:3000`;
+  expect(Object.fromEntries(published)).toEqual({
+    database: [],
+    migrate: [],
+    api: [portOf('127.0.0.1:3000')],
+    worker: [],
+  });
 });
