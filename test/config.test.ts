@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { ConfigError, isLoopback, isUnencrypted, loadConfig } from '../src/config.ts';
+import { parse } from 'yaml';
+import { type Config, ConfigError, isLoopback, isUnencrypted, loadConfig } from '../src/config.ts';
 
 function problemsOf(env: Record<string, string>): string {
   try {
@@ -234,12 +235,22 @@ describe('a secret', () => {
   const file = join(folder, 'secret');
   writeFileSync(file, '  ghp_read_from_a_file\n');
 
-  test('can be read from a file, without the white space around it', () => {
-    expect(loadConfig({ GITHUB_TOKEN_FILE: file }).github).toMatchObject({
-      token: 'ghp_read_from_a_file',
-      tokenName: 'GITHUB_TOKEN_FILE',
-    });
-    expect(loadConfig({ METRICS_TOKEN_FILE: file, GITHUB_TOKEN_FILE: ' ' }).metricsToken).toBe('ghp_read_from_a_file');
+  test.each<[string, string, (config: Config) => unknown]>([
+    ['DATABASE_URL', 'postgres://db/scores', ({ databaseUrl }) => databaseUrl],
+    ['GITHUB_TOKEN', 'ghp_1', ({ github }) => github.token],
+    ['GITHUB_APP_PRIVATE_KEY', '-----BEGIN PRIVATE KEY-----', ({ github }) => github.app?.privateKey],
+    ['GITHUB_WEBHOOK_SECRET', 'a secret with spaces', ({ webhookSecrets }) => webhookSecrets[0]?.secret],
+    ['METRICS_TOKEN', 'a-token-of-sixteen', ({ metricsToken }) => metricsToken],
+  ])('can be read from a file, without the white space around it: %s', (name, value, valueIn) => {
+    const path = join(folder, name);
+    writeFileSync(path, `  ${value}\n`);
+    const others = name === 'GITHUB_APP_PRIVATE_KEY' ? { GITHUB_APP_ID: '1' } : {};
+    expect(valueIn(loadConfig({ ...others, [`${name}_FILE`]: path }))).toBe(value);
+  });
+
+  test('has the name of the variable that is set, for messages', () => {
+    expect(loadConfig({ GITHUB_TOKEN_FILE: file }).github.tokenName).toBe('GITHUB_TOKEN_FILE');
+    expect(loadConfig({ GITHUB_TOKEN_FILE: ' ' }).github.tokenName).toBe('GITHUB_TOKEN');
   });
 
   test('from a file is checked like any other', () => {
@@ -302,4 +313,16 @@ test.each([
 test('HOST may be a loopback address in any form', () => {
   expect(['::1', '127.0.0.1', 'localhost'].map(isLoopback)).toEqual([true, true, true]);
   expect(['::', '0.0.0.0', '127.example', 'pullscore'].map(isLoopback)).toEqual([false, false, false, false]);
+});
+
+test('docker compose publishes the API and nothing else, on this machine only unless PORT says otherwise', () => {
+  const { services } = parse(readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8'), { merge: true });
+  const published = Object.entries<{ ports?: string[] }>(services).map(([name, { ports = [] }]) => [name, ports]);
+  const portOf = (port: string) => `\${PORT:-${port}}:3000`;
+  expect(Object.fromEntries(published)).toEqual({
+    database: [],
+    migrate: [],
+    api: [portOf('127.0.0.1:3000')],
+    worker: [],
+  });
 });

@@ -219,16 +219,17 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       const id = parseId('pr', request.params.pullRequest);
       if (id === undefined) throw await absent(id);
       const ticket = await drawTicket(database.executor);
-      const deleted = await database.transaction(async executor => {
-        const isDeleted = await deletePullRequest(executor, organisationId, id, ticket);
-        if (isDeleted) {
-          const actor = callerOf(request.caller, request.id);
-          await recordAuditEvent(executor, organisationId, actor, 'pull_request.delete', formatId('pr', id));
-          await renewContentVersion(executor, organisationId);
-        }
-        return isDeleted;
+      const isDeleted = await database.transaction(async executor => {
+        const url = await deletePullRequest(executor, organisationId, id, ticket);
+        if (url === undefined) return false;
+        const actor = callerOf(request.caller, request.id);
+        // With its page: nothing stored has the id any more.
+        const subject = `${url} (${formatId('pr', id)})`;
+        await recordAuditEvent(executor, organisationId, actor, 'pull_request.delete', subject);
+        await renewContentVersion(executor, organisationId);
+        return true;
       });
-      if (!deleted) throw await absent(id);
+      if (!isDeleted) throw await absent(id);
       return { id: formatId('pr', id), object: 'pull_request' as const, deleted: true };
     },
   );

@@ -6,7 +6,7 @@ import { table } from './terminal.ts';
 export function auditLogCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('audit-log')
-    .description('show who changed what: syncs, deletions, tokens, users, rules and settings')
+    .description('show who changed what: syncs, imports, deletions, tokens, users, rules and settings')
     .option('--organisation <login>', 'only organisations that have this login or had it, removed ones included')
     .option('--since <day>', 'only from this day on, such as 2026-01-31')
     .examples('audit-log --organisation acme --since 2026-01-31')

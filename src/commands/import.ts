@@ -1,8 +1,9 @@
+import { recordAuditEvent } from '../database/audit-log.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
-import { CommandError, type Context, parseDay, showTime } from './context.ts';
+import { CommandError, type Context, operator, parseDay, showTime } from './context.ts';
 import { counted, duration, formatInteger } from './numbers.ts';
 import { startProgress } from './progress.ts';
 import { grid, right } from './terminal.ts';
@@ -36,11 +37,14 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
       return async (deps, organisation) => {
         if (!deps.github.configured) throw noCredentials();
         if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
+        const names = repositories?.join(', ') ?? organisation.login;
+        const subject = day === undefined ? names : `${names} since ${day}`;
         const progress = startProgress(context, 'pull requests');
         try {
           const result = await importPullRequests(deps, organisation, {
             ...scope,
             signal,
+            record: executor => recordAuditEvent(executor, organisation.id, operator(), 'import', subject),
             onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
             onProgress: at => progress.update(at.seen, at.total, describeStep(at), at.looked),
           });

@@ -42,7 +42,9 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .examples('members sync --organisation acme')
     .answerFor(() => async (deps, organisation) => {
       if (!deps.github.configured) throw noCredentials();
-      const { members, left } = await syncMembers(deps, organisation);
+      const { members, left } = await syncMembers(deps, organisation, executor =>
+        recordAuditEvent(executor, organisation.id, operator(), 'members.sync', organisation.login),
+      );
       return { json: { members, left }, text: describeMembers(organisation.login, members, left) };
     });
 

@@ -123,7 +123,11 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     )
     .examples('webhooks retry --organisation acme')
     .answerFor(() => async ({ database }, { id, login }) => {
-      const { retried, parked } = await retrySyncRequests(database.executor, id);
+      const { retried, parked } = await database.transaction(async executor => {
+        const counts = await retrySyncRequests(executor, id);
+        if (counts.retried > 0) await recordAuditEvent(executor, id, operator(), 'webhooks.retry', login);
+        return counts;
+      });
       return {
         json: { organisation: login, retried, parked },
         text:

@@ -5,7 +5,9 @@ import { findOrganisation, organisationGone } from './organisations.ts';
 import { auditEvents, organisations, users } from './schema.ts';
 
 export type AuditAction =
+  | 'import'
   | 'member.erase'
+  | 'members.sync'
   | 'organisation.add'
   | 'organisation.remove'
   | 'pull_request.delete'
@@ -17,7 +19,8 @@ export type AuditAction =
   | 'user.add'
   | 'user.remove'
   | 'webhooks.disable'
-  | 'webhooks.enable';
+  | 'webhooks.enable'
+  | 'webhooks.retry';
 
 /** Who does something. */
 export interface Actor {
@@ -36,7 +39,7 @@ export const callerOf = ({ organisationId, userId }: Caller, requestId: string):
 /**
  * Records a change. Call it in the transaction of the change, while the organisation exists.
  *
- * @param subject an id, a login or an e-mail address
+ * @param subject what it changes, such as an id, a login or an e-mail address
  */
 export async function recordAuditEvent(
   executor: Executor,

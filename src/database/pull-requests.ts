@@ -141,17 +141,18 @@ export async function describePullRequests(
 /**
  * Deletes the pull request as {@link deletePullRequests} does. Runs in a transaction.
  *
- * @returns whether it was there
+ * @returns the address of its page; undefined if it was not there
  */
 export async function deletePullRequest(
   executor: Executor,
   organisationId: string,
   id: string,
   ticket: number,
-): Promise<boolean> {
+): Promise<string | undefined> {
   // A save under way holds this lock shared and ends first: its result is deleted. The next save sees the tombstone.
   await lockOrganisation(executor, organisationId, 'exclusive');
-  return (await deletePullRequests(executor, organisationId, eq(pullRequests.id, id), ticket)).length > 0;
+  const [deleted] = await deletePullRequests(executor, organisationId, eq(pullRequests.id, id), ticket);
+  return deleted?.url;
 }
 
 /**
@@ -159,19 +160,19 @@ export async function deletePullRequest(
  * nothing newer, brings them back. The caller holds the organisation's exclusive lock.
  *
  * @param ticket drawn for this deletion
- * @returns their GitHub ids
+ * @returns those that it deleted
  */
 export async function deletePullRequests(
   executor: Executor,
   organisationId: string,
   condition: SQL,
   ticket: number,
-): Promise<number[]> {
-  const { id, githubId, sourceUpdatedAt } = pullRequests;
+): Promise<Pick<StoredPullRequest, 'githubId' | 'url'>[]> {
+  const { id, githubId, sourceUpdatedAt, url } = pullRequests;
   const deleted = await executor
     .delete(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), condition))
-    .returning({ id, githubId, sourceUpdatedAt });
+    .returning({ id, githubId, sourceUpdatedAt, url });
   if (deleted.length === 0) return [];
   const ids = deleted.map(row => row.id);
   await executor
@@ -180,6 +181,8 @@ export async function deletePullRequests(
   // They can't exist yet: the saves that stored the pull requests removed them.
   await executor
     .insert(deletedPullRequests)
-    .values(deleted.map(({ id: _, ...row }) => ({ organisationId, ...row, ticket })));
-  return deleted.map(row => row.githubId);
+    .values(
+      deleted.map(row => ({ organisationId, githubId: row.githubId, sourceUpdatedAt: row.sourceUpdatedAt, ticket })),
+    );
+  return deleted;
 }

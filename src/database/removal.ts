@@ -188,7 +188,8 @@ async function erasePullRequests(
   const { id, memberId } = pullRequests;
   const isTheirs = and(eq(pullRequests.organisationId, organisationId), inArray(memberId, [...memberIds]));
   const step = executor.select({ id }).from(pullRequests).where(isTheirs).limit(stepSize);
-  const githubIds = await deletePullRequests(executor, organisationId, sql`${id} = any(array${step})`, ticket);
+  const deleted = await deletePullRequests(executor, organisationId, sql`${id} = any(array${step})`, ticket);
+  const githubIds = deleted.map(({ githubId }) => githubId);
   if (githubIds.length === 0) return 0;
   await executor
     .delete(syncRequests)

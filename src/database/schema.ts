@@ -470,7 +470,7 @@ export const auditEvents = pgTable(
     actor: text('actor').notNull(),
     /** Such as `token.create`. */
     action: text('action').notNull(),
-    /** What was changed: an id, a login or an e-mail address. */
+    /** What was changed, such as an id, a login or an e-mail address. */
     subject: text('subject').notNull(),
     /** `x-request-id`; null for a command. */
     requestId: text('request_id'),

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Executor } from '../database/client.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { beginImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
@@ -14,6 +15,8 @@ import type { SyncOutcome } from './pull-requests.ts';
 export interface ImportOptions extends ImportScope {
   /** Stops after the page under way; the next import continues there. */
   signal?: AbortSignal | undefined;
+  /** Runs in the transaction that begins the import: an interrupted one is recorded, too. */
+  record?: (executor: Executor) => Promise<void>;
   /** Called once, before the first pull request is fetched. */
   onEstimate?: (estimate: ImportEstimate) => void;
   onProgress?: (progress: ImportProgress) => void;
@@ -63,7 +66,7 @@ export async function importPullRequests(
   options: ImportOptions = {},
 ): Promise<ImportResult> {
   const { database, log } = deps;
-  const { since, signal, onEstimate, onProgress } = options;
+  const { since, signal, record, onEstimate, onProgress } = options;
   parseNames(unidentified.login, options.repositories);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
   const onWait = (waitingSeconds: number, waitingReason: string) => {
@@ -77,6 +80,7 @@ export async function importPullRequests(
   const chosen = await chooseRepositories(deps, organisation, options, retry);
   const { repositories, ticket } = chosen;
   const places = await database.transaction(async executor => {
+    await record?.(executor);
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
     if (since === undefined) return beginImport(executor, organisation.id, ticket, values);
     // Pages by latest change move while they are read: such an import is short, and always starts again.

@@ -13,10 +13,15 @@ import { createPageSize, withPageSize } from './page-sizes.ts';
  * Makes the stored members those whom GitHub lists, and requests the earlier pull requests of new ones. Saves nothing
  * unless GitHub returned the whole list, and skips people with newer stored data.
  *
+ * @param record runs in the transaction that saves them
  * @returns how many members GitHub lists, and how many of those known before have left; null if GitHub lists public
  * members only: then nobody leaves
  */
-export async function syncMembers(deps: Deps, unidentified: Organisation) {
+export async function syncMembers(
+  deps: Deps,
+  unidentified: Organisation,
+  record?: (executor: Executor) => Promise<void>,
+) {
   const organisation = await identifyOrganisation(deps, unidentified);
   const pageSize = createPageSize(maxMembers);
   const readPage = (after: string | null) =>
@@ -43,6 +48,7 @@ export async function syncMembers(deps: Deps, unidentified: Organisation) {
     const left = isPublicOnly ? null : await markOthersLeft(executor, organisation.id, ticket, githubIds);
     // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
     await requestUntrackedOfMembers(executor, organisation.id);
+    await record?.(executor);
     return { members: listed.length, left };
   });
 }

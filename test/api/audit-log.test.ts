@@ -12,12 +12,12 @@ beforeAll(async () => {
 });
 afterAll(() => scene.close());
 
-test('syncs and deletions are recorded once, with the user, the id and the request', async () => {
+test('syncs and deletions are recorded once, with the user, the pull request and the request', async () => {
   const { client, token, service, user, organisation } = scene;
   scene.web.addPullRequest();
   await scene.import();
   const { body } = await client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', token);
-  const id = body.data[0]?.id ?? '';
+  const [{ id = '', url = '' } = {}] = body.data;
   const path = `/2025-04/pull-requests/${id}`;
   const replies = [await client.put(`${path}/sync`, token), await client.delete(path, token)];
   expect(replies.map(({ status }) => status)).toEqual([200, 200]);
@@ -31,14 +31,18 @@ test('syncs and deletions are recorded once, with the user, the id and the reque
   expect(failed.map(({ status }) => status)).toEqual([404, 404, 404, 404, 401]);
   const events = await listAuditEvents(service.database.executor, { login: 'ACME' });
   expect(events).toEqual(
-    (['pull_request.sync', 'pull_request.delete'] as const).map((action, index) => ({
+    [
+      ['pull_request.sync', id],
+      // Afterwards nothing says which page had the id.
+      ['pull_request.delete', `${url} (${id})`],
+    ].map(([action, subject], index) => ({
       organisationId: organisation.id,
       id: expect.any(Number),
       happenedAt: expect.any(Date),
       organisation: 'acme',
       actor: user.email,
       action,
-      subject: id,
+      subject,
       requestId: replies[index]?.headers['x-request-id'],
     })),
   );

@@ -1,10 +1,14 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildApp } from '../../src/app.ts';
+import type { Database } from '../../src/database/client.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import type { MemberBody } from '../support/client.ts';
+import { createLatch } from '../support/github/faults.ts';
+import { listen } from '../support/raw-http.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createTenant } from '../support/service.ts';
+import { closing, createTenant } from '../support/service.ts';
 
 let scene: Scene;
 beforeAll(async () => {
@@ -56,20 +60,57 @@ describe('members', () => {
     expect(body.data.filter(({ name }) => name.startsWith('member-'))).toHaveLength(20);
   });
 
-  test.each([499, 500, 501, 1_201])('of an organisation with %i are each listed once', async count => {
-    const { service, client } = scene;
-    const { organisation, token } = await createTenant(service);
-    await service.database.executor.execute(sql`
+  /** An organisation with so many, most of whom have joined at the same time. */
+  async function newHome(count: number) {
+    const tenant = await createTenant(scene.service);
+    await scene.service.database.executor.execute(sql`
       insert into members (organisation_id, id, github_id, login, name, photo_url, created_at)
-      select ${organisation.id}::uuid, gen_random_uuid(), number, 'm' || number, 'Member ' || number, 'https://x.example',
-        to_timestamp(1700000000 + number % 3 * 0.000001)
+      select ${tenant.organisation.id}::uuid, gen_random_uuid(), number, 'm' || number, 'Member ' || number,
+        'https://x.example', to_timestamp(1700000000 + number % 3 * 0.000001)
       from generate_series(1, ${count}::int) as number`);
+    return tenant;
+  }
+
+  test.each([99, 100, 101, 1_201])('of an organisation with %i are each listed once', async count => {
+    const { client } = scene;
+    const { token } = await newHome(count);
     const { status, body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
     expect(status).toBe(200);
     expect(new Set(body.data.map(({ name }) => name)).size).toBe(count);
     expect(body.data).toHaveLength(count);
     const places = body.data.map(({ name }) => Number(name.slice('Member '.length)) % 3);
     expect(places).toEqual(places.toSorted((a, b) => b - a));
+  });
+
+  test('are read in steps of a hundred, each of which is sent before the next is read', async () => {
+    const { token } = await newHome(250);
+    const { database } = scene.service;
+    const [asked, answered] = [createLatch(), createLatch()];
+    const steps: number[] = [];
+    const readStep: Database['readStep'] = async (selection, values) => {
+      if (steps.length > 0) {
+        asked.release();
+        await answered.released;
+      }
+      const rows = await database.readStep(selection, values);
+      steps.push(rows.length);
+      return rows;
+    };
+    const app = closing(await buildApp({ ...scene.service, database: { ...database, readStep } }));
+    const reply = await fetch(`http://127.0.0.1:${await listen(app)}/2025-04/members`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(10_000),
+    });
+    let body = '';
+    for await (const text of reply.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      body += text;
+      if (body.match(/"mem_/g)?.length !== 100 || !body.endsWith('}}')) continue;
+      await asked.released;
+      expect(steps).toEqual([100]);
+      answered.release();
+    }
+    expect(JSON.parse(body).data).toHaveLength(250);
+    expect(steps).toEqual([100, 100, 50]);
   });
 
   test('have a creation time that is rounded down to the second', async () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { eq } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { hashAccessToken } from '../../src/access-token.ts';
 import { createPageCache } from '../../src/api/page-cache.ts';
 import { findCallers } from '../../src/database/access-tokens.ts';
@@ -15,6 +15,7 @@ import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { type Scene, startScene } from '../support/scene.ts';
 import { createTenant, startReplica } from '../support/service.ts';
+import { lockWaits, waitUntil } from '../sync/support.ts';
 
 let scene: Scene;
 /** The author of `source`. */
@@ -200,5 +201,66 @@ describe('a page of pull requests', () => {
     } finally {
       await replica.close();
     }
+  });
+
+  /** Looks at what is shown while the change waits for a lock. */
+  async function during(change: () => Promise<unknown>, lock: SQL, look: () => Promise<unknown>) {
+    const { database } = scene.service;
+    let changing: Promise<unknown> | undefined;
+    await database.transaction(async executor => {
+      await executor.execute(lock);
+      changing = change();
+      await waitUntil(async () => (await lockWaits(scene.service)) === 1);
+      await look();
+    });
+    await changing;
+  }
+
+  test.each(Object.entries(changes))('shows the same as any other until the commit of %s', async (_name, change) => {
+    await read();
+    const { body } = await read();
+    const versions = sql`select from content_versions where organisation_id = ${scene.organisation.id} for update`;
+    await during(change, versions, async () => {
+      expect((await read()).body).toBe(body);
+      const notKept = await read('/2025-04/pull-requests?per_page=99');
+      expect(JSON.parse(notKept.body).data).toEqual(JSON.parse(body).data);
+    });
+    expect((await read()).body).not.toBe(body);
+  });
+
+  test.each(Object.entries(changes))(
+    'that was kept before the commit of %s is not shown after it',
+    async (_name, change) => {
+      const { executor } = scene.service.database;
+      await executor.execute(sql`
+        create function hold_commit() returns trigger language plpgsql as $$
+          begin perform pg_advisory_xact_lock_shared(1); return null; end $$;
+        create constraint trigger hold_commit after insert or update or delete on pull_requests
+          deferrable initially deferred for each row execute function hold_commit()`);
+      onTestFinished(async () => {
+        await executor.execute(sql`drop function hold_commit cascade`);
+      });
+      await during(change, sql`select pg_advisory_xact_lock(1)`, async () => {
+        await read();
+        await read();
+      });
+      const after = await read();
+      await renewContentVersion(executor, scene.organisation.id);
+      expect(after.body).toBe((await read()).body);
+    },
+  );
+
+  test('of an erased member is empty before the member is gone, and not found afterwards', async () => {
+    const { database } = scene.service;
+    const url = await listOf();
+    const people = await findMembersByLogin(database.executor, scene.organisation.id, author);
+    await read(url);
+    await read(url);
+    const before: number[] = [];
+    await eraseMembers(database, scene.organisation.id, people, async () => {
+      for (let turn = 0; turn < 3; turn += 1) before.push(JSON.parse((await read(url)).body).data.length);
+    });
+    expect(before).toEqual([0, 0, 0]);
+    expect((await read(url)).status).toBe(404);
   });
 });

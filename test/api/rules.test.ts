@@ -106,11 +106,11 @@ describe('rules', () => {
   test('that a new file keeps stay the same rules, listed after those that it adds', async () => {
     await apply([rule('kept'), rule('dropped')]);
     const kept = (await list()).find(({ name }) => name === 'kept');
-    await service.database.executor.execute("update rules set created_at = now() - interval '1 hour'");
+    await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000)');
     await apply([rule('new'), rule('kept', { description: 'Changed' })]);
     const after = await list();
     expect(after.map(({ name }) => name)).toEqual(['new', 'kept']);
-    expect(after[1]).toEqual({ ...kept, description: 'Changed', created_at: (kept?.created_at ?? 0) - 3_600 });
+    expect(after[1]).toEqual({ ...kept, description: 'Changed', created_at: 1_700_000_000 });
   });
 
   test('are those of one version, even if another comes into force while they are read', async () => {

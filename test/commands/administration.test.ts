@@ -69,13 +69,14 @@ describe('organisation remove', () => {
       members: 2,
       users: 1,
     });
-    expect(await countRows(organisation.id)).toEqual({ audit_events: 1 });
+    expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
     expect(await executor.$count(githubLimits, eq(githubLimits.credential, `app:${organisation.id}`))).toBe(0);
     expect(await countRows(other.organisation.id)).toEqual(before);
     expect((await scene.client.get('/2025-04/account', token)).status).toBe(401);
     expect(user.email).toContain('leaving');
     expect(await runHere(environment, 'organisation', 'remove', 'leaving', '--yes')).toMatchObject({ code: 1 });
     expect(await runJson(environment, 'audit-log', '--organisation', 'leaving')).toMatchObject([
+      { action: 'import', subject: 'leaving' },
       { action: 'organisation.remove', subject: 'leaving', actor: userInfo().username, request_id: null },
     ]);
   });
@@ -98,7 +99,7 @@ describe('organisation remove', () => {
       select webhooks_enabled, sync_leased_until = 'infinity' as leased from organisations where id = ${organisation.id}`);
     expect(rows).toEqual([{ webhooks_enabled: false, leased: true }]);
     await runJson(environment, 'organisation', 'remove', 'stuck', '--yes');
-    expect(await countRows(organisation.id)).toEqual({ audit_events: 1 });
+    expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
   });
 
   test('during a sync leaves it with 404', async () => {
@@ -154,7 +155,6 @@ describe('member erase', () => {
       deleted_pull_requests: 2,
       untracked_pull_requests: 1,
       rescore_ranges: expect.any(Number),
-      audit_events: 1,
     });
     expect(after).not.toHaveProperty('sync_requests');
     const { rows } = await executor.execute<{ row: string }>(
@@ -266,12 +266,12 @@ describe('token rotate', () => {
     expect(Math.abs((rotated.expires_at ?? 0) - (old.expires_at ?? 0))).toBeLessThan(60);
   });
 
-  test('a second time, within the grace, gives the same lifetime again', async () => {
+  test('a second time gives the same lifetime again, and ends the old one no later', async () => {
     const [endless, old] = [await newToken(), await newToken('--expires', '90d')];
     const grace = 86_400;
     for (const { id, expires_at: end } of [endless, old]) {
       await rotate(id);
-      const { token, expires_at: again } = await rotate(id);
+      const { token, expires_at: again } = await rotate(id, '--grace', '1w');
       expect(end === null ? again : Math.abs((again ?? 0) - end) < 60).toBe(end === null ? null : true);
       expect(await statusWith(token)).toBe(200);
       const list = await runJson<{ id: string; expires_at: number; state: string }[]>(environment, 'token', 'list');
@@ -326,10 +326,10 @@ test('the audit log of an organisation has what happened under all its logins', 
     const events = await runJson<{ action: string }[]>(environment, 'audit-log', '--organisation', login);
     return events.map(({ action }) => action);
   };
-  for (const login of ['latter', 'former'])
-    expect(await logOf(login)).toEqual(['organisation.add', 'webhooks.disable']);
+  const before = ['organisation.add', 'members.sync', 'webhooks.disable'];
+  for (const login of ['latter', 'former']) expect(await logOf(login)).toEqual(before);
   await runJson(environment, 'organisation', 'remove', 'latter', '--yes');
-  expect(await logOf('FORMER')).toHaveLength(3);
+  expect(await logOf('FORMER')).toEqual([...before, 'organisation.remove']);
 });
 
 test('the audit log keeps what a user did who was removed meanwhile', async () => {
@@ -345,8 +345,21 @@ test('the audit log keeps what a user did who was removed meanwhile', async () =
 test('the audit log shows who did what, by organisation and since a day', async () => {
   const email = 'ada@audited.example';
   const home = ['--organisation', 'audited'];
-  scene.github.organisation('audited');
+  const github = scene.github.organisation('audited');
+  github.repository('web').addPullRequest({ author: github.member('bert') });
   await runJson(environment, 'organisation', 'add', 'audited');
+  await runJson(environment, 'members', 'sync', ...home);
+  await runJson(environment, 'import', '--dry-run', ...home);
+  await runJson(environment, 'import', ...home);
+  await runJson(environment, 'import', '--repository', 'audited/web', '--since', '2026-01-31', ...home);
+  expect((await runHere(environment, 'import', '--repository', 'audited/none', ...home)).code).not.toBe(0);
+  await runJson(environment, 'member', 'erase', 'bert', '--yes', ...home);
+  await scene.service.database.executor.execute(sql`
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, last_error)
+    select id, 1, 'PR_1', 0, 'It failed.' from organisations where login = 'audited'`);
+  for (const retried of [1, 0]) {
+    expect(await runJson(environment, 'webhooks', 'retry', ...home)).toMatchObject({ retried });
+  }
   await runJson(environment, 'user', 'add', ...home, '--name', 'Ada', '--email', email);
   const { id } = await runJson(environment, 'token', 'create', '--user', email);
   await runJson(environment, 'rules', 'apply', 'rules.example.yaml', ...home);
@@ -359,6 +372,11 @@ test('the audit log shows who did what, by organisation and since a day', async 
   const log = await runJson<{ action: string; subject: string; actor: string }[]>(environment, 'audit-log', ...home);
   expect(log.map(({ action, subject }) => [action, subject])).toEqual([
     ['organisation.add', 'audited'],
+    ['members.sync', 'audited'],
+    ['import', 'audited'],
+    ['import', 'audited/web since 2026-01-31'],
+    ['member.erase', 'bert'],
+    ['webhooks.retry', 'audited'],
     ['user.add', email],
     ['token.create', id],
     ['rules.apply', 'version 1'],

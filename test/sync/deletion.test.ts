@@ -51,7 +51,7 @@ async function newStored() {
 describe('a deleted pull request', () => {
   test('stays deleted while GitHub has nothing newer', async () => {
     const { home, pullRequest } = await newStored();
-    expect(await remove(world.service, home, pullRequest)).toBe(true);
+    expect(await remove(world.service, home, pullRequest)).toBe(pullRequest.url);
     pullRequest.edit({ title: 'changed within the same second' });
     expect(await sync(world.service, home, pullRequest)).toEqual(['deleted']);
     expect(await storedPullRequests(world.service, home)).toEqual([]);
@@ -108,8 +108,8 @@ describe('a deleted pull request', () => {
     const ticket = await drawTicket(database.executor);
     const attempt = (its: number) =>
       database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, its));
-    expect(await attempt(ticket)).toBe(true);
-    expect(await attempt(await drawTicket(database.executor))).toBe(false);
+    expect(await attempt(ticket)).toBe(pullRequest.url);
+    expect(await attempt(await drawTicket(database.executor))).toBeUndefined();
   });
 });
 
@@ -121,7 +121,7 @@ test('a deletion succeeds even if the reply to its commit is lost, and leaves on
   const ticket = await drawTicket(database.executor);
   proxy.loseReplyTo('commit');
   const deleted = await database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
-  expect(deleted).toBe(true);
+  expect(deleted).toBe(pullRequest.url);
   expect(proxy.connections).toBe(2);
   expect(await tombstones(home)).toHaveLength(1);
   await database.close();
@@ -148,7 +148,7 @@ test('a save that began before the pull request was stored does not undo a delet
   await Promise.race([removing, waitUntil(async () => (await lockWaits(world.service)) === 2)]);
   await lock.query('rollback');
   await saving;
-  expect(await removing).toBe(true);
+  expect(await removing).toBe(one.url);
   expect(await stored(world.service, home, one)).toBeUndefined();
   expect(await tombstones(home)).toHaveLength(1);
 });

@@ -41,11 +41,11 @@ const countDeliveries = () =>
   );
 
 test('deliveries are deleted in batches after eight days, however many there are; those not yet applied after 90', async () => {
-  await addDeliveries(12_000, { age: '9 days' });
-  await addDeliveries(6, { age: '9 days', state: 'gone' });
+  await addDeliveries(12_000, { age: '8 days 1 minute' });
+  await addDeliveries(6, { age: '8 days 1 minute', state: 'gone' });
   await addDeliveries(3, { age: '89 days', state: 'pending' });
   await addDeliveries(4, { age: '91 days', state: 'pending' });
-  await addDeliveries(5, { age: '7 days' });
+  await addDeliveries(5, { age: '8 days -1 minute' });
   await execute(sql`
     create function refuse() returns trigger language plpgsql as $$
       begin if (select count(*) from gone) > 5000 then raise 'too many at once'; end if; return null; end $$;

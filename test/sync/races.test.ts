@@ -1,7 +1,7 @@
 /** One of two transactions is stopped at the critical point while the other passes. */
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
@@ -156,15 +156,29 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   await takePullRequestDeliveries(world.service.database, [
     { ...delivery, pullRequest: { ...delivery.pullRequest, nodeId: pullRequest.nodeId } },
   ]);
-  const redelivery = await openSession(world);
-  await redelivery.query('begin');
-  await redelivery.query('update webhook_deliveries set ticket = ticket where guid = $1', [delivery.guid]);
+  const { executor } = world.service.database;
+  await executor.execute(sql`
+    create function hold_deletion() returns trigger language plpgsql as $$
+      begin perform pg_advisory_xact_lock_shared(1); return old; end $$;
+    create trigger hold_deletion before delete on sync_requests for each row execute function hold_deletion()`);
+  onTestFinished(async () => {
+    await executor.execute(sql`drop function hold_deletion cascade`);
+  });
+  const [gate, redelivery] = [await openSession(world), await openSession(world)];
+  await gate.query('begin');
+  await gate.query('select pg_advisory_xact_lock(1)');
   const syncing = sync(world.service, home, pullRequest);
-  // Of the two, the one that has waited longer is cancelled: settling. On the server, so that no time passes between.
-  await redelivery.query(`do $$ begin
-    while not exists (select 1 from pg_locks where pg_backend_pid() = any(pg_blocking_pids(pid))) loop perform pg_sleep(0.01); end loop;
-    update sync_requests set is_background = false where github_id = ${pullRequest.id};
-  end $$`);
+  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  await redelivery.query('begin');
+  // Whoever has waited this long looks for a deadlock, once, and is cancelled if there is one: settling.
+  await redelivery.query("set local deadlock_timeout = '1min'");
+  await redelivery.query('update webhook_deliveries set ticket = ticket where guid = $1', [delivery.guid]);
+  const redelivering = redelivery.query('update sync_requests set is_background = false where github_id = $1', [
+    pullRequest.id,
+  ]);
+  await waitUntil(async () => (await lockWaits(world.service)) === 2);
+  await gate.query('rollback');
+  await redelivering;
   await redelivery.query('commit');
   expect(await syncing).toEqual(['saved']);
   expect(await requestsOf(home)).toEqual([]);
