@@ -92,20 +92,26 @@ export function createAdmission() {
         if (request.raw.listenerCount('error') > 0) request.raw.emit('error', overloaded());
       };
     },
-    /** @throws ServiceError if the payload is larger than it may be */
+    /** @throws ServiceError if the payload is larger than it may be, or has made room */
     receive(request: FastifyRequest, bytes: number): void {
       const admission = admitted.get(request);
-      if (admission?.share !== 'large') return;
+      if (admission === undefined) throw overloaded();
+      if (admission.share === 'ordinary') return;
       admission.bytes += bytes;
       bytesInUse.large += bytes;
       if (admission.bytes > maxPayloadBytes) throw tooLarge();
       // This one may be the largest.
       makeRoom('large', 0);
     },
-    /** The whole body has arrived. */
+    /**
+     * The whole body has arrived.
+     *
+     * @throws ServiceError if it has made room: its stream had ended, so nothing else refuses it
+     */
     complete(request: FastifyRequest): void {
       const admission = admitted.get(request);
-      if (admission !== undefined) admission.refuse = undefined;
+      if (admission === undefined) throw overloaded();
+      admission.refuse = undefined;
     },
     release,
   };

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
 import { exchange, listen } from '../support/raw-http.ts';
@@ -92,6 +93,28 @@ describe('many payloads at once', () => {
   const large = payloadOf(24 * mebibyte);
   const deliver = () => post(service, { event: 'pull_request' }, { body: large });
   const ordinary = () => post(service, { event: 'pull_request' }, { body: payloadOf(100_000) });
+
+  test.each([
+    [37, '2 MiB', 2 * mebibyte],
+    [64, '1 MiB', mebibyte],
+  ])('are refused beyond %i of %s that have arrived and are not yet stored', async (limit, _, bytes) => {
+    const body = payloadOf(bytes);
+    const statuses: number[] = [];
+    const sendOne = async () => {
+      statuses.push((await post(service, { event: 'pull_request' }, { body })).status);
+    };
+    let answered: Promise<unknown> | undefined;
+    await service.database.transaction(async executor => {
+      await executor.execute(sql`lock table webhook_deliveries in exclusive mode`);
+      const deliveries = Array.from({ length: limit + 3 }, sendOne);
+      await expect.poll(() => statuses, { timeout: 4_000 }).toEqual([503, 503, 503]);
+      deliveries.push(sendOne());
+      answered = Promise.all(deliveries);
+      await expect.poll(() => statuses, { timeout: 4_000 }).toEqual([503, 503, 503, 503]);
+    });
+    await answered;
+    expect(statuses.slice(4)).toEqual(Array(limit).fill(202));
+  });
 
   test('that only announce large ones keep no other out', async () => {
     for (const length of ['chunked', ...Array(9).fill(25 * mebibyte)] as const) await begin(length);
