@@ -16,8 +16,8 @@ const seconds = 10;
 /** Pages a second, meanwhile. */
 const rate = 50;
 
-/** As large as 200 rules with 50 entries each get: `GET /rules` shows the whole condition of each entry. */
-const largestRules = Array.from({ length: 200 }, (_, rule) => ({
+/** 200 rules with 50 entries each, as large as they may be: `GET /rules` shows the whole condition of each entry. */
+const maxSizeRules = Array.from({ length: 200 }, (_, rule) => ({
   name: `Rule ${rule}`,
   description: '',
   is_enabled: true,
@@ -33,7 +33,7 @@ export async function measureLists(): Promise<Row[]> {
   const server = await joinStored();
   const database = connectDatabase(server.url, pino({ level: 'silent' }));
   await database.transaction(executor =>
-    applyRuleset(executor, server.organisationId, { definitions: [], rules: largestRules, source: null }, 'bench'),
+    applyRuleset(executor, server.organisationId, { definitions: [], rules: maxSizeRules, source: null }, 'bench'),
   );
   await withClient(server.url, client =>
     client.query(

@@ -55,7 +55,7 @@ async function distribute(database: AddedDatabase, coordinator: string, workers:
   };
 }
 
-/** Citus' own daemon may be connected at that moment: it is no session that PostgreSQL ends. */
+/** Tries again while Citus's maintenance daemon is connected: `with (force)` does not end its connection. */
 async function dropFrom(url: string, name: string): Promise<void> {
   for (let tried = 1; ; tried += 1) {
     try {

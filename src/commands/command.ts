@@ -3,6 +3,7 @@ import { Command, type CommanderError, Option } from 'commander';
 import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { type Context, UsageError, withOrganisation } from './context.ts';
+import { ciCommands } from './terminal.ts';
 
 /** The result of a command: one document for programs, lines for people. */
 export interface Answer {
@@ -27,9 +28,9 @@ export class Answered extends Error {
   }
 }
 
-/** The same JSON without `##[`, which GitHub Actions would execute; see `plain`. */
+/** JSON that a CI service does not execute: a number sign is escaped, which means the same. */
 export const jsonDocument = (value: unknown): string =>
-  `${JSON.stringify(value, null, 2).replace(/##(?=\[|vso\[)/gi, '#\\u0023')}\n`;
+  `${JSON.stringify(value, null, 2).replace(ciCommands, '#\\u0023')}\n`;
 
 export class PullscoreCommand extends Command {
   readonly context: Context;

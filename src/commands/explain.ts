@@ -62,7 +62,7 @@ async function findPullRequests(executor: Executor, { id, page }: Target): Promi
   return host === undefined ? found : found.filter(({ pullRequest }) => hostOf(pullRequest.url) === host);
 }
 
-/** @throws CommandError if the target is no stored pull request, or several */
+/** @throws CommandError if no stored pull request matches the target, or several do */
 async function requirePullRequest({ program }: Context, executor: Executor, target: Target) {
   const found = await findPullRequests(executor, target);
   const [first] = found;

@@ -4,16 +4,19 @@ import wrapAnsi from 'wrap-ansi';
 
 const segmenter = new Intl.Segmenter();
 
+/** GitHub Actions and Azure Pipelines execute `##[…]` and `##vso[…]` anywhere in a line of their logs. */
+export const ciCommands = /##(?=\[|vso\[)/gi;
+
 /**
  * Makes other people's texts safe to print. Control characters, which could move the cursor or colour the screen, become
  * spaces; marks that change the direction of the text after them are removed. What a CI service would execute gets a
- * space: GitHub Actions and Azure Pipelines read `##[` and `##vso[` anywhere in a line, and `::` at its start.
+ * space: see {@link ciCommands}; GitHub Actions also reads `::` at the start of a line.
  */
 export const plain = (text: string): string =>
   text
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '')
-    .replace(/##(?=\[|vso\[)/gi, '## ')
+    .replace(ciCommands, '## ')
     .replace(/^(\s*:):/, '$1 :');
 
 /** A text as one word of a command that is printed to be copied. */

@@ -122,7 +122,7 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
 /** Which of the things that it needs an organisation already has. Takes the same time however much is stored. */
 export async function findSetup(executor: Executor, organisationId: string) {
   const { rows } = await executor.execute<{
-    /** The first user's address; null if there is no user. */
+    /** The e-mail address of the first user; null if there are no users. */
     email: string | null;
     /** Whether a token is valid. */
     hasToken: boolean;

@@ -31,7 +31,7 @@ export async function claimSyncTurn(executor: Executor): Promise<Lease | undefin
   }
 }
 
-/** The floor of a pull request that GitHub has shown: any state settles its request, but that it is gone must last. */
+/** The lowest floor: any state settles the request, but GitHub is asked for a while before the pull request counts as gone. */
 export const anyTime = sql`to_timestamp(0)`;
 
 export type SyncRequest = {
