@@ -3,6 +3,7 @@ import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { isInRepository } from './pull-requests.ts';
 import { githubLimits, organisations, pullRequests, repositories, rescoreRanges, syncRequests } from './schema.ts';
+import { isOneOf } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
 /* The waiting work as operators see it, and the retry they can request. */
@@ -69,7 +70,14 @@ export type FailingRequest = Awaited<ReturnType<typeof listFailingRequests>>[num
 
 /** Parked ones first, then those that are tried next. */
 export function listFailingRequests(executor: Executor, organisationId: string, limit: number) {
-  const { githubId, nodeId, dueAt, attempts, lastError, requestedAt } = syncRequests;
+  const failing = executor
+    .select()
+    .from(syncRequests)
+    .where(and(eq(syncRequests.organisationId, organisationId), isNotNull(syncRequests.lastError)))
+    .orderBy(sql`${syncRequests.dueAt} nulls first`, syncRequests.githubId)
+    .limit(limit)
+    .as('failing');
+  const { githubId, nodeId, dueAt, attempts, lastError, requestedAt } = failing;
   return executor
     .select({
       githubId,
@@ -82,33 +90,41 @@ export function listFailingRequests(executor: Executor, organisationId: string, 
       requestedAt,
       dueAt,
     })
-    .from(syncRequests)
+    .from(failing)
     .leftJoin(
       pullRequests,
-      and(eq(pullRequests.organisationId, syncRequests.organisationId), eq(pullRequests.githubId, githubId)),
+      and(eq(pullRequests.organisationId, failing.organisationId), eq(pullRequests.githubId, githubId)),
     )
     .leftJoin(repositories, isInRepository)
-    .where(and(eq(syncRequests.organisationId, organisationId), isNotNull(lastError)))
-    .orderBy(sql`${dueAt} nulls first`, githubId)
-    .limit(limit);
+    .orderBy(sql`${dueAt} nulls first`, githubId);
 }
 
-/** Makes failed requests due at once, parked ones included, as if they were new. */
+/** Makes failed requests due at once, parked ones included, as if they were new. Runs in a transaction. */
 export async function retrySyncRequests(
   executor: Executor,
   organisationId: string,
 ): Promise<{ retried: number; parked: number }> {
   // With a new ticket, a fetch that is already under way neither ends nor defers them.
-  const ticket = await drawTicket(executor);
-  const { rows } = await executor.execute<{ parked: boolean }>(sql`
-    with failed as (
-      select github_id, due_at is null as parked from sync_requests
-      where organisation_id = ${organisationId} and last_error is not null order by github_id for update
-    )
-    update sync_requests set due_at = now(), attempts = 0, last_error = null, is_isolated = false,
-      ticket = greatest(ticket, ${ticket}::bigint)
-    from failed where organisation_id = ${organisationId} and sync_requests.github_id = failed.github_id
-    returning failed.parked`);
+  const newTicket = await drawTicket(executor);
+  const { githubId, dueAt, lastError, ticket } = syncRequests;
+  const isOfOrganisation = eq(syncRequests.organisationId, organisationId);
+  const failed = await executor
+    .select({ githubId, dueAt })
+    .from(syncRequests)
+    .where(and(isOfOrganisation, isNotNull(lastError)))
+    .orderBy(githubId)
+    .for('update');
+  const githubIds = failed.map(request => request.githubId);
+  await executor
+    .update(syncRequests)
+    .set({
+      dueAt: sql`now()`,
+      attempts: 0,
+      lastError: null,
+      isIsolated: false,
+      ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,
+    })
+    .where(and(isOfOrganisation, isOneOf(githubId, githubIds)));
   await notify(executor, 'sync');
-  return { retried: rows.length, parked: rows.filter(({ parked }) => parked).length };
+  return { retried: failed.length, parked: failed.filter(request => request.dueAt === null).length };
 }

@@ -4,15 +4,16 @@ import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { updateOrganisation } from './organisations.ts';
 import { isInPresentRepository } from './pull-requests.ts';
-import { organisations } from './schema.ts';
-import { secondsFromNow } from './statement.ts';
+import { organisations, pullRequests } from './schema.ts';
+import { isOneOf, secondsFromNow } from './statement.ts';
 
 /** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
 export const maxRefetchesPerHour = 4_000;
 
 /**
  * The sweep, for facts that change on GitHub without a webhook: requests refetches of stored pull requests, as many as
- * its pace allows since the last sweep, at most an hour's. The caller holds the organisation's comparison.
+ * its pace allows since the last sweep, at most an hour's. Runs in a transaction; the caller holds the organisation's
+ * comparison.
  *
  * @param perHour the pace for this organisation
  */
@@ -26,31 +27,36 @@ export async function sweepPullRequests(executor: Executor, organisationId: stri
   // Leave `swept_at` alone until enough time has passed for one pull request.
   if (limit === 0) return;
   await requestRefetches(executor, organisationId, limit);
-  // Last: if the process dies before this, the next sweep does the same again.
   await updateOrganisation(executor, organisationId, { sweptAt: sql`now()` });
 }
 
 /**
- * Requests refetches of the stored pull requests that were fetched longest ago, and not within the last day.
+ * Requests refetches of the stored pull requests that were fetched longest ago, and not within the last day. Runs in a
+ * transaction.
  *
  * @returns how many
  */
 export async function requestRefetches(executor: Executor, organisationId: string, limit: number): Promise<number> {
-  const { rows } = await executor.execute<{ count: number }>(sql`
-    with oldest as (
-      select id from pull_requests where organisation_id = ${organisationId} and fetched_at < now() - interval '1 day'
-        and ${isInPresentRepository(organisationId)}
-      order by fetched_at limit ${limit} for update skip locked
-    ), asked as (
-      -- A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
-      update pull_requests set fetched_at = now() from oldest
-      where organisation_id = ${organisationId} and pull_requests.id = oldest.id
+  const { id, fetchedAt } = pullRequests;
+  const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
+  const oldest = await executor
+    .select({ id })
+    .from(pullRequests)
+    .where(and(isOfOrganisation, lt(fetchedAt, sql`now() - interval '1 day'`), isInPresentRepository(organisationId)))
+    .orderBy(fetchedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  if (oldest.length === 0) return 0;
+  const ids = oldest.map(row => row.id);
+  // A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
+  await executor.execute(sql`
+    with asked as (
+      update ${pullRequests} set fetched_at = now() where ${and(isOfOrganisation, isOneOf(id, ids))}
       returning github_id, node_id
-    ), requested as (${requestInBackground(organisationId, sql`asked`)})
-    select count(*)::int as count from requested`);
-  const count = rows[0]?.count ?? 0;
-  if (count > 0) await notify(executor, 'sync');
-  return count;
+    )
+    ${requestInBackground(organisationId, sql`asked`)}`);
+  await notify(executor, 'sync');
+  return oldest.length;
 }
 
 /** The former name of a label or a milestone that was renamed or deleted on GitHub. */

@@ -19,6 +19,7 @@ import {
   users,
   webhookDeliveries,
 } from './schema.ts';
+import { isOneOf } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
 /*
@@ -169,13 +170,15 @@ async function changePullRequests(
 ): Promise<number> {
   const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
   const { id } = pullRequests;
-  const step = executor.select({ id }).from(pullRequests).where(and(isOfOrganisation, condition)).limit(stepSize);
-  const { rowCount } = await executor
+  const step = await executor.select({ id }).from(pullRequests).where(and(isOfOrganisation, condition)).limit(stepSize);
+  if (step.length === 0) return 0;
+  const ids = step.map(row => row.id);
+  await executor
     .update(pullRequests)
     .set(values)
-    .where(and(isOfOrganisation, sql`${id} = any(array${step})`));
-  if (rowCount) await requestRescoring(executor, organisationId);
-  return rowCount ?? 0;
+    .where(and(isOfOrganisation, isOneOf(id, ids)));
+  await requestRescoring(executor, organisationId);
+  return step.length;
 }
 
 /** @returns how many: at most a step */
@@ -184,13 +187,14 @@ async function erasePullRequests(
   organisationId: string,
   memberIds: readonly string[],
 ): Promise<number> {
-  const ticket = await drawTicket(executor);
   const { id, memberId } = pullRequests;
   const isTheirs = and(eq(pullRequests.organisationId, organisationId), inArray(memberId, [...memberIds]));
-  const step = executor.select({ id }).from(pullRequests).where(isTheirs).limit(stepSize);
-  const deleted = await deletePullRequests(executor, organisationId, sql`${id} = any(array${step})`, ticket);
+  const step = await executor.select({ id }).from(pullRequests).where(isTheirs).limit(stepSize);
+  if (step.length === 0) return 0;
+  const ids = step.map(row => row.id);
+  const ticket = await drawTicket(executor);
+  const deleted = await deletePullRequests(executor, organisationId, isOneOf(id, ids), ticket);
   const githubIds = deleted.map(({ githubId }) => githubId);
-  if (githubIds.length === 0) return 0;
   await executor
     .delete(syncRequests)
     .where(and(eq(syncRequests.organisationId, organisationId), inArray(syncRequests.githubId, githubIds)));

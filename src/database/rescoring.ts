@@ -194,16 +194,13 @@ export async function followRepositoryNames(
   organisationId: string,
   { fromId, untilId }: Pick<RescoreRange, 'fromId' | 'untilId'>,
 ): Promise<void> {
+  const present = sql`substring(url from '^(https?://.+/)[^/]+/[^/]+/pull/[0-9]+$')
+    || repositories.name || '/pull/' || number`;
   await executor.execute(sql`
-    update pull_requests set url = present.url from (
-      select pull_requests.id, substring(url from '^(https?://.+/)[^/]+/[^/]+/pull/[0-9]+$')
-        || repositories.name || '/pull/' || number as url
-      from pull_requests join repositories on repositories.organisation_id = pull_requests.organisation_id
-        and repositories.id = pull_requests.repository_id
-      where pull_requests.organisation_id = ${organisationId}
-        and pull_requests.id >= ${fromId} and pull_requests.id < ${untilId ?? afterAllIds}
-    ) as present
-    where organisation_id = ${organisationId} and pull_requests.id = present.id and pull_requests.url <> present.url`);
+    update pull_requests set url = ${present} from repositories
+    where pull_requests.organisation_id = ${organisationId}
+      and pull_requests.id >= ${fromId} and pull_requests.id < ${untilId ?? afterAllIds}
+      and repositories.organisation_id = ${organisationId} and repositories.id = repository_id and url <> ${present}`);
 }
 
 export interface NewScore {

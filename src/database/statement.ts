@@ -67,6 +67,11 @@ export function valuesOf({ name, parameters }: Statement, values: Readonly<Recor
 
 export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interval(secs => ${seconds}::float8)`;
 
-/** One array parameter: a statement takes at most 65,535 parameters, and an organisation may have more rows. */
-export const isOneOf = (column: PgColumn, values: readonly number[]) =>
-  sql`${column} = any(${sql.param([...values])}::bigint[])`;
+/**
+ * One array parameter: a statement takes at most 65,535 parameters, and an organisation may have more rows.
+ *
+ * PostgreSQL looks the values up in a hash table or an index. A join or a subquery in place of the array may compare
+ * each row with each instead: before statistics know a new organisation, PostgreSQL expects one row of it.
+ */
+export const isOneOf = (column: PgColumn, values: readonly (number | string)[]) =>
+  sql`${column} = any(${sql.param([...values])}::${sql.raw(column.getSQLType())}[])`;

@@ -1,10 +1,10 @@
-import { and, desc, eq, inArray, lte, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, lte, notExists, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { isInPresentRepository } from './pull-requests.ts';
-import { organisations, pullRequests, syncRequests } from './schema.ts';
-import { secondsFromNow } from './statement.ts';
+import { organisations, pullRequests, syncRequests, webhookDeliveries } from './schema.ts';
+import { isOneOf, secondsFromNow } from './statement.ts';
 
 /**
  * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
@@ -97,60 +97,82 @@ export async function settleSyncRequests(
   fetchTicket: number,
   fetched: readonly { githubId: number; sourceUpdatedAt: number }[],
 ): Promise<void> {
-  if (fetched.length === 0) return;
-  const covered = sql`(select github_id from sync_requests
-    join unnest(${sql.param(fetched.map(({ githubId }) => githubId))}::bigint[],
-      ${sql.param(fetched.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as fetched (github_id, updated_at)
-      using (github_id)
-    where organisation_id = ${organisationId} and ticket < ${fetchTicket}
-      and (min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at))
-    -- In the order of the keys, as webhooks write them, to avoid deadlocks.
-    order by github_id for update of sync_requests)`;
-  await endRequests(database, organisationId, covered, 'applied');
+  const updatedAt = new Map(fetched.map(({ githubId, sourceUpdatedAt }) => [githubId, sourceUpdatedAt]));
+  await endRequests(database, organisationId, [...updatedAt.keys()], 'applied', ({ githubId, ticket, floor }) => {
+    const isReached = floor === null || floor <= (updatedAt.get(githubId) ?? Number.NEGATIVE_INFINITY);
+    return isReached && ticket < fetchTicket;
+  });
 }
-
-/**
- * Webhooks lock a delivery before its request, and this does the reverse: after a deadlock the transaction is repeated.
- *
- * @param locked a query for the ids of the requests that end, which it locks
- */
-async function endRequests(
-  database: Pick<Database, 'transaction'>,
-  organisationId: string,
-  locked: SQL,
-  state: 'applied' | 'gone',
-): Promise<void> {
-  const end = sql`
-    with held as ${locked}, ended as (
-      delete from sync_requests using held
-      where organisation_id = ${organisationId} and sync_requests.github_id = held.github_id
-      returning sync_requests.github_id
-    )
-    update webhook_deliveries set state = ${state}, applied_at = now()
-    from ended
-    where organisation_id = ${organisationId} and pull_request_github_id = ended.github_id and state = 'pending'`;
-  await database.transaction(executor => executor.execute(end));
-}
-
-/** Locks those of the given requests that have not been made again, in the order of their keys. */
-const lockUnchanged = (organisationId: string, requests: readonly SyncRequest[]) =>
-  sql`(select github_id from sync_requests
-    join unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
-      ${sql.param(requests.map(({ ticket }) => ticket))}::bigint[]) as given (github_id, ticket) using (github_id, ticket)
-    where organisation_id = ${organisationId} order by github_id for update of sync_requests)`;
 
 /**
  * Ends requests whose floor GitHub does not reach, unless they have been made again.
  *
  * @param state of their deliveries from now on
  */
-export async function endSyncRequests(
+export const endSyncRequests = (
   database: Pick<Database, 'transaction'>,
   organisationId: string,
   requests: readonly SyncRequest[],
   state: 'applied' | 'gone',
+): Promise<void> => endRequests(database, organisationId, githubIdsOf(requests), state, isUnchanged(requests));
+
+/**
+ * Webhooks lock a delivery before its request, and this does the reverse: after a deadlock the transaction is repeated.
+ *
+ * @param ends whether a request ends, as it is now
+ */
+async function endRequests(
+  database: Pick<Database, 'transaction'>,
+  organisationId: string,
+  githubIds: readonly number[],
+  state: 'applied' | 'gone',
+  ends: (request: LockedRequest) => boolean,
 ): Promise<void> {
-  if (requests.length > 0) await endRequests(database, organisationId, lockUnchanged(organisationId, requests), state);
+  if (githubIds.length === 0) return;
+  await database.transaction(async executor => {
+    const ended = githubIdsOf((await lockRequests(executor, organisationId, githubIds)).filter(ends));
+    if (ended.length === 0) return;
+    await executor
+      .delete(syncRequests)
+      .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(syncRequests.githubId, ended)));
+    await executor
+      .update(webhookDeliveries)
+      .set({ state, appliedAt: sql`now()` })
+      .where(
+        and(
+          eq(webhookDeliveries.organisationId, organisationId),
+          isOneOf(webhookDeliveries.pullRequestGithubId, ended),
+          eq(webhookDeliveries.state, 'pending'),
+        ),
+      );
+  });
+}
+
+const githubIdsOf = (requests: readonly { githubId: number }[]) => requests.map(({ githubId }) => githubId);
+
+type LockedRequest = Awaited<ReturnType<typeof lockRequests>>[number];
+
+/** Locks those that still exist, in the order of their keys, as webhooks write them, to avoid deadlocks. */
+function lockRequests(executor: Executor, organisationId: string, githubIds: readonly number[]) {
+  const { githubId, ticket, minSourceUpdatedAt } = syncRequests;
+  return executor
+    .select({ githubId, ticket, floor: minSourceUpdatedAt })
+    .from(syncRequests)
+    .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(githubId, githubIds)))
+    .orderBy(githubId)
+    .for('update');
+}
+
+/** Whether a request has not been made again since it was read. */
+function isUnchanged(requests: readonly SyncRequest[]) {
+  const tickets = new Map(requests.map(({ githubId, ticket }) => [githubId, ticket]));
+  return ({ githubId, ticket }: LockedRequest): boolean => tickets.get(githubId) === ticket;
+}
+
+/** Locks those of the given requests that have not been made again. @returns a condition that they fulfil */
+async function lockUnchanged(executor: Executor, organisationId: string, requests: readonly SyncRequest[]) {
+  const locked = await lockRequests(executor, organisationId, githubIdsOf(requests));
+  return isOneOf(syncRequests.githubId, githubIdsOf(locked.filter(isUnchanged(requests))));
 }
 
 export interface Wait {
@@ -162,24 +184,31 @@ export interface Wait {
 }
 
 /** Waits for GitHub to catch up with a webhook. Requests that have been made again stay due. */
-export async function awaitGithub(executor: Executor, organisationId: string, waits: readonly Wait[]): Promise<void> {
+export async function awaitGithub(
+  database: Pick<Database, 'transaction'>,
+  organisationId: string,
+  waits: readonly Wait[],
+): Promise<void> {
   if (waits.length === 0) return;
   const requests = waits.map(({ request }) => request);
-  await executor.execute(sql`
-    with waiting as materialized (
-      select github_id, now() as begun_at, now() + make_interval(secs => seconds) as due_at, to_timestamp(behind) as behind
-      from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
-        ${sql.param(waits.map(({ seconds }) => seconds))}::float8[],
-        ${sql.param(waits.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as given (github_id, seconds, behind)
-    )
-    update sync_requests set
-      due_at = waiting.due_at,
-      behind_since = case when behind_since is not null
-        and behind_source_updated_at is not distinct from waiting.behind then behind_since else waiting.begun_at end,
-      behind_source_updated_at = waiting.behind,
-      attempts = 0, last_error = null, is_isolated = false
-    from waiting join ${lockUnchanged(organisationId, requests)} as held using (github_id)
-    where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id`);
+  await database.transaction(async executor => {
+    const isLocked = await lockUnchanged(executor, organisationId, requests);
+    await executor.execute(sql`
+      with waiting as materialized (
+        select github_id, now() as begun_at, now() + make_interval(secs => seconds) as due_at, to_timestamp(behind) as behind
+        from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
+          ${sql.param(waits.map(({ seconds }) => seconds))}::float8[],
+          ${sql.param(waits.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as given (github_id, seconds, behind)
+      )
+      update sync_requests set
+        due_at = waiting.due_at,
+        behind_since = case when behind_since is not null
+          and behind_source_updated_at is not distinct from waiting.behind then behind_since else waiting.begun_at end,
+        behind_source_updated_at = waiting.behind,
+        attempts = 0, last_error = null, is_isolated = false
+      from waiting where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id
+        and ${isLocked}`);
+  });
 }
 
 export interface Deferral {
@@ -196,23 +225,26 @@ export interface Deferral {
  * @param reason shown to the operator; null if nothing failed
  */
 export async function deferSyncRequests(
-  executor: Executor,
+  database: Pick<Database, 'transaction'>,
   organisationId: string,
   deferrals: readonly Deferral[],
   reason: string | null,
 ): Promise<void> {
   const requests = deferrals.map(({ request }) => request);
-  await executor.execute(sql`
-    with deferred as materialized (
-      select github_id, now() + make_interval(secs => seconds) as due_at, attempts
-      from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
-        ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
-        ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[]) as given (github_id, seconds, attempts)
-    )
-    update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts,
-      last_error = ${reason === null ? null : storable(reason)}
-    from deferred join ${lockUnchanged(organisationId, requests)} as held using (github_id)
-    where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
+  await database.transaction(async executor => {
+    const isLocked = await lockUnchanged(executor, organisationId, requests);
+    await executor.execute(sql`
+      with deferred as materialized (
+        select github_id, now() + make_interval(secs => seconds) as due_at, attempts
+        from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
+          ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
+          ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[]) as given (github_id, seconds, attempts)
+      )
+      update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts,
+        last_error = ${reason === null ? null : storable(reason)}
+      from deferred where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id
+        and ${isLocked}`);
+  });
 }
 
 /** From now on the pull request is fetched alone, also if its sync has been requested again. */

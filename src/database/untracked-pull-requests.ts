@@ -1,8 +1,9 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { requestInBackground } from './refetches.ts';
-import { untrackedPullRequests } from './schema.ts';
+import { members, untrackedPullRequests } from './schema.ts';
+import { isOneOf } from './statement.ts';
 import { anyTime } from './sync-requests.ts';
 
 /*
@@ -47,7 +48,7 @@ const maxRequested = 10_000;
 /**
  * Requests syncs of the pull requests of people who are members now, and wakes the loop. A fetch from before they were
  * members does not settle them. The next call for all authors takes what this one leaves: those past the limit, and
- * those that another transaction is saving at this moment.
+ * those that another transaction is saving at this moment. Runs in a transaction.
  *
  * @param authorGithubIds undefined means all authors
  */
@@ -56,23 +57,33 @@ export async function requestUntrackedOfMembers(
   organisationId: string,
   authorGithubIds?: readonly number[],
 ): Promise<void> {
-  let ofAuthors: SQL = sql``;
-  if (authorGithubIds !== undefined) {
-    if (authorGithubIds.length === 0) return;
-    ofAuthors = sql`and author_github_id = any(${sql.param([...authorGithubIds])}::bigint[])`;
-  }
-  const { rowCount } = await executor.execute(sql`
-    with held as (
-      select untracked_pull_requests.github_id from untracked_pull_requests
-      join members on members.organisation_id = ${organisationId} and members.github_id = author_github_id
-        and left_at is null
-      where untracked_pull_requests.organisation_id = ${organisationId} ${ofAuthors}
-      order by untracked_pull_requests.github_id limit ${maxRequested} for update of untracked_pull_requests
-    ), moved as (
-      delete from untracked_pull_requests using held
-      where organisation_id = ${organisationId} and untracked_pull_requests.github_id = held.github_id
-      returning untracked_pull_requests.github_id, node_id
+  if (authorGithubIds?.length === 0) return;
+  const present = await executor
+    .select({ githubId: members.githubId })
+    .from(members)
+    .where(
+      and(
+        eq(members.organisationId, organisationId),
+        isNull(members.leftAt),
+        authorGithubIds && isOneOf(members.githubId, authorGithubIds),
+      ),
+    );
+  const memberIds = present.map(row => row.githubId);
+  const { organisationId: organisation, githubId, authorGithubId } = untrackedPullRequests;
+  const isOfOrganisation = eq(organisation, organisationId);
+  const held = await executor
+    .select({ githubId })
+    .from(untrackedPullRequests)
+    .where(and(isOfOrganisation, isOneOf(authorGithubId, memberIds)))
+    .orderBy(githubId)
+    .limit(maxRequested)
+    .for('update');
+  if (held.length === 0) return;
+  const githubIds = held.map(row => row.githubId);
+  await executor.execute(sql`
+    with moved as (
+      delete from ${untrackedPullRequests} where ${and(isOfOrganisation, isOneOf(githubId, githubIds))} returning github_id, node_id
     )
     ${requestInBackground(organisationId, sql`moved`, { floor: anyTime })}`);
-  if (rowCount) await notify(executor, 'sync');
+  await notify(executor, 'sync');
 }

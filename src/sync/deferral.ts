@@ -55,7 +55,7 @@ export async function deferRequests(
       attempts: isCounted ? failures : request.attempts,
     };
   });
-  await deferSyncRequests(database.executor, organisation.id, deferrals, isReserve ? null : reason);
+  await deferSyncRequests(database, organisation.id, deferrals, isReserve ? null : reason);
   for (const { request, seconds, attempts } of deferrals) {
     if (seconds !== null) continue;
     log.error(

@@ -75,7 +75,8 @@ export async function reconcileOrganisation(
       const isCompared = await compareRepositories(deps, identified, isOver);
       if (isCompared) {
         await tryOrLog(deps, identified, 'the members were not compared', () => compareMembers(deps, identified));
-        await sweepPullRequests(executor, identified.id, await refetchesPerHour(deps));
+        const perHour = await refetchesPerHour(deps);
+        await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, perHour));
       }
       // Due at once, behind those that are due already.
       else wait = 0;

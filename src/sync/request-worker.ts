@@ -213,7 +213,7 @@ async function acceptAnswers(
     if (seconds !== undefined) waits.push({ request, sourceUpdatedAt, seconds });
     else (sourceUpdatedAt === null ? gone : stale).push(request);
   }
-  await awaitGithub(database.executor, organisation.id, waits);
+  await awaitGithub(database, organisation.id, waits);
   await endSyncRequests(database, organisation.id, stale, 'applied');
   await endSyncRequests(database, organisation.id, [...gone, ...mistaken], 'gone');
   counters.stale += stale.length;

@@ -38,16 +38,16 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Floor', 'database/sync-requests.ts', sync('lag', 'races'), [
-    ['min_source_updated_at is null or min_source_updated_at <= to_timestamp(updated_at)', 'true'],
-    ['min_source_updated_at <= to_timestamp(updated_at)', 'min_source_updated_at < to_timestamp(updated_at)'],
-    ['and ticket < ${fetchTicket}\n', '\n'],
+    ['return isReached && ticket < fetchTicket;', 'return ticket < fetchTicket;'],
+    ['floor <= (updatedAt', 'floor < (updatedAt'],
+    ['return isReached && ticket < fetchTicket;', 'return isReached;'],
     ['and behind_source_updated_at is not distinct from waiting.behind then', 'then'],
     ['due_at = waiting.due_at', 'due_at = waiting.begun_at'],
     [
       'where organisation_id = ${organisationId} and behind_since is not null',
       'where false and behind_since is not null',
     ],
-    ['update webhook_deliveries set state = ${state}', "update webhook_deliveries set state = 'applied'"],
+    ['.set({ state, appliedAt', ".set({ state: 'applied', appliedAt"],
     ['order by place, is_background, turn_at', 'order by is_background, turn_at'],
     [' and last_error is null\n', '\n'],
   ]),
@@ -103,7 +103,7 @@ export const changes: readonly Change[] = [
     ['<> all(', '<> any('],
   ]),
   ...of('Membership', 'database/untracked-pull-requests.ts', sync('members'), [
-    ['        and left_at is null\n', ''],
+    ['        isNull(members.leftAt),\n', ''],
     ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
   ]),
   ...of('Membership', 'database/refetches.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
@@ -118,9 +118,7 @@ export const changes: readonly Change[] = [
     [', isNull(leftAt), lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
   ]),
-  ...of('Repositories', 'database/refetches.ts', sync('transfers'), [
-    ['        and ${isInPresentRepository(organisationId)}\n', ''],
-  ]),
+  ...of('Repositories', 'database/refetches.ts', sync('transfers'), [[', isInPresentRepository(organisationId)', '']]),
 
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
@@ -152,13 +150,10 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [
-    [
-      'using (github_id, ticket)\n    where organisation_id = ${organisationId} order by github_id for update',
-      'using (github_id)\n    where organisation_id = ${organisationId} order by github_id for update',
-    ],
+    ['boolean => tickets.get(githubId) === ticket', 'boolean => tickets.has(githubId)'],
   ]),
   ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
-    ['is_isolated = false,\n      ticket = greatest(ticket, ${ticket}::bigint)', 'is_isolated = false'],
+    ['ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`', ''],
   ]),
   ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker', 'prune'), [
     ['[column]: secondsFromNow(leaseSeconds)', '[column]: secondsFromNow(15)'],

@@ -138,9 +138,9 @@ describe('a retry by the operator during a fetch', () => {
     const requests = await findDueSyncRequests(executor, home.organisation.id, 10);
     await retry(home);
     const deferrals = requests.map(request => ({ request, seconds: 600, attempts: 4 }));
-    await deferSyncRequests(executor, home.organisation.id, deferrals, 'It failed again.');
+    await deferSyncRequests(world.service.database, home.organisation.id, deferrals, 'It failed again.');
     await awaitGithub(
-      executor,
+      world.service.database,
       home.organisation.id,
       requests.map(request => ({ request, sourceUpdatedAt: null, seconds: 600 })),
     );

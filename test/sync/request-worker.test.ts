@@ -842,7 +842,7 @@ describe('a turn', () => {
     const [due] = await findDueSyncRequests(executor, home.organisation.id, 1);
     if (due === undefined) throw new Error('none is due');
     const deferral = { request: due, seconds: 5, attempts: 1 };
-    await deferSyncRequests(executor, home.organisation.id, [deferral], 'nul \0, lone \ud800');
+    await deferSyncRequests(world.service.database, home.organisation.id, [deferral], 'nul \0, lone \ud800');
     expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
   });
 
