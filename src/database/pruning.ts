@@ -1,9 +1,10 @@
 import { and, asc, eq, gt, lte, sql } from 'drizzle-orm';
-import type { Executor } from './client.ts';
+import type { Database, Executor } from './client.ts';
 import { keptChanges } from './explanations.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { updateOrganisation } from './organisations.ts';
-import { auditEvents, organisations, pullRequests } from './schema.ts';
+import { auditEvents, organisations, pullRequests, scoreChanges } from './schema.ts';
+import { isOneOf } from './statement.ts';
 
 /*
  * Keeps tables that grow with every webhook, request and ruleset within bounds. Each step is short, whatever has piled
@@ -74,7 +75,10 @@ export async function deleteEventsOfRemovedOrganisations(executor: Executor): Pr
  *
  * @returns false after the last pull request; the next call starts from the first
  */
-export async function foldScoreChanges(executor: Executor, organisationId: string): Promise<boolean> {
+export async function foldScoreChanges(
+  { executor, transaction }: Pick<Database, 'executor' | 'transaction'>,
+  organisationId: string,
+): Promise<boolean> {
   const [organisation] = await executor
     .select({ foldedId: organisations.foldedId })
     .from(organisations)
@@ -87,30 +91,45 @@ export async function foldScoreChanges(executor: Executor, organisationId: strin
     .orderBy(asc(pullRequests.id))
     .limit(foldSize);
   const until = next.at(-1)?.id;
-  if (until !== undefined) {
-    await executor.execute(sql`
-      with numbered as materialized (
+  if (until !== undefined) await transaction(executor => foldChangesOf(executor, organisationId, after, until));
+  const isLast = next.length < foldSize;
+  await updateOrganisation(executor, organisationId, { foldedId: isLast ? null : until });
+  return !isLast;
+}
+
+/** @param after with `until`, a range of pull requests by id: from the next one, up to and with `until` */
+async function foldChangesOf(executor: Executor, organisationId: string, after: string, until: string): Promise<void> {
+  const { id, pullRequestId } = scoreChanges;
+  const isOfRange = and(
+    eq(scoreChanges.organisationId, organisationId),
+    gt(pullRequestId, after),
+    lte(pullRequestId, until),
+  );
+  const { rows } = await executor.execute<{ id: number; isLast: boolean; fromScore: number | null; changes: number }>(
+    sql`
+      with numbered as (
         select pull_request_id, id, from_score, changes,
           row_number() over (partition by pull_request_id order by id desc) as place,
           -- A transaction that began before another may end after it. Months must not go back, or rows would no longer
           -- follow each other.
           date_trunc('month', max(changed_at) over (partition by pull_request_id order by id) at time zone 'UTC') as month
-        from score_changes
-        where organisation_id = ${organisationId} and pull_request_id > ${after} and pull_request_id <= ${until}
-      ), folded as materialized (
-        select pull_request_id, month, max(id) as last_id, (array_agg(from_score order by id))[1] as from_score,
-          sum(changes)::int as changes
-        from numbered where place > ${keptChanges} group by pull_request_id, month having count(*) > 1
-      ), deleted as (
-        delete from score_changes using folded join numbered using (pull_request_id, month)
-        where organisation_id = ${organisationId} and score_changes.pull_request_id = folded.pull_request_id
-          and score_changes.id = numbered.id and numbered.id < folded.last_id
+        from score_changes where ${isOfRange}
+      ), folded as (
+        select id, id = max(id) over whole as is_last, first_value(from_score) over whole as from_score,
+          sum(changes) over whole as changes, count(*) over whole as rows
+        from numbered where place > ${keptChanges}
+        window whole as (partition by pull_request_id, month
+          order by id rows between unbounded preceding and unbounded following)
       )
-      update score_changes set from_score = folded.from_score, changes = folded.changes from folded
-      where organisation_id = ${organisationId} and score_changes.pull_request_id = folded.pull_request_id
-        and score_changes.id = folded.last_id`);
-  }
-  const isLast = next.length < foldSize;
-  await updateOrganisation(executor, organisationId, { foldedId: isLast ? null : until });
-  return !isLast;
+      select id::float8, is_last as "isLast", from_score as "fromScore", changes::int from folded where rows > 1`,
+  );
+  if (rows.length === 0) return;
+  const kept = rows.filter(row => row.isLast);
+  const idsOf = (some: typeof rows) => some.map(row => row.id);
+  await executor.delete(scoreChanges).where(and(isOfRange, isOneOf(id, idsOf(rows.filter(row => !row.isLast)))));
+  await executor.execute(sql`
+    update score_changes set from_score = folded.from_score, changes = folded.changes
+    from unnest(${sql.param(idsOf(kept))}::bigint[], ${sql.param(kept.map(row => row.fromScore))}::int[],
+      ${sql.param(kept.map(row => row.changes))}::int[]) as folded (id, from_score, changes)
+    where ${isOfRange} and ${isOneOf(id, idsOf(kept))} and score_changes.id = folded.id`);
 }

@@ -74,4 +74,4 @@ export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interva
  * each row with each instead: before statistics know a new organisation, PostgreSQL expects one row of it.
  */
 export const isOneOf = (column: PgColumn, values: readonly (number | string)[]) =>
-  sql`${column} = any(${sql.param([...values])}::${sql.raw(column.getSQLType())}[])`;
+  sql`${column} = any(${sql.param([...values])})`;

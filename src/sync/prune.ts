@@ -36,7 +36,7 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
       await work(() => deleteOldDeliveries(executor, organisationId));
       await work(() => deleteOldAuditEvents(executor, organisationId));
       await work(() => deleteEventsOfRemovedOrganisations(executor));
-      await work(() => foldScoreChanges(executor, organisationId), maxFoldSteps);
+      await work(() => foldScoreChanges(database, organisationId), maxFoldSteps);
     });
     wait = signal?.aborted === true ? 0 : intervalSeconds;
   } finally {

@@ -169,9 +169,9 @@ export const changes: readonly Change[] = [
     ["happened_at < now() - interval '90 days'", 'true'],
     ["(action = 'pull_request.sync' or happened_at < now() - interval '3 years')", "action = 'pull_request.sync'"],
     ['max(changed_at) over (partition by pull_request_id order by id)', 'changed_at'],
-    ['array_agg(from_score order by id)', 'array_agg(from_score order by id desc)'],
-    ['where place > ${keptChanges} group', 'group'],
-    [' and numbered.id < folded.last_id', ''],
+    ['first_value(from_score)', 'last_value(from_score)'],
+    ['where place > ${keptChanges}\n', '\n'],
+    ['rows.filter(row => !row.isLast)', 'rows'],
     ['foldedId: isLast ? null : until', 'foldedId: null'],
   ]),
 
