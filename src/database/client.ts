@@ -51,18 +51,21 @@ export const keepAliveDelayMs = 10_000;
 /** How long to wait for a hung server or a half-open connection. */
 const queryTimeoutMs = 5_000;
 
+const optionsOf = (...settings: string[]) => settings.map(setting => `-c ${setting}`).join(' ');
+
+/** What our code relies on, whatever the server, the database or the role is set to. */
+export const sessionOptions = optionsOf('datestyle=ISO', 'default_transaction_isolation=read\\ committed');
+
 /**
  * Each read follows an index in its order and stops early. Until newly added rows are analysed, PostgreSQL
  * assumes that an organisation has only a few, and would read and sort all of them for each page.
  */
-const readerSettings = [
+const readerOptions = optionsOf(
   'default_transaction_read_only=on',
   'enable_bitmapscan=off',
   'enable_seqscan=off',
   'enable_sort=off',
-]
-  .map(setting => `-c ${setting}`)
-  .join(' ');
+);
 
 /** SQL whose value differs after a restart and on another server. */
 const serverStart = 'extract(epoch from pg_postmaster_start_time())::text';
@@ -86,13 +89,14 @@ export function connectDatabase(url: string, log: Logger): Database {
     query_timeout: queryTimeoutMs,
     statement_timeout: queryTimeoutMs - 500,
     idle_in_transaction_session_timeout: 10_000,
+    options: sessionOptions,
   };
   const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000 });
   // Without a listener, losing an idle connection would end the process.
   pool.on('error', error => log.warn({ err: error }, 'an idle database connection was lost'));
   // While a transaction uses a connection the pool does not listen: the transaction's own statement fails.
   pool.on('connect', client => client.on('error', () => undefined));
-  const reader = createReader({ ...options, pipeline: true, options: readerSettings }, log);
+  const reader = createReader({ ...options, pipeline: true, options: `${sessionOptions} ${readerOptions}` }, log);
 
   /** @throws CommitUnknown */
   const hasCommitted = async ({ id, serverStart: start, processId }: Committing<unknown>): Promise<boolean> => {

@@ -3,7 +3,7 @@ import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Facts } from '../scoring/facts.ts';
-import { type Database, type Executor, queryText, type TextRow } from './client.ts';
+import { type Database, type Executor, queryText, sessionOptions, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 import { pullRequests } from './schema.ts';
 
@@ -85,6 +85,7 @@ export async function readSnapshot<Result>(
     query_timeout: queryTimeoutMs,
     statement_timeout: queryTimeoutMs,
     idle_in_transaction_session_timeout: 60_000,
+    options: sessionOptions,
   });
   // Without a listener, a lost connection would end the process. The statement under way fails by itself.
   client.on('error', () => undefined);

@@ -8,7 +8,7 @@ import { isDatabaseUnavailable, TransactionOvertaken } from '../../src/database/
 import type { Selection } from '../../src/database/statement.ts';
 import { query } from '../support/database-server.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
-import { createDatabase } from '../support/service.ts';
+import { createDatabase, createEmptyDatabase } from '../support/service.ts';
 
 const log = pino({ level: 'silent' });
 let url: string;
@@ -468,4 +468,19 @@ test('closing leaves no connection behind', async () => {
     );
     expect(rows[0]?.count).toBe(0);
   });
+});
+
+test('settings of the server, the database or the role that our code does not expect change nothing', async () => {
+  const empty = await createEmptyDatabase();
+  const name = new URL(empty).pathname.slice(1);
+  await query(empty, `alter database "${name}" set datestyle = 'German, DMY'`);
+  await query(empty, `alter database "${name}" set default_transaction_isolation = 'serializable'`);
+  const show = sql`select to_timestamp(0)::text as moment, current_setting('transaction_isolation') as isolation`;
+  const database = connectDatabase(empty, log);
+  try {
+    const { rows } = await database.transaction(executor => executor.execute(show));
+    expect(rows).toEqual([{ moment: expect.stringMatching(/^1970-01-01 /), isolation: 'read committed' }]);
+  } finally {
+    await database.close();
+  }
 });
