@@ -79,7 +79,7 @@ export function sendError(error: FastifyError | Error, request: FastifyRequest, 
       status,
       ms: Math.round(reply.elapsedTime),
       code,
-      ...(isOurs && { err: failure.cause ?? failure }),
+      ...(isOurs && { err: failure.cause }),
     },
     failure.text,
   );

@@ -64,6 +64,9 @@ describe('/readyz', () => {
       expect(await ready(fresh)).toEqual(lacking);
       await client.query('drop schema drizzle cascade');
       expect(await ready(fresh)).toEqual(lacking);
+      // Probes ask every few seconds: one line each, without a stack trace.
+      for (const line of fresh.complaints) expect(line).not.toHaveProperty('err');
+      expect(fresh.complaints).toHaveLength(2);
     } finally {
       await client.end();
     }
