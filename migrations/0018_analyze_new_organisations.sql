@@ -1,4 +1,4 @@
--- PostgreSQL analyzes a table after a tenth of it has changed. In a large one, its statistics would not know a new
+-- PostgreSQL analyses a table after a tenth of it has changed. In a large one, its statistics would not know a new
 -- organisation or a sudden backlog for weeks, and plans would expect one row of it. The cost of an analysis does not
 -- grow with the table: it reads a sample.
 ALTER TABLE "members" SET (autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);--> statement-breakpoint
