@@ -186,7 +186,6 @@ describe('the history of a score', () => {
   });
 
   test('is folded right while two replicas fold it and changes come in', async () => {
-    const { executor } = service.database;
     const ids = await insertPullRequests(service, tenant, [1, 2, 3]);
     const random = createRandom(7);
     const day = (index: number) => new Date(Date.UTC(2020, 0, 1 + index * 5)).toISOString();
