@@ -141,7 +141,7 @@ export function createServiceSide(parts: {
     },
 
     async retry({ id }, via) {
-      await insist(via, ({ deps }) => retrySyncRequests(deps.database.executor, id));
+      await insist(via, ({ deps }) => deps.database.transaction(executor => retrySyncRequests(executor, id)));
     },
   };
   return side;

@@ -54,7 +54,11 @@ const queryTimeoutMs = 5_000;
 const optionsOf = (...settings: string[]) => settings.map(setting => `-c ${setting}`).join(' ');
 
 /** What our code relies on, whatever the server, the database or the role is set to. */
-export const sessionOptions = optionsOf('datestyle=ISO', 'default_transaction_isolation=read\\ committed');
+export const sessionOptions = optionsOf(
+  'datestyle=ISO',
+  'timezone=UTC',
+  'default_transaction_isolation=read\\ committed',
+);
 
 /**
  * Each read follows an index in its order and stops early. Until newly added rows are analysed, PostgreSQL

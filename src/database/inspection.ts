@@ -1,9 +1,10 @@
-import { and, eq, exists, isNull, sql } from 'drizzle-orm';
+import { and, count, eq, isNull, sql } from 'drizzle-orm';
 import { isValidToken } from './access-tokens.ts';
 import type { Executor } from './client.ts';
 import { connectToServer, inspectSchema, placeOf, requireUsable, type ServerFacts } from './migrate.ts';
-import { isInPresentRepository, isInRepository } from './pull-requests.ts';
+import { isInPresentRepository } from './pull-requests.ts';
 import { pullRequests, repositories } from './schema.ts';
+import { isOneOf } from './statement.ts';
 
 /** What `doctor` shows of a database server. Its schema need not be up to date. */
 export interface ServerInspection extends ServerFacts, Measurements {
@@ -145,17 +146,19 @@ export type UnconfirmedRepository = Awaited<ReturnType<typeof findUnconfirmedRep
  * Repositories with stored pull requests, first those that are marked as having left, then those that GitHub listed
  * longest ago: each comparison moves the tickets of all that it lists.
  */
-export function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
-  const isStored = and(eq(pullRequests.organisationId, organisationId), isInRepository);
-  const stored = executor.select({ id: pullRequests.id }).from(pullRequests).where(isStored);
-  return executor
-    .select({
-      nodeId: repositories.nodeId,
-      name: repositories.name,
-      pullRequests: executor.$count(pullRequests, isStored),
-    })
+export async function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
+  const { id, name, nodeId, leftAt, fetchTicket } = repositories;
+  const stored = await executor
+    .select({ id: pullRequests.repositoryId, count: count() })
+    .from(pullRequests)
+    .where(eq(pullRequests.organisationId, organisationId))
+    .groupBy(pullRequests.repositoryId);
+  const counts = new Map(stored.map(repository => [repository.id, repository.count]));
+  const rows = await executor
+    .select({ id, nodeId, name })
     .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), exists(stored)))
-    .orderBy(isNull(repositories.leftAt), repositories.fetchTicket, repositories.id)
+    .where(and(eq(repositories.organisationId, organisationId), isOneOf(id, [...counts.keys()])))
+    .orderBy(isNull(leftAt), fetchTicket, id)
     .limit(limit);
+  return rows.map(({ id, nodeId, name }) => ({ nodeId, name, pullRequests: counts.get(id) ?? 0 }));
 }

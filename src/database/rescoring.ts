@@ -225,7 +225,6 @@ export async function saveScores(
   // As text: arrays of JavaScript numbers take the driver twice the time of the whole statement.
   const list = (values: (string | number)[]) => `{${values.join(',')}}`;
   await executor.$client.query({
-    name: 'save scores',
     text: `with scores as (
         select * from unnest($3::uuid[], $4::bigint[], $5::int[], $6::int[], string_to_array($7, E'\\n'))
           as scores (id, fetch_ticket, from_score, score, breakdown)

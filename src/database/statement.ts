@@ -71,7 +71,7 @@ export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interva
  * One array parameter: a statement takes at most 65,535 parameters, and an organisation may have more rows.
  *
  * PostgreSQL looks the values up in a hash table or an index. A join or a subquery in place of the array may compare
- * each row with each instead: before statistics know a new organisation, PostgreSQL expects one row of it.
+ * each row with each instead: until its statistics include an organisation, PostgreSQL expects one row of it.
  */
 export const isOneOf = (column: PgColumn, values: readonly (number | string)[]) =>
   sql`${column} = any(${sql.param([...values])})`;

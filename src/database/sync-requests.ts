@@ -119,7 +119,7 @@ export const endSyncRequests = (
 /**
  * Webhooks lock a delivery before its request, and this does the reverse: after a deadlock the transaction is repeated.
  *
- * @param ends whether a request ends, as it is now
+ * @param ends whether a request ends, by its locked row
  */
 async function endRequests(
   database: Pick<Database, 'transaction'>,
@@ -152,7 +152,7 @@ const githubIdsOf = (requests: readonly { githubId: number }[]) => requests.map(
 
 type LockedRequest = Awaited<ReturnType<typeof lockRequests>>[number];
 
-/** Locks those that still exist, in the order of their keys, as webhooks write them, to avoid deadlocks. */
+/** Locks those of the requests that still exist, in the order of their keys, as webhooks write them, to avoid deadlocks. */
 function lockRequests(executor: Executor, organisationId: string, githubIds: readonly number[]) {
   const { githubId, ticket, minSourceUpdatedAt } = syncRequests;
   return executor

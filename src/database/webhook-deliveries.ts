@@ -1,10 +1,10 @@
-import { and, desc, eq, gt, notExists, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import type { Organisation } from './organisations.ts';
 import { isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories, syncRequests, webhookDeliveries } from './schema.ts';
-import { createStatement, placeholder } from './statement.ts';
+import { createStatement, isOneOf, placeholder } from './statement.ts';
 
 /** A verified delivery about a change of a pull request. */
 export interface PullRequestDelivery {
@@ -179,21 +179,19 @@ export function listDeliveries(executor: Executor, organisationId: string, limit
 export const goneDays = 7;
 
 /** Recent deliveries whose pull request GitHub has not shown since. */
-export function countGoneDeliveries(executor: Executor, organisationId: string): Promise<number> {
+export async function countGoneDeliveries(executor: Executor, organisationId: string): Promise<number> {
   const { pullRequestGithubId, receivedAt, state, ticket } = webhookDeliveries;
-  const shownSince = executor
-    .select({ id: pullRequests.id })
-    .from(pullRequests)
-    .where(
-      and(
-        eq(pullRequests.organisationId, organisationId),
-        eq(pullRequests.githubId, pullRequestGithubId),
-        gt(pullRequests.fetchTicket, ticket),
-      ),
-    );
   const isRecent = gt(receivedAt, sql`now() - make_interval(days => ${goneDays})`);
-  return executor.$count(
-    webhookDeliveries,
-    and(eq(webhookDeliveries.organisationId, organisationId), isRecent, eq(state, 'gone'), notExists(shownSince)),
-  );
+  const gone = await executor
+    .select({ githubId: sql<number>`${pullRequestGithubId}`.mapWith(pullRequestGithubId), ticket })
+    .from(webhookDeliveries)
+    .where(and(eq(webhookDeliveries.organisationId, organisationId), isRecent, eq(state, 'gone')));
+  const { githubId, fetchTicket } = pullRequests;
+  const githubIds = gone.map(delivery => delivery.githubId);
+  const stored = await executor
+    .select({ githubId, fetchTicket })
+    .from(pullRequests)
+    .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(githubId, githubIds)));
+  const fetchTickets = new Map(stored.map(row => [row.githubId, row.fetchTicket]));
+  return gone.filter(delivery => (fetchTickets.get(delivery.githubId) ?? 0) <= delivery.ticket).length;
 }

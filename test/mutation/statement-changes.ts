@@ -153,7 +153,7 @@ export const changes: readonly Change[] = [
     ['boolean => tickets.get(githubId) === ticket', 'boolean => tickets.has(githubId)'],
   ]),
   ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
-    ['ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`', ''],
+    ['ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,\n', ''],
   ]),
   ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker', 'prune'), [
     ['[column]: secondsFromNow(leaseSeconds)', '[column]: secondsFromNow(15)'],

@@ -416,7 +416,7 @@ test('of more than ten thousand earlier pull requests, the rest is requested wit
   const [other, home] = [await newHome(world), await newHome(world)];
   const author = home.acme.member(`busiest-${home.acme.login}`);
   const { executor } = world.service.database;
-  // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with each.
+  // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with every other.
   await rememberUntracked(executor, other.organisation.id, [{ githubId: 1, nodeId: 'PR_1', authorGithubId: 2 }]);
   await executor.execute('analyze untracked_pull_requests');
   for (const start of [0, 5_001]) {
