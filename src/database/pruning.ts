@@ -91,7 +91,7 @@ export async function foldScoreChanges(
     .orderBy(asc(pullRequests.id))
     .limit(foldSize);
   const until = next.at(-1)?.id;
-  if (until !== undefined) await transaction(executor => foldChangesOf(executor, organisationId, after, until));
+  if (until !== undefined) await transaction(each => foldChangesOf(each, organisationId, after, until));
   const isLast = next.length < foldSize;
   await updateOrganisation(executor, organisationId, { foldedId: isLast ? null : until });
   return !isLast;
