@@ -97,7 +97,7 @@ export async function foldScoreChanges(
   return !isLast;
 }
 
-/** @param after with `until`, a range of pull requests by id: from the next one, up to and including `until` */
+/** Folds the changes of the pull requests whose ids are above `after`, up to and including `until`. Runs in a transaction. */
 async function foldChangesOf(executor: Executor, organisationId: string, after: string, until: string): Promise<void> {
   const { id, pullRequestId } = scoreChanges;
   const isOfRange = and(

@@ -183,15 +183,15 @@ export async function countGoneDeliveries(executor: Executor, organisationId: st
   const { pullRequestGithubId, receivedAt, state, ticket } = webhookDeliveries;
   const isRecent = gt(receivedAt, sql`now() - make_interval(days => ${goneDays})`);
   const gone = await executor
-    .select({ githubId: sql<number>`${pullRequestGithubId}`.mapWith(pullRequestGithubId), ticket })
+    .select({ githubId: pullRequestGithubId, ticket })
     .from(webhookDeliveries)
     .where(and(eq(webhookDeliveries.organisationId, organisationId), isRecent, eq(state, 'gone')));
   const { githubId, fetchTicket } = pullRequests;
-  const githubIds = gone.map(delivery => delivery.githubId);
+  const githubIds = gone.flatMap(delivery => delivery.githubId ?? []);
   const stored = await executor
     .select({ githubId, fetchTicket })
     .from(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(githubId, githubIds)));
-  const fetchTickets = new Map(stored.map(row => [row.githubId, row.fetchTicket]));
+  const fetchTickets = new Map<number | null, number>(stored.map(row => [row.githubId, row.fetchTicket]));
   return gone.filter(delivery => (fetchTickets.get(delivery.githubId) ?? 0) <= delivery.ticket).length;
 }

@@ -1,6 +1,5 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { requestRefetches } from '../../src/database/refetches.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
@@ -12,7 +11,7 @@ import { htmlError } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { post } from '../webhooks/support.ts';
-import { type Home, newHome, startWorld, stored, sync, type World, waitingSyncs } from './support.ts';
+import { type Home, newHome, refetch, startWorld, stored, sync, type World, waitingSyncs } from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -350,13 +349,13 @@ test('a stored pull request that a sweep does not find on GitHub is left as it i
   source.remove();
   const { executor } = world.service.database;
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-  expect(await requestRefetches(executor, home.organisation.id, 10)).toBe(1);
+  expect(await refetch(world.service, home, 10)).toBe(1);
   await untilIdle();
   expect(await waiting()).toEqual([]);
   expect(await stored(world.service, home, source)).toBeDefined();
   expect(world.service.complaints).toEqual([]);
   // It is not first in the next sweep.
-  expect(await requestRefetches(executor, home.organisation.id, 10)).toBe(0);
+  expect(await refetch(world.service, home, 10)).toBe(0);
 });
 
 test('a delivery whose node id is of another pull request ends as gone, after one request to GitHub', async () => {
@@ -379,9 +378,9 @@ test('the sweep takes what was fetched longest ago first, and nothing that was f
   const { executor } = world.service.database;
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '1 day' * case github_id
     when ${oldest.id} then 3 when ${older.id} then 2 else 0.9 end where organisation_id = ${home.organisation.id}`);
-  expect(await requestRefetches(executor, home.organisation.id, 1)).toBe(1);
+  expect(await refetch(world.service, home, 1)).toBe(1);
   expect(await waiting()).toMatchObject([{ githubId: oldest.id, isBackground: true }]);
-  expect(await requestRefetches(executor, home.organisation.id, 5)).toBe(1);
+  expect(await refetch(world.service, home, 5)).toBe(1);
   expect((await waiting()).map(({ githubId }) => githubId)).toEqual([oldest.id, older.id]);
   oldest.linkIssues(2);
   await untilIdle();

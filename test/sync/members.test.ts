@@ -402,7 +402,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     await rememberUntracked(executor, organisationId, thousand.slice(500));
     await rememberUntracked(executor, organisationId, thousand.slice(0, 500));
     expect(await untracked(home)).toHaveLength(1_000);
-    await requestUntrackedOfMembers(executor, organisationId);
+    await world.service.database.transaction(each => requestUntrackedOfMembers(each, organisationId));
     expect(await untracked(home)).toEqual([]);
     const waiting = await waitingSyncs(world.service, home);
     const keys = waiting.map(({ githubId, nodeId }) => ({ githubId, nodeId, authorGithubId: author.id }));

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { retrySyncRequests } from '../../src/database/backlog.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescoring.ts';
@@ -24,6 +23,7 @@ import {
   lockWaits,
   newHome,
   openSession,
+  retryFailed,
   rule,
   scoreHistory,
   startWorld,
@@ -109,11 +109,7 @@ describe('a retry by the operator during a fetch', () => {
       values (${home.organisation.id}, ${pullRequest.id}, ${pullRequest.nodeId}, nextval('tickets'), 3, 'It failed.')`);
     return home;
   }
-  const retry = async ({ organisation }: Home) =>
-    expect(await retrySyncRequests(world.service.database.executor, organisation.id)).toEqual({
-      retried: 1,
-      parked: 0,
-    });
+  const retry = async (home: Home) => expect(await retryFailed(world.service, home)).toEqual({ retried: 1, parked: 0 });
   const isNew = async (home: Home) => {
     expect(await requestsOf(home)).toMatchObject([{ attempts: 0, lastError: null }]);
     expect(await findDueSyncRequests(world.service.database.executor, home.organisation.id, 10)).toHaveLength(1);

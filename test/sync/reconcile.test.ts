@@ -547,7 +547,7 @@ describe('the sweep at the end of a comparison', () => {
       [3, 0],
       [5, 1],
     ] as const) {
-      await sweepPullRequests(executor, home.organisation.id, perHour);
+      await world.service.database.transaction(each => sweepPullRequests(each, home.organisation.id, perHour));
       expect(await waitingSyncs(world.service, home)).toHaveLength(count);
     }
   });

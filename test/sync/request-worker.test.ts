@@ -1,8 +1,7 @@
 import { eq, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { countSyncRequests, listFailingRequests, retrySyncRequests } from '../../src/database/backlog.ts';
+import { countSyncRequests, listFailingRequests } from '../../src/database/backlog.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
-import { requestRefetches } from '../../src/database/refetches.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
 import { claimSyncTurn, deferSyncRequests, findDueSyncRequests } from '../../src/database/sync-requests.ts';
@@ -20,7 +19,18 @@ import type { PullRequest } from '../support/github/pull-request.ts';
 import { isoTime } from '../support/github/world.ts';
 import type { Service } from '../support/service.ts';
 import { post } from '../webhooks/support.ts';
-import { type Home, newHome, startWorld, stored, storedPullRequests, sync, type World, waitUntil } from './support.ts';
+import {
+  type Home,
+  newHome,
+  refetch,
+  retryFailed,
+  startWorld,
+  stored,
+  storedPullRequests,
+  sync,
+  type World,
+  waitUntil,
+} from './support.ts';
 
 let world: World;
 let work: () => Promise<boolean>;
@@ -597,13 +607,13 @@ describe('a pull request that keeps failing', () => {
       { githubId: broken.id, name: null, attempts: 8, dueAt: null },
       { githubId: limited.id, attempts: 0, reason: 'The rate limit.', dueAt: expect.any(Date) },
     ]);
-    expect(await retrySyncRequests(executor, home.organisation.id)).toEqual({ retried: 2, parked: 1 });
+    expect(await retryFailed(world.service, home)).toEqual({ retried: 2, parked: 1 });
     expect(await waiting(home)).toMatchObject(Array(3).fill({ attempts: 0, lastError: null }));
     expect(await waiting(other)).toMatchObject([{ lastError: 'The rate limit.' }]);
     world.github.clearFaults();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    expect(await retrySyncRequests(executor, home.organisation.id)).toEqual({ retried: 0, parked: 0 });
+    expect(await retryFailed(world.service, home)).toEqual({ retried: 0, parked: 0 });
   });
 
   test('is tried once more by each sweep, if it is stored', async () => {
@@ -616,12 +626,12 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toMatchObject([parked]);
     const { executor } = world.service.database;
     await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-    await requestRefetches(executor, home.organisation.id, 10);
+    await refetch(world.service, home, 10);
     await untilIdle();
     expect(await waiting(home)).toMatchObject([{ attempts: 9, seconds: null }]);
     world.github.clearFaults();
     await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-    await requestRefetches(executor, home.organisation.id, 10);
+    await refetch(world.service, home, 10);
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
   });

@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
+import { retrySyncRequests } from '../../src/database/backlog.ts';
+import { requestRefetches } from '../../src/database/refetches.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { members, organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
@@ -88,6 +90,14 @@ export async function waitingSyncs({ database }: Deps, { organisation }: Home) {
     .where(eq(syncRequests.organisationId, organisation.id))
     .orderBy(asc(syncRequests.githubId));
 }
+
+/** Requests refetches, as a sweep does. @returns how many */
+export const refetch = ({ database }: Deps, { organisation }: Home, limit: number): Promise<number> =>
+  database.transaction(executor => requestRefetches(executor, organisation.id, limit));
+
+/** As `webhooks retry` does. */
+export const retryFailed = ({ database }: Deps, { organisation }: Home) =>
+  database.transaction(executor => retrySyncRequests(executor, organisation.id));
 
 /** Polls until the condition holds. @returns after how many milliseconds */
 export async function waitUntil(condition: () => Promise<boolean>, timeoutMs = 20_000): Promise<number> {
