@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
-import { isDatabaseUnavailable } from '../database/failures.ts';
+import { driverError, isDatabaseUnavailable } from '../database/failures.ts';
 import { ServiceError } from '../errors.ts';
 import { version } from '../package.ts';
 import { auditLogCommand } from './audit-log.ts';
@@ -70,7 +70,7 @@ function failureOf(context: Context, error: unknown): Failure {
   if (error instanceof ServiceError || error instanceof CommandError) return error;
   if (error instanceof ConfigError) return { code: 'configuration', message: error.message };
   if (isDatabaseUnavailable(error)) {
-    const reason = error instanceof Error ? (error.cause instanceof Error ? error.cause : error).message : '';
+    const reason = driverError(error)?.message;
     return {
       code: 'database_unavailable',
       message: `The database is not available: ${reason || 'no connection'}.`,

@@ -31,9 +31,11 @@ export interface Database {
   write<Row extends object>(statement: Statement, values: Values): Promise<Row[]>;
   /**
    * Runs `work` in a transaction. It is repeated, in a new one, after a serialisation failure, a deadlock, a conflict
-   * with a new row, or a lost connection. If the reply to the commit was lost, the server is asked whether it committed.
+   * with a new row, or a lost connection. If the connection breaks at the commit, nobody can say for certain whether it
+   * happened: after a crash PostgreSQL gives lost transaction ids out again, so asking by the id is no proof.
    *
    * @param options.durable false: the commit does not wait for the disk, so a crash of the database may undo it
+   * @throws CommitUnknown and does not repeat the work; loops find from what is stored what is left to do
    */
   transaction<Result>(
     work: (executor: Executor) => Promise<Result>,
@@ -71,18 +73,6 @@ const readerOptions = optionsOf(
   'enable_sort=off',
 );
 
-/** SQL whose value differs after a restart and on another server. */
-const serverStart = 'extract(epoch from pg_postmaster_start_time())::text';
-
-/** A transaction whose commit is about to be sent. */
-interface Committing<Result> {
-  /** Its id in PostgreSQL, and when the server started: after a restart another transaction may get the id. */
-  readonly id: string;
-  readonly serverStart: string;
-  readonly processId: number;
-  readonly result: Result;
-}
-
 export function connectDatabase(url: string, log: Logger): Database {
   const options = {
     connectionString: url,
@@ -102,53 +92,24 @@ export function connectDatabase(url: string, log: Logger): Database {
   pool.on('connect', client => client.on('error', () => undefined));
   const reader = createReader({ ...options, pipeline: true, options: `${sessionOptions} ${readerOptions}` }, log);
 
-  /** @throws CommitUnknown */
-  const hasCommitted = async ({ id, serverStart: start, processId }: Committing<unknown>): Promise<boolean> => {
-    for (const begun = performance.now(); performance.now() - begun < queryTimeoutMs; await delay(50)) {
-      try {
-        const { rows } = await pool.query<{ status: string | null }>(
-          `select case when ${serverStart} = $2 then pg_xact_status($1::xid8) else 'lost' end as status`,
-          [id, start],
-        );
-        const status = rows[0]?.status;
-        if (status === 'lost') break;
-        if (status !== 'in progress') return status === 'committed';
-        // The session has not noticed that its client is gone.
-        await pool.query('select pg_terminate_backend($1::int)', [processId]);
-      } catch (error) {
-        log.debug({ err: error }, 'checking again whether a transaction committed');
-      }
-    }
-    throw new CommitUnknown('it is not known whether a transaction committed');
-  };
-
   const attempt = async <Result>(begin: string, work: (executor: Executor) => Promise<Result>): Promise<Result> => {
     const client = await pool.connect();
-    let committing: Committing<Result> | undefined;
+    let isCommitting = false;
+    let isBroken = true;
     try {
-      let isBroken = true;
-      try {
-        // Several statements in one message have several results.
-        const results = (await client.query(
-          `${begin}; select pg_current_xact_id() as id, ${serverStart} as "serverStart", pg_backend_pid() as "processId"`,
-        )) as unknown as pg.QueryResult[];
-        const result = await work(drizzle({ client }));
-        committing = { ...results.at(-1)?.rows[0], result };
-        await client.query('commit');
-        isBroken = false;
-        return result;
-      } catch (error) {
-        if (!isConnectionFailure(error)) {
-          await client.query('rollback');
-          isBroken = false;
-        }
-        throw error;
-      } finally {
-        client.release(isBroken);
-      }
+      await client.query(begin);
+      const result = await work(drizzle({ client }));
+      isCommitting = true;
+      await client.query('commit');
+      isBroken = false;
+      return result;
     } catch (error) {
-      if (committing === undefined || !isConnectionFailure(error) || !(await hasCommitted(committing))) throw error;
-      return committing.result;
+      if (isConnectionFailure(error)) throw isCommitting ? new CommitUnknown({ cause: error }) : error;
+      await client.query('rollback');
+      isBroken = false;
+      throw error;
+    } finally {
+      client.release(isBroken);
     }
   };
 

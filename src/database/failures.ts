@@ -3,8 +3,12 @@ import pg from 'pg';
 /** Thrown in a transaction that must start again because another one has just written the same row. */
 export class TransactionOvertaken extends Error {}
 
-/** Thrown if not even the server can say whether a transaction committed. It must not be repeated. */
-export class CommitUnknown extends Error {}
+/** Thrown if the connection broke at the commit. To repeat the transaction could have its effect twice. */
+export class CommitUnknown extends Error {
+  constructor(options: ErrorOptions) {
+    super('the connection broke at the commit, so it is not known whether the change was saved', options);
+  }
+}
 
 /** Messages of `pg` and `pg-pool` for a failed connection; these errors have no code. */
 const connectionTexts =

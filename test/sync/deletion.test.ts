@@ -2,6 +2,7 @@ import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
+import { CommitUnknown } from '../../src/database/failures.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { deletedPullRequests } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -113,16 +114,16 @@ describe('a deleted pull request', () => {
   });
 });
 
-test('a deletion succeeds even if the reply to its commit is lost, and leaves one tombstone', async () => {
+test('a deletion whose reply to its commit is lost is not called done, and leaves one tombstone if it is tried again', async () => {
   const { home, pullRequest } = await newStored();
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
   const id = (await stored(world.service, home, pullRequest))?.id ?? '';
   const ticket = await drawTicket(database.executor);
-  proxy.loseReplyTo('commit');
-  const deleted = await database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
-  expect(deleted).toBe(pullRequest.url);
-  expect(proxy.connections).toBe(2);
+  const attempt = () => database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
+  proxy.loseReplyTo('commit\0');
+  await expect(attempt()).rejects.toThrow(CommitUnknown);
+  expect(await attempt()).toBeUndefined();
   expect(await tombstones(home)).toHaveLength(1);
   await database.close();
   await proxy.close();

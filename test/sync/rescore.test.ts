@@ -3,6 +3,7 @@ import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
+import { CommitUnknown } from '../../src/database/failures.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { countOutdated, leaseRanges, requestRescoring, splitRemainder } from '../../src/database/rescoring.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
@@ -417,16 +418,17 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
   expect(new Set(ends).size).toBe(1);
 });
 
-test('rules are applied once even if the reply to the commit is lost', async () => {
+test('rules whose reply to the commit is lost are not called applied, and are applied once if it is tried again', async () => {
   const home = await newHome(world);
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
-  proxy.loseReplyTo('commit');
-  const { version } = await database.transaction(executor =>
-    applyRuleset(executor, home.organisation.id, { definitions: [], rules: [rule('1'), rule('2')] }),
-  );
-  expect(version).toBe(1);
-  expect(proxy.connections).toBe(2);
+  const attempt = () =>
+    database.transaction(executor =>
+      applyRuleset(executor, home.organisation.id, { definitions: [], rules: [rule('1'), rule('2')] }),
+    );
+  proxy.loseReplyTo('commit\0');
+  await expect(attempt()).rejects.toThrow(CommitUnknown);
+  expect((await attempt()).version).toBe(1);
   const versions = await world.service.database.executor
     .select({ version: rulesets.version })
     .from(rulesets)
