@@ -37,11 +37,10 @@ const Rule = Type.Object(
 export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
   app.addSchema(Rule);
-  // By organisation and version. Requests that come together share one reading.
-  const lists = new LRUCache<string, readonly string[]>({
+  /** By organisation. */
+  const lists = new LRUCache<string, { version: string | undefined; rules: readonly string[] }>({
     maxSize: 32 * 1024 * 1024,
-    sizeCalculation: rules => rules.reduce((size, rule) => size + rule.length, 1),
-    fetchMethod: async key => (await readRules(database, key.split(' ')[0] ?? '')).map(represent),
+    sizeCalculation: ({ rules }) => rules.reduce((size, rule) => size + rule.length, 1),
   });
 
   app.get(
@@ -60,9 +59,14 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async ({ caller }, reply) => {
       const { organisationId } = caller;
-      const version = await findRulesetVersion(database, organisationId);
-      // Rules of a later version may get this key, never those of an earlier one.
-      return sendList(reply, (await lists.fetch(`${organisationId} ${version}`)) ?? []);
+      const known = lists.get(organisationId);
+      if (known !== undefined && known.version === (await findRulesetVersion(database, organisationId))) {
+        return sendList(reply, known.rules);
+      }
+      const { version, rules } = await readRules(database, organisationId);
+      const list = { version, rules: rules.map(represent) };
+      lists.set(organisationId, list);
+      return sendList(reply, list.rules);
     },
   );
 };

@@ -7,7 +7,7 @@ import type { Database, Executor } from './client.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { organisations, rulesets, rules as rulesTable } from './schema.ts';
-import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
+import { createSelection, placeholder, query, type RowOf } from './statement.ts';
 
 const latestRules = createSelection(
   'latest_rules',
@@ -19,23 +19,13 @@ const latestRules = createSelection(
       isEnabled: rulesTable.isEnabled,
       logic: rulesTable.logic,
       createdAt: sql<number>`floor(extract(epoch from ${rulesTable.createdAt}))::bigint`,
-      createdAtText: sql<string>`${rulesTable.createdAt}::text`,
-      position: rulesTable.position,
     })
     .from(rulesTable)
-    .where(
-      and(
-        eq(rulesTable.organisationId, placeholder('organisationId')),
-        sql`(${rulesTable.createdAt}, ${rulesTable.position}) < (${placeholder('createdAtText')}::timestamptz, ${placeholder('position')})`,
-      ),
-    )
+    .where(eq(rulesTable.organisationId, placeholder('organisationId')))
     .orderBy(desc(rulesTable.createdAt), desc(rulesTable.position)),
 );
 
 export type RuleRow = RowOf<typeof latestRules>;
-
-/** Rules that one statement reads: each may have 200 KB. */
-const stepSize = 10;
 
 const versionInForce = createSelection(
   'ruleset_version',
@@ -51,20 +41,17 @@ export async function findRulesetVersion(database: Database, organisationId: str
 }
 
 /**
- * The rules of one version, latest first: `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix seconds.
- * They are read in steps that hold up no other request, and again if another version comes into force meanwhile.
+ * The rules in force and their version, latest first: `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix
+ * seconds. They are read again if another version comes into force meanwhile.
  */
-export async function readRules(database: Database, organisationId: string): Promise<RuleRow[]> {
+export async function readRules(
+  database: Database,
+  organisationId: string,
+): Promise<{ version: string | undefined; rules: RuleRow[] }> {
   for (;;) {
-    const before = await findRulesetVersion(database, organisationId);
-    const rules: RuleRow[] = [];
-    let step: RuleRow[];
-    do {
-      const { createdAtText, position } = rules.at(-1) ?? { createdAtText: 'infinity', position: '2147483647' };
-      step = await database.readStep(limited(latestRules, stepSize), { organisationId, createdAtText, position });
-      rules.push(...step);
-    } while (step.length === stepSize);
-    if ((await findRulesetVersion(database, organisationId)) === before) return rules;
+    const version = await findRulesetVersion(database, organisationId);
+    const rules = await database.read(latestRules, { organisationId });
+    if ((await findRulesetVersion(database, organisationId)) === version) return { version, rules };
   }
 }
 

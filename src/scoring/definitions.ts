@@ -4,6 +4,7 @@ import { checkExpression } from './expression.ts';
 import { isFactName } from './facts.ts';
 import { functions } from './functions.ts';
 import { parseSyntax } from './parser.ts';
+import { createPatterns } from './pattern.ts';
 import { DefinitionError, ExpressionError, namesIn } from './syntax.ts';
 import type { CheckedDefinition, CheckedDefinitions } from './tree.ts';
 
@@ -51,7 +52,9 @@ export function checkDefinitions(
 } {
   const expressions = new Map(definitions.map(({ name, expression }) => [name, expression]));
   // All names from the start, for suggestions.
-  const checked = new Map<string, CheckedDefinition | DefinitionError | undefined>();
+  const checked = Object.assign(new Map<string, CheckedDefinition | DefinitionError | undefined>(), {
+    patterns: createPatterns(),
+  });
   for (const { name } of definitions) checked.set(name, undefined);
   const problems = new Map<string, string>();
 

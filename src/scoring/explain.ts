@@ -1,11 +1,16 @@
 /** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
 import { type CheckedEntry, clampScore, scoreLimits } from './compile.ts';
-import { checkDefinitions } from './definitions.ts';
 import { type ExplainedPart, explainExpression } from './evaluate.ts';
 import type { Facts } from './facts.ts';
 import { roundHalfAway } from './functions.ts';
-import { checkRule, evaluatedLogic, type RuleAction, type RuleDefinition, type Ruleset } from './ruleset.ts';
-import type { CheckedDefinitions } from './tree.ts';
+import {
+  createChecker,
+  evaluatedLogic,
+  type RuleAction,
+  type RuleDefinition,
+  type Ruleset,
+  runAtOnce,
+} from './ruleset.ts';
 
 export type EntryOutcome =
   | 'counted'
@@ -90,8 +95,8 @@ function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
   return { ...judge(amount, logic.effect.action), condition: explained, amount };
 }
 
-function explainRule(rule: RuleDefinition, definitions: CheckedDefinitions, facts: Facts) {
-  const { entries: checked, problems } = rule.is_enabled ? checkRule(rule, definitions) : { entries: [], problems: [] };
+function explainRule(rule: RuleDefinition, check: ReturnType<typeof createChecker>['check'], facts: Facts) {
+  const { entries: checked, problems } = rule.is_enabled ? runAtOnce(check(rule)) : { entries: [], problems: [] };
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
     : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
@@ -115,9 +120,9 @@ function explainRule(rule: RuleDefinition, definitions: CheckedDefinitions, fact
 }
 
 /** Gives the same score as the compiled rules. Never throws. */
-export function explainScore({ definitions, rules }: Ruleset, facts: Facts) {
-  const { checked } = checkDefinitions(definitions);
-  const explained = rules.map(rule => explainRule(rule, checked, facts));
+export function explainScore(ruleset: Ruleset, facts: Facts) {
+  const { check } = createChecker(ruleset);
+  const explained = ruleset.rules.map(rule => explainRule(rule, check, facts));
   let sum = 0;
   for (const { entries } of explained) {
     for (const { action, effect } of entries) sum += action === 'ADD' ? effect : -effect;

@@ -22,7 +22,14 @@ import {
   withoutBrackets,
 } from './syntax.ts';
 import { characterCount, excerpt } from './text.ts';
-import { type CheckedDefinitions, type CheckedExpression, type TypedExpression, typeNames, typeOf } from './tree.ts';
+import {
+  type CheckedDefinitions,
+  type CheckedExpression,
+  noDefinitions,
+  type TypedExpression,
+  typeNames,
+  typeOf,
+} from './tree.ts';
 
 const isArithmetic = (operator: string): operator is ArithmeticOperator => /^[-+*/%]$/.test(operator);
 
@@ -232,7 +239,7 @@ export function checkExpression(
     if (definition.prepare === undefined) return { value: undefined, cost: 0 };
     try {
       if (origin === 'file' && definition.facts?.includes('files')) literals.forEach(checkPathGlob);
-      const prepared = definition.prepare(literals);
+      const prepared = definition.prepare(literals, definitions.patterns);
       addPatternCost(prepared.cost, span);
       return prepared;
     } catch (error) {
@@ -288,7 +295,7 @@ const onlyAfterIn = 'a list in square brackets is only allowed after `in`';
 export function parseExpression(
   source: string,
   expected: 'boolean' | 'number',
-  definitions: CheckedDefinitions = new Map(),
+  definitions: CheckedDefinitions = noDefinitions(),
   origin: Origin = 'file',
 ): TypedExpression {
   const { tree: checked } = checkExpression(source, parseSyntax(source), definitions, origin);

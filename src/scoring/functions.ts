@@ -1,7 +1,7 @@
 /** The functions of the rule language. docs/rules.md says what they mean; a test runs its examples. */
 import type { FactType, SourceName } from './facts.ts';
 import { compileGlob } from './glob.ts';
-import { compilePattern, matchesAny, type Pattern, PatternError, prepareWith } from './pattern.ts';
+import { compilePattern, matchesAny, type Pattern, PatternError, type Patterns, prepareWith } from './pattern.ts';
 import { characterCount, containsText, startOfDay } from './text.ts';
 
 export type Value = number | string | boolean | readonly string[];
@@ -25,7 +25,7 @@ export interface FunctionDefinition {
   facts?: readonly SourceName[];
   result: FactType;
   /** Compiles the literals; the result is passed in their place, last. @throws PatternError */
-  prepare?: (literals: readonly string[]) => Prepared;
+  prepare?: (literals: readonly string[], patterns: Patterns) => Prepared;
   /**
    * Never called with an absent text or list: the result is then absent, or false. An absent number is NaN and must
    * make the result NaN.

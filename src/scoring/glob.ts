@@ -151,6 +151,6 @@ export function compileGlob(glob: string): Pattern {
   if (glob === '') throw new PatternError('is empty; write a path or a glob');
   if (glob.startsWith('!')) throw new PatternError('begins with `!`; put the `!` before the function instead');
   const test = plainTest(glob);
-  if (test !== undefined) return { test, cost: 0 };
+  if (test !== undefined) return { test, cost: 0, bytes: 0 };
   return compilePattern(`\\A(?s:${translate(glob, true, 0).regex})\\z`);
 }

@@ -7,6 +7,7 @@
  * steps at a time from a table. A character costs at most size²/128 word operations, whatever the text.
  */
 import { RE2JS, RE2JSException } from 're2js';
+import { characterCount } from './text.ts';
 
 /** Why a pattern is refused; `message` is the end of a sentence about it. */
 export class PatternError extends Error {}
@@ -16,15 +17,25 @@ export interface Pattern {
   test(text: string): boolean;
   /** The maximum cost of a character: a fixed part and the square of the pattern's size. */
   cost: number;
+  /** Of its tables. */
+  bytes: number;
 }
 
 export const patternLimits = {
+  /** Of its source. */
+  characters: 1_000,
   /** Steps of one pattern; 64 KB then take 30 ms. */
   size: 128,
   /** Cost of all patterns of one expression together, so that it stays within 50 ms on 64 KB. */
   cost: 20_000,
   /** Steps with repeats written out, which re2js does before the size is known: a microsecond for each step. */
   unrolled: 20_000,
+  /** Characters in ranges of a pattern that ignores case: re2js looks up each of them. */
+  foldedCharacters: 65_536,
+  /** Classes of characters that the pattern distinguishes, times its steps: a third of a microsecond for each. */
+  distinctions: 50_000,
+  /** Bytes of all patterns of a ruleset together. Compiling them takes a second at most. */
+  bytes: 4_000_000,
 } as const;
 
 // The parts of re2js's compiled program that are read here. A test compares every construct with re2js's own matching.
@@ -230,8 +241,34 @@ function unrolledBound(source: string): number {
   return factor * source.length;
 }
 
+/** A character, as it is written in a pattern: `\\x{10FFFF}`, `\\xFF`, `\\177`, or itself, with a backslash or without. */
+const writtenCharacter = /\\x\{([0-9a-f]+)\}|\\x([0-9a-f]{2})|\\([0-7]{1,3})|\\?(.)/gisu;
+
+/** An upper bound on the characters in the ranges of a pattern that ignores case; 0 for any other. */
+function foldedBound(source: string): number {
+  if (!/\(\?[a-z]*i/i.test(source)) return 0;
+  const codes = [...source.matchAll(writtenCharacter)].map(([, braced, short, octal, plain]) =>
+    plain === undefined ? Number.parseInt(braced ?? short ?? octal ?? '', octal ? 8 : 16) : (plain.codePointAt(0) ?? 0),
+  );
+  const hyphen = 45;
+  return codes.reduce((sum, code, index) => {
+    const isRange = code === hyphen && index > 0 && index + 1 < codes.length;
+    return isRange ? sum + Math.max(0, (codes[index + 1] ?? 0) - (codes[index - 1] ?? 0)) : sum;
+  }, 0);
+}
+
 /** @throws PatternError if the syntax is wrong or the pattern too large */
 export function compilePattern(source: string): Pattern {
+  const characters = characterCount(source);
+  if (characters > patternLimits.characters) {
+    throw new PatternError(`has a pattern of ${characters} characters; the limit is ${patternLimits.characters}`);
+  }
+  const folded = foldedBound(source);
+  if (folded > patternLimits.foldedCharacters) {
+    throw new PatternError(
+      'ignores the case of ranges that are too wide; use a class such as `\\\\p{L}`, or ranges of single alphabets',
+    );
+  }
   if (unrolledBound(source) > patternLimits.unrolled) {
     throw new PatternError('is too large with its repeats written out; shorten it or lower its repeat counts');
   }
@@ -258,14 +295,66 @@ export function compilePattern(source: string): Pattern {
       `reads ${steps.length} characters with its repeats written out; the limit is ${patternLimits.size}; shorten it or lower its repeat counts`,
     );
   }
+  if (steps.length * dfa.classBounds.length > patternLimits.distinctions) {
+    throw new PatternError('repeats classes of characters from too many alphabets; lower its repeat counts');
+  }
   const tables = makeTables(program, steps, dfa.classBounds);
-  return { test: text => run(tables, text), cost: 512 + steps.length ** 2 };
+  const parts = [tables.readers, tables.begins, ...new Set(tables.between.map(({ follow }) => follow))];
+  // Folded characters leave no bytes, but take as long as a third of one each.
+  const bytes = 1_000 + Math.ceil(folded / 3) + parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return { test: text => run(tables, text), cost: 512 + steps.length ** 2, bytes };
 }
 
 export const matchesAny = (text: string, patterns: readonly Pattern[]) => patterns.some(pattern => pattern.test(text));
 
+/** Compiles patterns: the same source always gives the same pattern. @throws PatternError */
+export type Compile = (source: string) => Pattern;
+
+/**
+ * The patterns of one ruleset. Each is compiled once, and all together keep to a limit. What is refused counts like a
+ * large one, because it took as long.
+ */
+export function createPatterns() {
+  const known = new Map<Compile, Map<string, Pattern | PatternError>>();
+  let bytes = 0;
+  const compileOnce = (compile: Compile, source: string): Pattern => {
+    const ofKind = known.get(compile) ?? new Map<string, Pattern | PatternError>();
+    known.set(compile, ofKind);
+    let found = ofKind.get(source);
+    if (found === undefined) {
+      if (bytes > patternLimits.bytes) {
+        throw new PatternError(
+          'makes the patterns and globs of the rules too large together; use fewer, shorter or simpler ones',
+        );
+      }
+      try {
+        found = compile(source);
+        bytes += found.bytes;
+      } catch (error) {
+        if (!(error instanceof PatternError)) throw error;
+        found = error;
+        bytes += refusedBytes;
+      }
+      ofKind.set(source, found);
+    }
+    if (found instanceof PatternError) throw found;
+    return found;
+  };
+  return {
+    compileOnce,
+    get bytes() {
+      return bytes;
+    },
+  };
+}
+
+export type Patterns = ReturnType<typeof createPatterns>;
+
+/** What a refused pattern counts. */
+const refusedBytes = 200_000;
+
 /** Compiles the literals of a call: its patterns, and what they cost together. */
-export const prepareWith = (compile: (source: string) => Pattern) => (sources: readonly string[]) => {
-  const patterns = sources.map(compile);
-  return { value: patterns, cost: patterns.reduce((sum, { cost }) => sum + cost, 0) };
+export const prepareWith = (compile: Compile) => (sources: readonly string[], patterns: Patterns) => {
+  const value = sources.map(source => patterns.compileOnce(compile, source));
+  return { value, cost: value.reduce((sum, { cost }) => sum + cost, 0) };
 };

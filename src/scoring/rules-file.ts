@@ -10,6 +10,7 @@ import {
   checkRule,
   costOfEntries,
   isRuleAction,
+  problemOfSize,
   type RuleDefinition,
   type RuleLogic,
   type RuleProblem,
@@ -84,21 +85,14 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
   return { definitions, checked };
 }
 
-/** A rule without problems. */
+/** A rule whose form is valid. */
 interface ReadRule {
   rule: RuleDefinition;
-  line: number;
-  /** 0 if it is disabled. */
-  cost: number;
+  node: YamlNode & { kind: 'map' };
+  report: Report;
 }
 
-function readRule(
-  node: YamlNode,
-  position: number,
-  definitions: CheckedDefinitions,
-  taken: Set<string>,
-  report: Report,
-): ReadRule | undefined {
+function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): ReadRule | undefined {
   let isValid = true;
   const nameNode = node.kind === 'map' ? node.entries.get('name') : undefined;
   const named = (nameNode?.kind === 'text' && !isBlank(nameNode) && nameNode.text.trim()) || null;
@@ -143,17 +137,29 @@ function readRule(
     logic: logic.filter(entry => entry !== undefined),
   };
   // Problems number entries as the file does, so expressions are checked only if all entries could be read.
-  if (!isValid) return undefined;
-  const { entries: checked, problems } = checkRule(rule, definitions, 'file');
+  return isValid ? { rule, node, report: fail } : undefined;
+}
+
+/** A rule without problems. */
+interface ValidRule {
+  rule: RuleDefinition;
+  line: number;
+  /** 0 if it is disabled. */
+  cost: number;
+}
+
+function checkExpressions({ rule, node, report }: ReadRule, definitions: CheckedDefinitions): ValidRule[] {
+  const { entries, problems } = checkRule(rule, definitions, 'file');
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
-    fail(found.line, problem.message + adviseOn(found, problem.message), problem);
+    report(found.line, problem.message + adviseOn(found, problem.message), problem);
   }
-  return isValid ? { rule, line: node.line, cost: rule.is_enabled ? costOfEntries(checked) : 0 } : undefined;
+  if (problems.length > 0) return [];
+  return [{ rule, line: node.line, cost: rule.is_enabled ? costOfEntries(entries) : 0 }];
 }
 
 /** Rules that are cheap one by one can be too expensive together. */
-function checkCost(rules: readonly ReadRule[], report: Report): void {
+function checkCost(rules: readonly ValidRule[], report: Report): void {
   const total = rules.reduce((sum, { cost }) => sum + cost, 0);
   const [costliest] = [...rules].sort((a, b) => b.cost - a.cost);
   if (costliest === undefined || total <= maxRulesetCost) return;
@@ -163,6 +169,9 @@ function checkCost(rules: readonly ReadRule[], report: Report): void {
     `The rules together take too long to score one pull request: ${percent(total)} % of the limit, rule ${JSON.stringify(costliest.rule.name.slice(0, 80))} alone ${percent(costliest.cost)} %; use fewer or smaller patterns and globs, or read \`title\` in place of \`body\``,
   );
 }
+
+/** Of a file, before the rest is not checked. */
+const maxProblems = 100;
 
 /** YAML forbids them (1.2.2, section 5.1), and terminals act on them: `rules export` prints the file as it is. */
 const controlCharacter = /[^\P{Cc}\t\n\r\u0085]/u;
@@ -194,10 +203,24 @@ export function parseRulesFile(text: string): RulesFile {
   const extra = ruleNodes[ruleLimits.rules];
   if (extra !== undefined) report(extra.line, `The file has ${ruleNodes.length} rules, more than ${ruleLimits.rules}`);
   const taken = new Set<string>();
-  const rules = ruleNodes
+  const read = ruleNodes
     .slice(0, ruleLimits.rules)
-    .map((node, index) => readRule(node, index + 1, checked, taken, report))
+    .map((node, index) => readRule(node, index + 1, taken, report))
     .filter(rule => rule !== undefined);
+  const oversize = problemOfSize(read.map(({ rule }) => rule));
+  if (oversize !== undefined) {
+    const largest = read.find(({ rule }) => rule.name === oversize.rule);
+    report(largest?.node.line ?? 1, oversize.message, oversize);
+  }
+  // To check more than a service may hold could take minutes, and so could naming the nearest names of thousands.
+  const rules: ValidRule[] = [];
+  for (const rule of oversize === undefined ? read : []) {
+    if (problems.length >= maxProblems) {
+      report(rule.node.line, 'The check ends here; fix the other problems first');
+      break;
+    }
+    rules.push(...checkExpressions(rule, checked));
+  }
   checkCost(rules, report);
   const tests = readList(entries.get('tests'), '`tests`', report)
     .map((node, index) => readTest(node, index + 1, report))

@@ -45,9 +45,20 @@ export interface CompiledRuleset extends Scorer {
   /** All facts that it reads. */
   facts: ReadonlySet<SourceName>;
   problems: RuleProblem[];
+  /** An estimate of the memory that it takes. */
+  bytes: number;
 }
 
-export const ruleLimits = { rules: 200, entries: 50, nameCharacters: 200, descriptionCharacters: 2000 } as const;
+export const ruleLimits = {
+  rules: 200,
+  entries: 50,
+  /** Of all rules together. */
+  allEntries: 1_000,
+  /** Of the breakdown of a pull request for which every entry counts, disabled rules included. */
+  breakdownBytes: 262_144,
+  nameCharacters: 200,
+  descriptionCharacters: 2000,
+} as const;
 
 export const isRuleAction = (text: string): text is RuleAction => text === 'ADD' || text === 'SUBTRACT';
 
@@ -65,12 +76,56 @@ function describe(rule: string, entry: number | null, part: RuleProblem['part'],
   return { rule, entry, part, message: `Rule ${JSON.stringify(shown)}, ${place}: ${reason}` };
 }
 
-/** Checks one rule's conditions and values. Its entries are complete only if there are no problems. */
-export function checkRule(
+/** Bytes that the rule's entries have in a breakdown at most. */
+const breakdownBytesOf = (rule: RuleDefinition): number =>
+  evaluatedLogic(rule).reduce((sum, { expression, effect: { action } }) => {
+    const entry = { name: rule.name, action, effect: -(2 ** 31), expression };
+    return sum + Buffer.byteLength(JSON.stringify(entry)) + 1;
+  }, 0);
+
+/** Why the rules are too many or too long together; undefined if they are not. */
+export function problemOfSize(rules: readonly RuleDefinition[]): RuleProblem | undefined {
+  const bytes = rules.map(breakdownBytesOf);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  const [entries, total] = [sum(rules.map(({ logic }) => logic.length)), sum(bytes)];
+  const { allEntries, breakdownBytes } = ruleLimits;
+  let reason: string;
+  if (entries > allEntries) reason = `all rules together have ${entries} entries, more than ${allEntries}; merge some`;
+  else if (total > breakdownBytes) {
+    const kilobytes = (value: number) => Math.ceil(value / 1024);
+    reason =
+      `the breakdown of one pull request could have ${kilobytes(total)} KB, more than ${kilobytes(breakdownBytes)}: ` +
+      "each entry has its whole condition, with the rule's `when`; shorten them, or give long parts a name in `define`";
+  } else return undefined;
+  const largest = rules[bytes.indexOf(Math.max(...bytes))];
+  return describe(largest?.name ?? '', null, 'logic', reason);
+}
+
+/** Does all steps at once. */
+export function runAtOnce<Result>(steps: Generator<void, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** A rule's conditions and values. They are complete only if there are no problems. */
+interface CheckedLogic {
+  entries: CheckedEntry[];
+  problems: RuleProblem[];
+}
+
+export const checkRule = (
   rule: RuleDefinition,
   definitions: CheckedDefinitions,
   origin: Origin = 'stored',
-): { entries: CheckedEntry[]; problems: RuleProblem[] } {
+): CheckedLogic => runAtOnce(checkRuleInSteps(rule, definitions, origin));
+
+function* checkRuleInSteps(
+  rule: RuleDefinition,
+  definitions: CheckedDefinitions,
+  origin: Origin,
+): Generator<void, CheckedLogic> {
   const { name, when, logic } = rule;
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
@@ -96,6 +151,7 @@ export function checkRule(
     return read(conditionOf(rule, expression), entry, 'expression', "together with the rule's `when`, ");
   };
   for (const [index, { expression, effect }] of logic.entries()) {
+    yield;
     const condition = readCondition(expression, index + 1);
     const value = read(effect.value, index + 1, 'value');
     const { action } = effect;
@@ -115,12 +171,30 @@ export interface CheckedRule {
   entries: CheckedEntry[];
 }
 
-/** Checks all rules. @returns by name */
-export function checkRules({ definitions, rules }: Ruleset): Map<string, CheckedRule> {
+/**
+ * Checks stored rules, which share definitions and patterns. If they are over a limit together, none of them counts, and
+ * all have the same problem.
+ *
+ * @returns `check` takes one of them, entry by entry
+ */
+export function createChecker({ definitions, rules }: Ruleset) {
   const { checked } = checkDefinitions(definitions);
+  const problem = problemOfSize(rules);
+  return {
+    patterns: checked.patterns,
+    *check(rule: RuleDefinition): Generator<void, CheckedLogic> {
+      if (problem !== undefined) return { entries: [], problems: [problem] };
+      return yield* checkRuleInSteps(rule, checked, 'stored');
+    },
+  };
+}
+
+/** Checks all rules. @returns by name */
+export function checkRules(ruleset: Ruleset): Map<string, CheckedRule> {
+  const { check } = createChecker(ruleset);
   return new Map(
-    rules.map(rule => {
-      const { entries, problems } = checkRule(rule, checked);
+    ruleset.rules.map(rule => {
+      const { entries, problems } = runAtOnce(check(rule));
       const [isEnabled, isValid] = [rule.is_enabled, problems.length === 0];
       return [rule.name, { isEnabled, isValid, entries: isEnabled && isValid ? entries : [] }];
     }),
@@ -132,28 +206,24 @@ export const costOfEntries = (entries: readonly CheckedEntry[]): number =>
   treesOf(entries).reduce((sum, tree) => sum + costOf(tree), 0);
 
 /**
- * Compiles the enabled rules, step by step: at their limits they take a second. Reports rules that this release refuses;
- * they contribute nothing, and the others score.
+ * Compiles the enabled rules, entry by entry: at their limits they take a second. Reports rules that this release
+ * refuses; they contribute nothing, and the others score.
  */
-export function* compileInSteps({ definitions, rules }: Ruleset): Generator<void, CompiledRuleset> {
-  const { checked: known } = checkDefinitions(definitions);
+export function* compileInSteps(ruleset: Ruleset): Generator<void, CompiledRuleset> {
+  const { check, patterns } = createChecker(ruleset);
   const entries: CheckedEntry[] = [];
-  const problems: RuleProblem[] = [];
-  for (const rule of rules) {
+  const problems = new Set<RuleProblem>();
+  for (const rule of ruleset.rules) {
     if (!rule.is_enabled) continue;
-    const checked = checkRule(rule, known);
-    problems.push(...checked.problems);
+    const checked = yield* check(rule);
+    for (const problem of checked.problems) problems.add(problem);
     if (checked.problems.length === 0) entries.push(...checked.entries);
-    yield;
   }
-  return { ...(yield* compileEntries(entries)), facts: factsRead(treesOf(entries)), problems };
+  const scorer = yield* compileEntries(entries);
+  // Code and texts take about ten times the breakdown: measured with rules at all their limits.
+  const bytes = patterns.bytes + 10 * ruleset.rules.reduce((sum, rule) => sum + breakdownBytesOf(rule), 0);
+  return { ...scorer, facts: factsRead(treesOf(entries)), problems: [...problems], bytes };
 }
 
 /** Compiles them at once. */
-export function compileRuleset(ruleset: Ruleset): CompiledRuleset {
-  const steps = compileInSteps(ruleset);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
-}
+export const compileRuleset = (ruleset: Ruleset): CompiledRuleset => runAtOnce(compileInSteps(ruleset));

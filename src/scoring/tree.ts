@@ -1,6 +1,7 @@
 /** A checked expression, as it is compiled and explained. */
 import type { FactType, SourceName } from './facts.ts';
 import type { FunctionDefinition } from './functions.ts';
+import { createPatterns, type Patterns } from './pattern.ts';
 import type { ArithmeticOperator, ComparisonOperator, DefinitionError, LogicalOperator, Span } from './syntax.ts';
 import { excerpt } from './text.ts';
 
@@ -19,8 +20,16 @@ export interface CheckedDefinition extends CheckedExpression {
   expression: string;
 }
 
-/** By name; an error in place of a definition that is not valid, undefined if it is not checked yet. */
-export type CheckedDefinitions = ReadonlyMap<string, CheckedDefinition | DefinitionError | undefined>;
+/**
+ * What the expressions of a ruleset share. Definitions by name; an error in place of one that is not valid, undefined if
+ * it is not checked yet.
+ */
+export type CheckedDefinitions = ReadonlyMap<string, CheckedDefinition | DefinitionError | undefined> & {
+  readonly patterns: Patterns;
+};
+
+/** For expressions that share nothing. */
+export const noDefinitions = (): CheckedDefinitions => Object.assign(new Map(), { patterns: createPatterns() });
 
 type One = readonly [TypedExpression];
 type Two = readonly [TypedExpression, TypedExpression];

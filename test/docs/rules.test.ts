@@ -162,13 +162,16 @@ test('the documented limits are those of the code', () => {
   const limits = rowsWith('What', 'Maximum').map(row => row.Maximum);
   expect(limits).toEqual([
     number(ruleLimits.rules),
-    number(ruleLimits.entries),
+    `${number(ruleLimits.entries)}, ${number(ruleLimits.allEntries)}`,
+    `${ruleLimits.breakdownBytes / 1024} KB`,
     number(definitionLimits.definitions),
     `${number(ruleLimits.nameCharacters)}, ${number(ruleLimits.descriptionCharacters)}`,
     number(expressionLimits.characters),
     number(expressionLimits.nodes),
     number(expressionLimits.depth),
+    number(patternLimits.characters),
     number(patternLimits.size),
+    `${patternLimits.bytes / 1e6} MB`,
     number(maxRulesetCost),
     number(fileLimits.characters),
   ]);

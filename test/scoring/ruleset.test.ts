@@ -114,15 +114,15 @@ describe('a score', () => {
     expect(valued(min).breakdown).toEqual([{ name: 'R', action: 'ADD', effect: -2147483648, expression: 'true' }]);
   });
 
-  test('is exact for 10,000 entries with effects at the limits', () => {
+  test('is exact for a thousand entries with effects at the limits', () => {
     const logic = Array.from({ length: 50 }, (_, index) =>
       entry('true', '-2147483648', index % 2 === 0 ? 'ADD' : 'SUBTRACT'),
     );
-    const rules = Array.from({ length: 199 }, (_, index) => rule(`R${index}`, ...logic));
-    rules.push(rule('Last', ...logic.slice(1), entry('size == 0', '-2147483648')), rule('One', entry('true', '1')));
+    const rules = Array.from({ length: 19 }, (_, index) => rule(`R${index}`, ...logic));
+    rules.push(rule('Last', ...logic.slice(2), entry('true', '1')));
     const { score, breakdown } = scored(rules);
     expect(score).toBe(1);
-    expect(breakdown).toHaveLength(10_001);
+    expect(breakdown).toHaveLength(999);
   });
 
   test('keeps every name and expression in its breakdown', () => {
@@ -346,20 +346,20 @@ describe('compiled code', () => {
   });
 });
 
-test('a ruleset at all its limits is compiled within a few seconds and scores', () => {
+test('a ruleset at all its limits is compiled within two seconds and scores', () => {
   const logic = Array.from({ length: 50 }, (_, index) =>
     entry(
       `(size > ${index} || contains(title, "fix ${index}")) && state in ["open", "merged"]`,
       `min(${index}, size / 3)`,
     ),
   );
-  const rules = Array.from({ length: 200 }, (_, index) => rule(`R${index}`, ...logic));
+  const rules = Array.from({ length: 20 }, (_, index) => rule(`R${index}`, ...logic));
   const compileAndScore = () => {
     const { score, problems } = compileRuleset(rulesetOf(rules));
     expect(problems).toEqual([]);
-    expect(JSON.parse(score(factsWith({ size: 30, state: 'open' })).breakdown)).toHaveLength(200 * 29);
+    expect(JSON.parse(score(factsWith({ size: 30, state: 'open' })).breakdown)).toHaveLength(20 * 29);
   };
-  expect(processorTime(compileAndScore, 5000)).toBeLessThan(5000);
+  expect(processorTime(compileAndScore, 2000)).toBeLessThan(2000);
 });
 
 test('a score is the same with pauses, of which there is one after each part that can be costly', async () => {

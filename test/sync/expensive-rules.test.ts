@@ -105,7 +105,7 @@ test('a batch that is ended by time leaves the rest of its range to any worker',
     .update(pullRequests)
     .set({ body })
     .where(eq(pullRequests.organisationId, home.organisation.id));
-  await apply(world.service, home, ...expensiveRules(1_000));
+  await apply(world.service, home, ...expensiveRules(990));
   const scored = await rescoreBatch(world.service, home.organisation.id);
   expect(scored).toBeGreaterThan(0);
   expect(scored).toBeLessThan(900);
@@ -172,6 +172,24 @@ test.each([
     expect(history.filter(entry => entry.includes('ruleset'))).toEqual(Array.from({ length: 3 }, () => expected));
   },
 );
+
+test('stored rules that are over a limit together count for nothing, which is said once, and take no time', async () => {
+  const home = await newHome(world);
+  await newStored(world.service, home, 3);
+  const entry = { expression: 'merged || draft || true', effect: { action: 'ADD' as const, value: '1' } };
+  const rules = Array.from({ length: 21 }, (_, index) => ({
+    ...rule('1', 'true', `R${index}`),
+    logic: Array.from({ length: 50 }, () => entry),
+  }));
+  await apply(world.service, home, ...rules);
+  const { complaints } = world.service;
+  complaints.length = 0;
+  // Who asks at once shares one compilation.
+  const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(world.service, home.organisation.id)));
+  expect(scored.reduce((sum, each) => sum + each)).toBe(3);
+  expect(new Set((await storedPullRequests(world.service, home)).map(({ score }) => score))).toEqual(new Set([0]));
+  expect(complaints).toMatchObject([{ msg: expect.stringContaining('have 1050 entries, more than 1000') }]);
+});
 
 test('fetched pull requests are scored before their transaction, and again if the rules change meanwhile', async () => {
   const home = await newHome(world);
