@@ -150,7 +150,8 @@ function findHints(trees: readonly TypedExpression[]): Hints {
     const texts = parts.flatMap(part =>
       part.kind === 'constant' && typeof part.value === 'string' ? [part.value] : [],
     );
-    if (parts.some(part => isFact(part, 'labels'))) for (const text of texts) hints.labels.add(text);
+    const literals = tree.kind === 'call' ? tree.literals.map(glob => glob.replace(/\*+/g, 'x')) : [];
+    if (parts.some(part => isFact(part, 'labels'))) for (const text of [...texts, ...literals]) hints.labels.add(text);
     if (parts.some(part => isFact(part, 'title'))) for (const text of texts) hints.titles.add(text);
   }
   return hints;
