@@ -86,14 +86,14 @@ export const isFact = (tree: TypedExpression, name: SourceName | undefined): boo
 type Constant = number | string | boolean | null | undefined;
 const constants = new WeakMap<TypedExpression, { value: Constant }>();
 
-/** What a number or a text is that reads no facts, such as `date("2026-01-31")`: null if absent. Undefined for others. */
+/** What an expression is that reads no facts, such as `date("2026-01-31")`: null if absent. Undefined for others. */
 export function constantOf(tree: TypedExpression): Constant {
   const known = constants.get(tree);
   if (known !== undefined) return known.value;
   let value: Constant;
   if (tree.kind === 'constant') value = tree.value;
-  else if (/^(?:number|text)$/.test(tree.type) && factsRead([tree]).size === 0) {
-    const result = compileExpression(tree)({} as Facts) as number | string;
+  else if (factsRead([tree]).size === 0) {
+    const result = compileExpression(tree)({} as Facts) as number | string | boolean;
     value = Number.isNaN(result) ? null : result;
   }
   constants.set(tree, { value });
@@ -192,7 +192,10 @@ function truthOf(
   if (tree.type !== 'boolean') return undefined;
   const operandOf = (part: TypedExpression) => (isFact(part, name) ? point : constantOf(part));
   let truth: boolean | undefined;
+  const usesDefinition = tree.kind === 'defined' || tree.parts.some(({ kind }) => kind === 'defined');
   if (tree.kind === 'constant') truth = tree.value === true;
+  // Definitions that alone decide are switches, set on purpose.
+  else if (usesDefinition && constantOf(tree) !== undefined) truth = undefined;
   else if (isFact(tree, name)) truth = point === true;
   else if (tree.kind === 'fact') {
     // It follows from `state`.

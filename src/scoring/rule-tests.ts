@@ -65,8 +65,8 @@ export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[]): Rule
 }
 
 /**
- * Entries whose condition is true, and those that would bring the score nearer to the expected one if theirs were. If all
- * of the latter would bring it too far, all of them.
+ * Entries whose condition is true, and those that would bring the score nearer to the expected one if theirs were. If each
+ * of the latter would bring it too far, all of them. If there is nothing of all that, every entry.
  */
 function findRelevant({ definitions, rules }: Ruleset, test: RuleTest, explanation: Explanation): Set<ExplainedEntry> {
   const unconditional = rules.map(({ when, logic, ...rule }) => ({
@@ -86,5 +86,6 @@ function findRelevant({ definitions, rules }: Ruleset, test: RuleTest, explanati
   const nearer = others.filter(({ share }) => share > 0);
   const fitting = nearer.filter(({ share }) => share <= 1);
   const expected = new Set(fitting.length > 0 ? fitting : nearer);
-  return new Set(entries.filter(each => expected.has(each) || !others.includes(each)).map(({ entry }) => entry));
+  const relevant = entries.filter(each => expected.has(each) || !others.includes(each));
+  return new Set((relevant.length > 0 ? relevant : entries).map(({ entry }) => entry));
 }
