@@ -103,7 +103,6 @@ export function constantOf(tree: TypedExpression): Constant {
 /** Undefined if it can't be told. */
 function compare(operator: ComparisonOperator, left: Point, right: Point): boolean | undefined {
   if (left === null || right === null) return false;
-  if (left === otherText && right === otherText) return undefined;
   if (operator === '==') return left === right;
   if (operator === '!=') return left !== right;
   let order: number;
@@ -129,13 +128,9 @@ function pointsOf(name: SourceName, conditions: readonly TypedExpression[]): Poi
   }
   const numbers = [...new Set([0, ...constants.filter(value => typeof value === 'number')])].filter(Number.isFinite);
   if (!name.startsWith('hours_')) {
-    const near = numbers.flatMap(value => [
-      Math.floor(value) - 1,
-      Math.floor(value),
-      Math.ceil(value),
-      Math.ceil(value) + 1,
-    ]);
-    return [...new Set(near.filter(value => value >= 0)), ...absent];
+    // Whole numbers, 0 or more.
+    const points = numbers.flatMap(value => [Math.ceil(value), Math.floor(value) + 1]);
+    return [...new Set(points.filter(point => point >= 0)), ...absent];
   }
   numbers.sort((one, other) => one - other);
   const between = numbers.map((value, index) => (value + (numbers[index + 1] ?? value + 2)) / 2);

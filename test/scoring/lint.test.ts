@@ -244,6 +244,13 @@ describe('a name that can be no name gets a warning', () => {
   });
 });
 
+test('what is wrong with a definition gets its warning there, and not where the definition is used', () => {
+  const text = `define:\n  labelled: has_label("area/*")\n${rule(entry('labelled && merged'), entry('!labelled'))}`;
+  expect(warnings(text)).toEqual([
+    '2: Definition "labelled": `has_label("area/*")` looks for exactly this name; write `any_label("area/*")` for a glob',
+  ]);
+});
+
 describe('a rule that nothing can reach gets a warning', () => {
   test('if its condition can never be true', () => {
     const text = `rules:\n- name: R\n  when: size > 100 && size < 50\n  logic:\n${entry('merged')}${entry('draft')}`;
