@@ -78,7 +78,7 @@ export async function readRules(path: string) {
   return { name, source, file, problems: findProblems(name, file), warnings };
 }
 
-/** @throws CommandError with the first problem, and how to see the others */
+/** @throws CommandError with the first problem, and how to see the others; warnings are left to the caller */
 export async function loadRules({ program }: Context, path: string) {
   const { name, source, file, problems, warnings } = await readRules(path);
   const [first] = problems;

@@ -39,6 +39,7 @@ export function rangeOf(tree: TypedExpression): Range {
     case 'constant':
       return [Number(tree.value), Number(tree.value)];
     case 'fact':
+      // All others are counts and moments.
       return tree.name.startsWith('hours_') ? anyNumber : notNegative;
     case 'defined':
       return rangeOf(tree.definition.tree);

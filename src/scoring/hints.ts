@@ -1,4 +1,5 @@
 /** The ends of messages about expressions that are refused: what was probably meant. Empty if that is not clear. */
+import type { SourceName } from './facts.ts';
 import { functions } from './functions.ts';
 import { nearestName } from './nearest-name.ts';
 import { type Span, type SyntaxNode, spanOf } from './syntax.ts';
@@ -95,7 +96,8 @@ export function hintOfUnknownFunction(name: string, given: readonly string[]): s
   return hintOfClock(name) || seeList('function');
 }
 
-const functionsOfItems = new Map([
+/** The functions that look for globs in the items of a list. */
+export const functionsOfItems: ReadonlyMap<SourceName, { name: string; glob: string }> = new Map([
   ['labels', { name: 'any_label', glob: '"area/*"' }],
   ['files', { name: 'any_file', glob: '"src/**"' }],
 ]);

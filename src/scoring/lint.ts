@@ -3,6 +3,7 @@ import type { CheckedEntry } from './compile.ts';
 import { type Constancy, constantOf, constantParts, isFact, rangeOf } from './constancy.ts';
 import type { SourceName } from './facts.ts';
 import { roundHalfAway } from './functions.ts';
+import { functionsOfItems } from './hints.ts';
 import { describeProblem, type RuleDefinition, type RuleProblem } from './ruleset.ts';
 import { DefinitionError } from './syntax.ts';
 import { excerpt } from './text.ts';
@@ -26,8 +27,6 @@ function textsIn(part: TypedExpression): string[] {
 
 const logins: readonly SourceName[] = ['author', 'merged_by', 'assignees'];
 
-const functionsOfGlobs = { labels: 'any_label', files: 'any_file' } as const;
-
 const memberAssociations = ['MEMBER', 'OWNER'];
 
 /** Each finds one kind of mistake in one part of an expression. @param shown the part, quoted */
@@ -39,10 +38,10 @@ const partLints: readonly ((part: TypedExpression, shown: string) => string | un
     return `${shown}: logins of apps have no \`[bot]\` here, and in a glob it is one of the letters b, o and t; leave it out`;
   },
   function globAsName(part, shown) {
-    const list = (['labels', 'files'] as const).find(name => part.parts.some(inner => isFact(inner, name)));
+    const [, globbing] = [...functionsOfItems].find(([name]) => part.parts.some(inner => isFact(inner, name))) ?? [];
     const glob = part.parts.map(constantOf).find(text => typeof text === 'string' && text.includes('*'));
-    if (list === undefined || glob === undefined) return undefined;
-    return `${shown} looks for exactly this name; write \`${functionsOfGlobs[list]}(${JSON.stringify(glob)})\` for a glob`;
+    if (globbing === undefined || glob === undefined) return undefined;
+    return `${shown} looks for exactly this name; write \`${globbing.name}(${JSON.stringify(glob)})\` for a glob`;
   },
   function associationOfOthers(part) {
     if (!part.parts.some(inner => isFact(inner, 'author_association'))) return undefined;
