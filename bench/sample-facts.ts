@@ -51,7 +51,7 @@ export function sampleFacts(count: number): Facts[] {
       labels: upTo(2) === 0 ? [] : [pick(['bug', 'feature', 'Documentation'])],
       assignees: [],
       files: ['src/main.ts', 'test/main.test.ts'].map(text),
-      fileChanges: [upTo(800), upTo(400), 0, upTo(100), 0, 1],
+      fileChanges: [upTo(800), upTo(400), 0, upTo(100), 0, 0],
     });
   });
 }

@@ -85,10 +85,6 @@ export function columnsOf(pullRequest: PullRequest): Columns {
     labels: pullRequest.labels.map(kept),
     assignees: pullRequest.assignees.filter(exists).map(({ login }) => login),
     files: pullRequest.files.map(({ path }) => path),
-    fileChanges: pullRequest.files.flatMap(({ additions, deletions, changeType = 'MODIFIED' }) => [
-      additions,
-      deletions,
-      ['MODIFIED', 'ADDED', 'DELETED', 'RENAMED', 'COPIED', 'CHANGED'].indexOf(changeType),
-    ]),
+    fileChanges: pullRequest.files.flatMap(({ additions, deletions }) => [additions, deletions, 0]),
   };
 }

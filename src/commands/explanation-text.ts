@@ -2,7 +2,7 @@
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain.ts';
 import type { Value } from '../scoring/functions.ts';
-import { formatInteger, signed } from './numbers.ts';
+import { counted, formatInteger, signed } from './numbers.ts';
 import { brief } from './terminal.ts';
 
 const maxTextWidth = 80;
@@ -71,32 +71,39 @@ function showEntry(rule: ExplainedRule, entry: ExplainedEntry): string[] {
   return [inMargin(points(entry), `${place}${rounded}`), ...lines];
 }
 
-function showRule(rule: ExplainedRule): string[][] {
+function showRule(rule: ExplainedRule, isShown: (entry: ExplainedEntry) => boolean): string[][] {
+  const shown = rule.entries.filter(isShown);
+  if (rule.entries.length > 0 && shown.length === 0) return [];
   if (!rule.enabled) return [[inMargin('·', `${brief(rule.name)}: the rule is disabled`)]];
   if (rule.problems.length > 0) {
     const heading = inMargin('·', `${brief(rule.name)}: the rule is no longer valid, so it does not count`);
     return [[heading, ...rule.problems.map(problem => margin + brief(problem, 300))]];
   }
-  return rule.entries.map(entry => showEntry(rule, entry));
+  return shown.map(entry => showEntry(rule, entry));
 }
 
 const maxCounted = 10;
 
 /** The entries that counted, on one line. */
 export function showCounted({ rules }: Explanation): string {
-  const counted = rules.flatMap(rule =>
+  const all = rules.flatMap(rule =>
     rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${points(entry)} ${placeOf(rule, entry)}`] : [])),
   );
-  const others = counted.length > maxCounted ? [`${counted.length - maxCounted} more`] : [];
-  return [...counted.slice(0, maxCounted), ...others].join('; ') || 'nothing counted';
+  const others = all.length > maxCounted ? [`${all.length - maxCounted} more`] : [];
+  return [...all.slice(0, maxCounted), ...others].join('; ') || 'nothing counted';
 }
 
-/** Every entry with its parts, then the total. */
-export function showExplanation({ rules, sum, score }: Explanation): string {
+/** The entries with their parts, then the total. @param relevant the entries to show; all if it is left out */
+export function showExplanation({ rules, sum, score }: Explanation, relevant?: ReadonlySet<ExplainedEntry>): string {
   if (rules.length === 0) return 'There are no rules.';
   const total = inMargin(
     formatInteger(score),
     sum === score ? 'total' : `total: the sum ${formatInteger(sum)}, limited to 32 bits`,
   );
-  return [...rules.flatMap(showRule), [inMargin('───────', ''), total]].map(lines => lines.join('\n')).join('\n\n');
+  const shown = rules.flatMap(rule => showRule(rule, entry => relevant?.has(entry) ?? true));
+  const entries = rules.reduce((count, rule) => count + rule.entries.length, 0);
+  const hidden = entries - (relevant?.size ?? entries);
+  const others =
+    hidden === 0 ? [] : [[`${counted(hidden, 'more entry', 'more entries')} did not count. To show all: --all`]];
+  return [...shown, [inMargin('───────', ''), total], ...others].map(lines => lines.join('\n')).join('\n\n');
 }

@@ -1,6 +1,6 @@
 /** Reads the rules file that an operator names, and reports what is wrong with it. */
 import { createReadStream } from 'node:fs';
-import type { Explanation } from '../scoring/explain.ts';
+import type { ExplainedEntry, Explanation } from '../scoring/explain.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
 import { parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
 import type { FileProblem } from '../scoring/yaml-reader.ts';
@@ -8,7 +8,7 @@ import { CommandError, type Context } from './context.ts';
 import { representRules } from './explain.ts';
 import { showCounted } from './explanation-text.ts';
 import { formatInteger } from './numbers.ts';
-import { shellWord } from './terminal.ts';
+import { plain, shellWord } from './terminal.ts';
 
 /** More than 200 rules of maximum size need. */
 const maxFileBytes = 2_000_000;
@@ -37,16 +37,20 @@ async function readText(path: string, name: string): Promise<string> {
 }
 
 /** The first tests that fail have an explanation of their score. */
-type Problem = FileProblem & { file: string; explanation?: Explanation | undefined };
+type Problem = FileProblem & {
+  file: string;
+  explanation?: Explanation | undefined;
+  relevant?: ReadonlySet<ExplainedEntry> | undefined;
+};
 
 /** Mistakes, or else tests that fail. */
 function findProblems(name: string, file: RulesFile): Problem[] {
   if (file.problems.length > 0) return file.problems.map(problem => ({ file: name, ...problem }));
-  return runRuleTests(file, file.tests).flatMap(({ test, actual, passed, explanation }) => {
+  return runRuleTests(file, file.tests).flatMap(({ test, actual, passed, explanation, relevant }) => {
     if (passed) return [];
     const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
     const message = `test ${JSON.stringify(test.name)} expected ${formatInteger(test.score)}, but the score is ${formatInteger(actual)}${counted}; correct the rules or the test`;
-    return [{ file: name, line: test.line, message, rule: null, entry: null, part: null, explanation }];
+    return [{ file: name, line: test.line, message, rule: null, entry: null, part: null, explanation, relevant }];
   });
 }
 
@@ -54,25 +58,31 @@ export const textOf = ({ file, line, message }: Problem): string => `${file}:${l
 
 export const invalid = (problems: readonly Problem[], message: string, action?: string) =>
   new CommandError(message, action, 'rules_invalid', {
-    problems: problems.map(({ explanation, ...problem }) => ({
+    problems: problems.map(({ explanation, relevant, ...problem }) => ({
       ...problem,
       explanation: explanation && representRules(explanation),
     })),
   });
+
+/** Shows what is valid and probably not meant. */
+export function showWarnings({ stderr }: Context, warnings: readonly Problem[]): void {
+  for (const { file, line, message } of warnings) stderr.write(`${plain(`${file}:${line}: warning: ${message}`)}\n`);
+}
 
 /** @returns also the file's text, and its name for messages */
 export async function readRules(path: string) {
   const name = path === standardInput ? 'standard input' : path;
   const source = await readText(path, name);
   const file = parseRulesFile(source);
-  return { name, source, file, problems: findProblems(name, file) };
+  const warnings: Problem[] = file.warnings.map(warning => ({ file: name, ...warning }));
+  return { name, source, file, problems: findProblems(name, file), warnings };
 }
 
-/** @throws CommandError with the first problem, and how to see the others */
+/** @throws CommandError with the first problem, and how to see the others; warnings are left to the caller */
 export async function loadRules({ program }: Context, path: string) {
-  const { name, source, file, problems } = await readRules(path);
+  const { name, source, file, problems, warnings } = await readRules(path);
   const [first] = problems;
-  if (first === undefined) return { name, ruleset: { ...file, source } };
+  if (first === undefined) return { name, ruleset: { ...file, source }, warnings };
   const check = `${program} rules check ${shellWord(path)}`;
   const sentence = textOf(first).replace(/[^.?]$/, '$&.');
   if (problems.length > 1) throw invalid(problems, sentence, `To see all ${problems.length} problems: ${check}`);

@@ -7,7 +7,7 @@ import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { auditCommand } from './rules-audit.ts';
-import { invalid, loadRules, readRules, textOf } from './rules-file.ts';
+import { invalid, loadRules, readRules, showWarnings, textOf } from './rules-file.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 import { plain } from './terminal.ts';
 
@@ -19,14 +19,22 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
     .command('check')
     .description('check a rules file and run its tests; needs no database')
     .argument('<file>', 'a rules file; - for standard input')
+    .option('--strict', 'fail if there are warnings, too')
+    .option(
+      '--all',
+      'explain a test that fails with all entries, not just those that counted or may have been expected to',
+    )
     .examples('rules check rules.example.yaml')
-    .answer<{ json?: boolean }>(async ({ json = false }, path) => {
-      const { name, file, problems } = await readRules(path);
+    .answer<{ json?: boolean; strict?: boolean; all?: boolean }>(async ({ json, strict, all }, path) => {
+      const { name, file, problems: mistakes, warnings } = await readRules(path);
+      const problems = strict ? [...mistakes, ...warnings] : mistakes;
       const [first] = problems;
+      if (!strict) showWarnings(context, warnings);
       for (const problem of problems) {
         if (problems.length > 1) context.stderr.write(`${plain(textOf(problem))}\n`);
         if (problem.explanation !== undefined && !json) {
-          context.stderr.write(`${showExplanation(problem.explanation)}\n\n`);
+          const { explanation, relevant } = problem;
+          context.stderr.write(`${showExplanation(explanation, all ? undefined : relevant)}\n\n`);
         }
       }
       if (problems.length > 1) {
@@ -36,12 +44,13 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       const { definitions, rules, tests } = file;
       const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
       const tested = tests.length === 0 ? 'no tests' : `${counted(tests.length, 'test')} passed`;
+      const warned = warnings.length === 0 ? '' : ` It has ${counted(warnings.length, 'warning')}.`;
       return {
-        json: { valid: true, rules: rules.length, tests: tests.length },
+        json: { valid: true, rules: rules.length, tests: tests.length, warnings },
         text:
           rules.length === 0
-            ? `${name} is valid, but has no rules: every score would be 0.`
-            : `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${tested}.`,
+            ? `${name} is valid, but has no rules: every score would be 0.${warned}`
+            : `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${tested}.${warned}`,
       };
     });
 
@@ -60,6 +69,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
         throw new UsageError('Give either a rules file or --version.');
       }
       const given = path === undefined ? undefined : await loadRules(context, path);
+      showWarnings(context, given?.warnings ?? []);
       return async (deps, organisation) => {
         const { id, login } = organisation;
         const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? '', 1));

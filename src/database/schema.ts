@@ -245,8 +245,8 @@ export const pullRequests = pgTable(
     assignees: text('assignees').array().notNull(),
     files: text('files').array().notNull(),
     /**
-     * For each of `files`, three numbers: lines added, lines removed, kind of change. `json`, which takes about 8 bytes
-     * for a file; three arrays would take 12, and about 70 more for each row.
+     * For each of `files`, three numbers: see `PullRequestRecord`. `json`, which takes about 8 bytes for a file; three
+     * arrays would take 12, and about 70 more for each row.
      */
     fileChanges: json('file_changes').$type<number[]>(),
 

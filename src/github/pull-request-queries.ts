@@ -2,7 +2,7 @@ import { pageInfo } from './pages.ts';
 import { rateLimit } from './transport.ts';
 
 const longSelections = {
-  files: { filter: '', entry: 'path additions deletions changeType' },
+  files: { filter: '', entry: 'path additions deletions' },
   reviews: {
     filter: ', states: [APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED]',
     entry: 'submittedAt state author { __typename login }',

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
-import { fileKinds, type PullRequestRecord, type PullRequestState } from '../scoring/facts.ts';
+import type { PullRequestRecord, PullRequestState } from '../scoring/facts.ts';
 import { storable } from '../scoring/text.ts';
 import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
 import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
@@ -40,7 +40,7 @@ const Dismissal = Type.Object({
   previousReviewState: Text,
   review: Nullable(Type.Object({ author: Nullable(Actor) })),
 });
-const File = Type.Object({ path: Text, additions: Count, deletions: Count, changeType: Text });
+const File = Type.Object({ path: Text, additions: Count, deletions: Count });
 const listOf = <Schema extends TSchema>(entry: Schema) => Nullable(Type.Object({ nodes: Entries(entry) }));
 const PullRequestFacts = Type.Object({
   id: Text,
@@ -137,9 +137,6 @@ function readMerger({ state, mergedBy, author }: Facts) {
   };
 }
 
-/** A kind that GitHub adds later is a change like any other. */
-const kindOf = (changeType: string) => Math.max(fileKinds.indexOf(changeType.toLowerCase()), 0);
-
 /**
  * What all paths of a pull request may have together, so that rules that read them stay within their time. It is enough
  * for GitHub's 3,000 files with 87 characters each.
@@ -157,7 +154,7 @@ function shorten(paths: string[]): string[] {
 
 function readFiles({ files }: Facts) {
   const listed = present(files?.nodes);
-  const changes = listed.flatMap(({ additions, deletions, changeType }) => [additions, deletions, kindOf(changeType)]);
+  const changes = listed.flatMap(({ additions, deletions }) => [additions, deletions, 0]);
   return {
     files: shorten(listed.map(({ path }) => path)),
     // GitHub computes no diff of thousands of files: no list, and 0 for `changedFiles`, without an error. See

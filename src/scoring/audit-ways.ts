@@ -30,9 +30,6 @@ const filler = '\n\nThis change improves the overall quality of the code base an
 );
 const usualPrefixes = ['feat: ', 'fix: ', 'docs: ', 'chore: ', 'refactor: ', 'test: ', 'perf: '];
 
-/** The place of `modified` and `added` among the kinds of a file's change. */
-const [modified, added] = [0, 1];
-
 /** With the facts that follow from others. */
 function changed(facts: Facts, change: Partial<Facts>): Facts {
   const all = { ...facts, ...change };
@@ -54,12 +51,7 @@ function someFiles(
   return {
     files: places.map(place => files[place] ?? ''),
     file_changes:
-      changes &&
-      places.flatMap(place => [
-        part(changes[3 * place] ?? 0),
-        part(changes[3 * place + 1] ?? 0),
-        changes[3 * place + 2] ?? modified,
-      ]),
+      changes && places.flatMap(place => [part(changes[3 * place] ?? 0), part(changes[3 * place + 1] ?? 0), 0]),
   };
 }
 
@@ -93,7 +85,7 @@ const pad = (path: string): Change => {
       additions: facts.additions + paddingLines,
       changed_files: facts.changed_files + 1,
       files: [...facts.files, path],
-      file_changes: facts.file_changes && [...facts.file_changes, paddingLines, 0, added],
+      file_changes: facts.file_changes && [...facts.file_changes, paddingLines, 0, 0],
     }),
   ];
 };
@@ -115,7 +107,7 @@ const splitFile: Change = facts => {
         ...kept.files,
       ],
       file_changes: kept.file_changes && [
-        ...Array.from({ length: pieces }, (_, piece) => [lines(0, piece), lines(1, piece), added]).flat(),
+        ...Array.from({ length: pieces }, (_, piece) => [lines(0, piece), lines(1, piece), 0]).flat(),
         ...kept.file_changes,
       ],
     }),
@@ -158,7 +150,8 @@ function findHints(trees: readonly TypedExpression[]): Hints {
     const texts = parts.flatMap(part =>
       part.kind === 'constant' && typeof part.value === 'string' ? [part.value] : [],
     );
-    if (parts.some(part => isFact(part, 'labels'))) for (const text of texts) hints.labels.add(text);
+    const literals = tree.kind === 'call' ? tree.literals.map(glob => glob.replace(/\*+/g, 'x')) : [];
+    if (parts.some(part => isFact(part, 'labels'))) for (const text of [...texts, ...literals]) hints.labels.add(text);
     if (parts.some(part => isFact(part, 'title'))) for (const text of texts) hints.titles.add(text);
   }
   return hints;

@@ -1,6 +1,6 @@
 /** What each part of an expression gives, and why: for explanations. */
 import { evaluateParts } from './compile.ts';
-import { absenceReasons, type Facts, fileKinds, isOptionalFact, type SourceName, unknownReason } from './facts.ts';
+import { absenceReasons, type Facts, isOptionalFact, type SourceName, unknownReason } from './facts.ts';
 import type { FunctionDefinition, Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
 import { allParts, type TypedExpression } from './tree.ts';
@@ -52,13 +52,9 @@ function listFiles(files: readonly string[]): string {
   return `${files.slice(0, shownFiles).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Each file with its lines, and with what happened to it if it was not just modified. */
-function withLines(files: readonly string[], changes: readonly number[]): string[] {
-  return files.map((file, index) => {
-    const [added, removed, kind = 0] = changes.slice(3 * index, 3 * index + 3);
-    return `${kind === 0 ? '' : `${fileKinds[kind]} `}${file} +${added} −${removed}`;
-  });
-}
+/** Each file with its lines. */
+const withLines = (files: readonly string[], changes: readonly number[]): string[] =>
+  files.map((file, index) => `${file} +${changes[3 * index]} −${changes[3 * index + 1]}`);
 
 /** Which files match. */
 function noteOfFiles({ name, facts: read = [] }: FunctionDefinition, globs: readonly Pattern[], facts: Facts): string {

@@ -3,7 +3,16 @@ import { checkComparison, checkTexts, isComparison, type Origin } from './compar
 import { type FactType, factTypes, isFactName, type SourceName } from './facts.ts';
 import { type FunctionDefinition, functions, type Prepared } from './functions.ts';
 import { checkPathGlob } from './glob.ts';
-import { hintOfArray, hintOfFact, hintOfNumber, messageWithText, seeList } from './hints.ts';
+import {
+  hintOfArray,
+  hintOfClock,
+  hintOfFact,
+  hintOfItems,
+  hintOfNumber,
+  hintOfUnknownFunction,
+  messageWithText,
+  seeList,
+} from './hints.ts';
 import { suggestion } from './nearest-name.ts';
 import { parseSyntax } from './parser.ts';
 import { PatternError, patternLimits } from './pattern.ts';
@@ -59,10 +68,11 @@ export function checkExpression(
   const show = ({ start, end }: Span) => excerpt(source, start, end);
   const isA = (part: TypedExpression) => typeOf(part, source);
 
-  function expectType(part: TypedExpression, type: FactType, role: string): TypedExpression {
+  /** @param hint what to write instead, if that is known */
+  function expectType(part: TypedExpression, type: FactType, role: string, hint = ''): TypedExpression {
     if (part.type === type) return part;
-    const hint = type === 'number' ? hintOfNumber(part) : type === 'text' ? hintOfFact(part, source) : '';
-    throw new ExpressionError(`${isA(part)}, but ${role} ${typeNames[type]}${hint}`);
+    const usual = type === 'number' ? hintOfNumber(part) : type === 'text' ? hintOfFact(part, source) : '';
+    throw new ExpressionError(`${isA(part)}, but ${role} ${typeNames[type]}${hint || usual}`);
   }
 
   /** Before facts: a stored definition keeps its meaning if a later release has a fact of the same name. */
@@ -88,7 +98,8 @@ export function checkExpression(
       throw new ExpressionError(`\`${name}\` is not a value of the rule language; an absent value compares false`);
     }
     const known = definitions.size === 0 ? 'fact' : 'fact or definition';
-    const hint = suggestion(name, [...definitions.keys(), ...Object.keys(factTypes)]) || seeList('fact');
+    const hint =
+      suggestion(name, [...definitions.keys(), ...Object.keys(factTypes)]) || hintOfClock(name) || seeList('fact');
     throw new UnknownNameError(`${show(span)} is not a known ${known}${hint}`);
   }
 
@@ -190,10 +201,14 @@ export function checkExpression(
     const { name } = callee;
     const span = { start, end };
     const overloads = functions.get(name);
+    const given = node.arguments.map(argument => {
+      const { start, end } = spanOf(argument);
+      return source.slice(start, end);
+    });
     if (overloads === undefined) {
       const kind = definitions.has(name) ? 'definition' : isFactName(name) ? 'fact' : undefined;
       const other = kind && `; it is a ${kind}, written without brackets`;
-      const hint = other ?? (suggestion(name, functions.keys()) || seeList('function'));
+      const hint = other ?? hintOfUnknownFunction(name, given);
       throw new ExpressionError(`${show(callee)} is not a known function${hint}`);
     }
     const typeAt = ({ parameters }: FunctionDefinition, position: number) =>
@@ -219,12 +234,13 @@ export function checkExpression(
         if (position === 0 && overloads.length > 1 && matching === undefined) {
           throw new ExpressionError(`${isA(part)}, but \`${name}\` takes a text or a list`);
         }
-        parts.push(expectType(part, type, `here \`${signature}\` takes`));
+        const hint = type === 'text' ? hintOfItems(name, part, given.slice(1)) : '';
+        parts.push(expectType(part, type, `here \`${signature}\` takes`, hint));
       } else if (part.kind === 'constant' && typeof part.value === 'string') literals.push(part.value);
       else throw new ExpressionError(`${show(part)} is not a quoted text, which \`${signature}\` needs here`);
     }
     const { value: prepared, cost: patternCost } = prepare(definition, literals, span);
-    return { kind: 'call', type: definition.result, definition, parts, prepared, patternCost, ...span };
+    return { kind: 'call', type: definition.result, definition, parts, literals, prepared, patternCost, ...span };
   }
 
   function addPatternCost(cost: number, span: Span): void {

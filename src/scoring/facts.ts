@@ -3,9 +3,6 @@
  * All times are Unix seconds, whole as GitHub's are.
  */
 
-/** What may have happened to a file, in the order of their numbers in {@link PullRequestRecord.fileChanges}. */
-export const fileKinds: readonly string[] = ['modified', 'added', 'deleted', 'renamed', 'copied', 'changed'];
-
 export type PullRequestState = (typeof closedLists)['state'][number];
 
 /** What is fetched from GitHub and stored: everything a score can depend on. */
@@ -57,7 +54,10 @@ export interface PullRequestRecord {
   assignees: string[];
   /** Paths of the changed files: all of them, up to GitHub's 3,000. */
   files: string[];
-  /** For each of `files`, three numbers: lines added, lines removed, and its kind's place in {@link fileKinds}. */
+  /**
+   * For each of `files`, three numbers: lines added, lines removed, and 0. In place of the 0, the release before stored what
+   * happened to the file, and it expects a number there while replicas are replaced.
+   */
   fileChanges: number[] | null;
 }
 

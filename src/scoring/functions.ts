@@ -112,6 +112,9 @@ const ofLines = (
   },
 });
 
+/** Labels that differ only by case are the same on GitHub. */
+const inLowerCase = (glob: string) => compileGlob(glob.toLowerCase());
+
 const fileFunctions: readonly ListedFunction[] = [
   ofFiles('any_file', 'boolean', (files, globs) => files.some(file => matchesAny(file, globs))),
   ofFiles('all_files', 'boolean', (files, globs) => files.length > 0 && files.every(file => matchesAny(file, globs))),
@@ -193,6 +196,14 @@ const listed: readonly ListedFunction[] = [
     facts: ['labels'],
     result: 'boolean',
     implementation: hasLabel,
+  },
+  {
+    ...ofGlobs('any_label'),
+    facts: ['labels'],
+    result: 'boolean',
+    prepare: prepareWith(inLowerCase),
+    implementation: (labels: readonly string[], globs: Globs) =>
+      labels.some(label => matchesAny(label.toLowerCase(), globs)),
   },
   ...fileFunctions,
 ];

@@ -1,5 +1,8 @@
 /** The ends of messages about expressions that are refused: what was probably meant. Empty if that is not clear. */
-import { type SyntaxNode, spanOf } from './syntax.ts';
+import type { SourceName } from './facts.ts';
+import { functions } from './functions.ts';
+import { nearestName } from './nearest-name.ts';
+import { type Span, type SyntaxNode, spanOf } from './syntax.ts';
 import { startOfDay } from './text.ts';
 import type { TypedExpression } from './tree.ts';
 
@@ -34,6 +37,76 @@ export function hintOfComma(source: string, start: number): string {
   if (digits !== undefined) hint = write(digits.replaceAll(',', ''));
   else if (items !== undefined) hint = write(`[${items.replace(/(?<!["'\w-])[A-Za-z][\w-]*/g, '"$&"')}]`);
   return hint || '; write one expression for each entry';
+}
+
+/** Functions by the names that they have in other languages. */
+const otherNames = new Map([
+  ['includes', 'contains'],
+  ['label', 'has_label'],
+  ['match', 'matches'],
+  ['test', 'matches'],
+  ['toLowerCase', 'lower'],
+]);
+
+const nearestFunction = (name: string) => otherNames.get(name) ?? nearestName(name, functions.keys());
+
+const foreignCall = /\s*(?:(=~)\s*|\.\s*([A-Za-z_]\w*)\s*\(?\s*)((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[\w.]+)?)/sy;
+
+/** What to write for `title =~ "x"` or `title.startsWith("x")`. @param before what stands before the operator */
+export function hintOfForeignCall(source: string, before: Span): string {
+  foreignCall.lastIndex = before.end;
+  const [, operator, member = '', given] = foreignCall.exec(source) ?? [];
+  const name = operator === undefined ? nearestFunction(member) : 'matches';
+  const [found] = functions.get(name ?? '') ?? [];
+  const value = source.slice(before.start, before.end).replace(/^[!\s-]+/, '');
+  if (found === undefined || value === '') return '';
+  const { parameters, signature, facts } = found;
+  if (facts === undefined && parameters.length === 1) return write(`${name}(${value})`);
+  const isWhole = facts === undefined && parameters.length === 2 && given !== '';
+  return isWhole ? write(`${name}(${value}, ${given})`) : `; call \`${signature}\``;
+}
+
+const clockNames: ReadonlySet<string> = new Set([
+  'now',
+  'today',
+  'hour',
+  'day',
+  'weekday',
+  'weekend',
+  'week',
+  'month',
+  'year',
+]);
+
+/** The end of the message about a name that means the present or the calendar. */
+export const hintOfClock = (name: string): string =>
+  clockNames.has(name.toLowerCase())
+    ? '; there is no clock and no calendar: rules read facts such as `created_at`, and `date("2026-01-31")`'
+    : '';
+
+/** What was meant by a call of an unknown function. @param given the source texts of its arguments */
+export function hintOfUnknownFunction(name: string, given: readonly string[]): string {
+  if (name.toLowerCase() === 'if') {
+    const [condition = '', one, other] = given;
+    const isWhole = given.length === 3 && !condition.includes('?');
+    return write(isWhole ? `${condition} ? ${one} : ${other}` : 'merged ? 10 : 0');
+  }
+  const nearest = nearestFunction(name);
+  if (nearest !== undefined) return `; did you mean \`${nearest}\`?`;
+  return hintOfClock(name) || seeList('function');
+}
+
+/** The functions that look for globs in the items of a list. */
+export const functionsOfItems: ReadonlyMap<SourceName, { name: string; glob: string }> = new Map([
+  ['labels', { name: 'any_label', glob: '"area/*"' }],
+  ['files', { name: 'any_file', glob: '"src/**"' }],
+]);
+
+/** What was meant by a function of a text that gets a list. @param others the source texts of its other arguments */
+export function hintOfItems(name: string, list: TypedExpression, others: readonly string[]): string {
+  const found = list.kind === 'fact' ? functionsOfItems.get(list.name) : undefined;
+  if (found === undefined) return '';
+  return write(`${found.name}(${name === 'glob' && others.length > 0 ? others.join(', ') : found.glob})`);
 }
 
 /** Asks whether a name is a text without its quotes. */
@@ -77,6 +150,11 @@ export function hintOfMismatch(
     if (one.type === 'number' && other.type === 'text') return hintOfNumber(other);
     if (one.type === 'text' && other.type === 'boolean') {
       return one.kind === 'constant' ? hintOfFlag(operator, String(one.value), show(other)) : hintOfFact(other, source);
+    }
+    if (one.type === 'list' && other.type === 'number') {
+      return write(
+        [left, right].map(side => (side === one ? `length(${show(one)})` : show(side))).join(` ${operator} `),
+      );
     }
     if (one.type === 'list' && other.type === 'text') return hintOfList(operator, show(one), [show(other)]);
   }

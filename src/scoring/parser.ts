@@ -3,7 +3,7 @@
  * refused while it reads, and every node gets its place in the source.
  */
 import jsep from 'jsep';
-import { hintOfComma, messageOfDay } from './hints.ts';
+import { hintOfComma, hintOfForeignCall, messageOfDay } from './hints.ts';
 import {
   ExpressionError,
   expressionLimits,
@@ -53,7 +53,7 @@ const openingBracket = /[ \t\r\n]*\(/y;
 const closingBracket = /[ \t\r\n]*\)/y;
 const closingSquareBracket = /[ \t\r\n]*\]/y;
 const unsupportedPattern =
-  /===|!==|>>>=?|\/\*\*?|\*\*[/=]?|=[<>]|<>|\?\?=?|\?\.|\.\.\.|<<=?|>>=?|&&=|\|\|=|[-+*/%&|^]=|\+\+|--|=(?!=)|&(?!&)|\|(?!\|)|[^\w$"'<>!?:()[\],=&|+*/%-]/uy;
+  /===|!==|>>>=?|\/\*\*?|\*\*[/=]?|=[<>~]|<>|\?\?=?|\?\.|\.\.\.|<<=?|>>=?|&&=|\|\|=|[-+*/%&|^]=|\+\+|--|=(?!=)|&(?!&)|\|(?!\|)|[^\w$"'<>!?:()[\],=&|+*/%-]/uy;
 /** What error messages show of a place in the source. */
 const symbolPattern = /[\w$.]+|"[^"]*"?|'[^']*'?|[=!<>]=|&&|\|\||./suy;
 
@@ -67,6 +67,7 @@ const hints = new Map([
   ['&', 'write `&&`'],
   ['|', 'write `||`'],
   [';', 'write one expression for each entry'],
+  ['=~', 'call `matches(text, "pattern")`'],
   ['.', 'values have no members; call functions as in `length(title)`'],
   ['--', 'write `- -` or use brackets'],
   // Between two symbols, a value is missing.
@@ -133,9 +134,11 @@ class Parser extends Jsep {
     if (unsupported === undefined) return;
     const isDecimal = unsupported === '.' && /\d/.test(this.expr[this.index + 1] ?? '');
     const hint = isDecimal ? 'write a digit before the decimal point' : hints.get(unsupported);
+    const isCall = unsupported === '=~' || (unsupported === '.' && !isDecimal);
+    const call = isCall ? hintOfForeignCall(this.expr, this.lastOperand) : '';
     throw new ExpressionError(
       /^[!-~]/.test(unsupported)
-        ? `\`${unsupported}\` is not part of the rule language${hint === undefined ? '' : `; ${hint}`}`
+        ? `\`${unsupported}\` is not part of the rule language${call || (hint === undefined ? '' : `; ${hint}`)}`
         : `${describeCharacter(unsupported)} is not part of the rule language outside quotes`,
     );
   }

@@ -1,5 +1,5 @@
 /** The tests of a rules file: facts of a pull request, and the score that they must give. */
-import { type Explanation, explainScore } from './explain.ts';
+import { type ExplainedEntry, type Explanation, explainScore } from './explain.ts';
 import type { Facts } from './facts.ts';
 import { type Report, readMap, readName, readText, shownText } from './keys.ts';
 import { compileRuleset, type Ruleset } from './ruleset.ts';
@@ -21,6 +21,8 @@ export interface RuleTestResult {
   passed: boolean;
   /** How the score came about, of the first tests that fail. */
   explanation?: Explanation;
+  /** Of the explanation, the entries that counted, or that may have been expected to. */
+  relevant?: ReadonlySet<ExplainedEntry>;
 }
 
 /** Explanations are large: every part of every entry. */
@@ -57,6 +59,33 @@ export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[]): Rule
     if (actual === test.score) return { test, actual, passed: true };
     failed += 1;
     if (failed > maxExplained) return { test, actual, passed: false };
-    return { test, actual, passed: false, explanation: explainScore(ruleset, test.facts) };
+    const explanation = explainScore(ruleset, test.facts);
+    return { test, actual, passed: false, explanation, relevant: findRelevant(ruleset, test, explanation) };
   });
+}
+
+/**
+ * Entries whose condition is true, and those that would bring the score nearer to the expected one if theirs were. If each
+ * of the latter would bring it too far, all of them. If there is nothing of all that, every entry.
+ */
+function findRelevant({ definitions, rules }: Ruleset, test: RuleTest, explanation: Explanation): Set<ExplainedEntry> {
+  const unconditional = rules.map(({ when, logic, ...rule }) => ({
+    ...rule,
+    is_enabled: true,
+    logic: logic.map(({ effect }) => ({ expression: 'true', effect })),
+  }));
+  const asIfTrue = explainScore({ definitions, rules: unconditional }, test.facts).rules;
+  const missing = test.score - explanation.score;
+  const entries = explanation.rules.flatMap((rule, place) =>
+    rule.entries.map((entry, index) => {
+      const { action, effect = 0 } = asIfTrue[place]?.entries[index] ?? {};
+      return { entry, share: (action === 'ADD' ? effect : -effect) / missing };
+    }),
+  );
+  const others = entries.filter(({ entry }) => ['condition_false', 'disabled'].includes(entry.outcome));
+  const nearer = others.filter(({ share }) => share > 0);
+  const fitting = nearer.filter(({ share }) => share <= 1);
+  const expected = new Set(fitting.length > 0 ? fitting : nearer);
+  const relevant = entries.filter(each => expected.has(each) || !others.includes(each));
+  return new Set((relevant.length > 0 ? relevant : entries).map(({ entry }) => entry));
 }

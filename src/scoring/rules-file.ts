@@ -3,6 +3,7 @@ import { stringify } from 'yaml';
 import { maxRulesetCost } from './cost.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from './definitions.ts';
 import { type Entries, kindNames, type Report, readList, readMap, readName, readText, shownText } from './keys.ts';
+import { lintRules, type ValidRule, type Warning } from './lint.ts';
 import { suggestion } from './nearest-name.ts';
 import { adviseOn, problemOfCut } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
@@ -25,6 +26,8 @@ import { type FileProblem, isBlank, joinCutValues, readYaml, type YamlNode } fro
 export interface RulesFile extends Ruleset {
   tests: RuleTest[];
   problems: FileProblem[];
+  /** What is valid and probably not meant; only if there are no problems. */
+  warnings: FileProblem[];
 }
 
 function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | undefined {
@@ -82,7 +85,7 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
   }
   const { checked, problems } = checkDefinitions(definitions, 'file');
   for (const [name, message] of problems) fail(name, message);
-  return { definitions, checked };
+  return { definitions, checked, entries };
 }
 
 /** A rule whose form is valid. */
@@ -140,32 +143,29 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
   return isValid ? { rule, node, report: fail } : undefined;
 }
 
-/** A rule without problems. */
-interface ValidRule {
-  rule: RuleDefinition;
-  line: number;
+interface CheckedRule extends ReadRule, ValidRule {
   /** 0 if it is disabled. */
   cost: number;
 }
 
-function checkExpressions({ rule, node, report }: ReadRule, definitions: CheckedDefinitions): ValidRule[] {
+function checkExpressions(read: ReadRule, definitions: CheckedDefinitions): CheckedRule[] {
+  const { rule, node, report } = read;
   const { entries, problems } = checkRule(rule, definitions, 'file');
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
     report(found.line, problem.message + adviseOn(found, problem.message), problem);
   }
-  if (problems.length > 0) return [];
-  return [{ rule, line: node.line, cost: rule.is_enabled ? costOfEntries(entries) : 0 }];
+  return problems.length > 0 ? [] : [{ ...read, entries, cost: rule.is_enabled ? costOfEntries(entries) : 0 }];
 }
 
 /** Rules that are cheap one by one can be too expensive together. */
-function checkCost(rules: readonly ValidRule[], report: Report): void {
+function checkCost(rules: readonly CheckedRule[], report: Report): void {
   const total = rules.reduce((sum, { cost }) => sum + cost, 0);
   const [costliest] = [...rules].sort((a, b) => b.cost - a.cost);
   if (costliest === undefined || total <= maxRulesetCost) return;
   const percent = (cost: number) => Math.ceil((100 * cost) / maxRulesetCost);
   report(
-    costliest.line,
+    costliest.node.line,
     `The rules together take too long to score one pull request: ${percent(total)} % of the limit, rule ${JSON.stringify(costliest.rule.name.slice(0, 80))} alone ${percent(costliest.cost)} %; use fewer or smaller patterns and globs, or read \`title\` in place of \`body\``,
   );
 }
@@ -186,19 +186,19 @@ export function parseRulesFile(text: string): RulesFile {
     const code = `U+${hidden[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
     const line = text.slice(0, hidden.index).split('\n').length;
     report(line, `The file has a control character (${code}); remove it`);
-    return { definitions: [], rules: [], tests: [], problems };
+    return { definitions: [], rules: [], tests: [], problems, warnings: [] };
   }
   const root = readYaml(text);
-  if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root] };
+  if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root], warnings: [] };
   if (isBlank(root)) {
     report(1, 'The file is empty; write its `rules`, as rules.example.yaml does');
-    return { definitions: [], rules: [], tests: [], problems };
+    return { definitions: [], rules: [], tests: [], problems, warnings: [] };
   }
   const entries = readMap(root, ['define', 'rules', 'tests'], 'The file', report);
   if (root.kind === 'map' && !entries.has('rules')) {
     report(root.line, 'The file has no `rules`; add them, or `rules: []` for none');
   }
-  const { definitions, checked } = readDefinitions(entries.get('define'), report);
+  const { definitions, checked, entries: defined } = readDefinitions(entries.get('define'), report);
   const ruleNodes = readList(entries.get('rules'), '`rules`', report);
   const extra = ruleNodes[ruleLimits.rules];
   if (extra !== undefined) report(extra.line, `The file has ${ruleNodes.length} rules, more than ${ruleLimits.rules}`);
@@ -213,7 +213,7 @@ export function parseRulesFile(text: string): RulesFile {
     report(largest?.node.line ?? 1, oversize.message, oversize);
   }
   // To check more than a service may hold could take minutes, and so could naming the nearest names of thousands.
-  const rules: ValidRule[] = [];
+  const rules: CheckedRule[] = [];
   for (const rule of oversize === undefined ? read : []) {
     if (problems.length >= maxProblems) {
       report(rule.node.line, 'The check ends here; fix the other problems first');
@@ -225,8 +225,19 @@ export function parseRulesFile(text: string): RulesFile {
   const tests = readList(entries.get('tests'), '`tests`', report)
     .map((node, index) => readTest(node, index + 1, report))
     .filter(test => test !== undefined);
-  problems.sort((a, b) => a.line - b.line);
-  return { definitions, rules: rules.map(({ rule }) => rule), tests, problems };
+  const warnings = problems.length > 0 ? [] : Array.from(lintRules(checked, rules), locate);
+  for (const list of [problems, warnings]) list.sort((a, b) => a.line - b.line);
+  return { definitions, rules: rules.map(({ rule }) => rule), tests, problems, warnings };
+
+  function locate(warning: Warning): FileProblem {
+    const { message } = warning;
+    if ('definition' in warning) {
+      return { line: defined.get(warning.definition)?.line ?? 1, message, rule: null, entry: null, part: 'define' };
+    }
+    const { rule: name, entry, part } = warning;
+    const node = rules.find(({ rule }) => rule.name === name)?.node;
+    return { line: node === undefined ? 1 : nodeOfProblem(warning, node).line, message, rule: name, entry, part };
+  }
 }
 
 /** Definitions as a rules file has them, in their order; without any, it has no `define`. */

@@ -70,7 +70,12 @@ const conditionOf = ({ when }: RuleDefinition, expression: string): string =>
 export const evaluatedLogic = (rule: RuleDefinition): RuleLogic[] =>
   rule.logic.map(({ expression, effect }) => ({ expression: conditionOf(rule, expression), effect }));
 
-function describe(rule: string, entry: number | null, part: RuleProblem['part'], reason: string): RuleProblem {
+export function describeProblem(
+  rule: string,
+  entry: number | null,
+  part: RuleProblem['part'],
+  reason: string,
+): RuleProblem {
   const shown = rule.length > 80 ? `${[...rule.slice(0, 80)].slice(0, 60).join('')}…` : rule;
   const place = entry === null ? part : `entry ${entry}, ${part}`;
   return { rule, entry, part, message: `Rule ${JSON.stringify(shown)}, ${place}: ${reason}` };
@@ -98,7 +103,7 @@ export function problemOfSize(rules: readonly RuleDefinition[]): RuleProblem | u
       "each entry has its whole condition, with the rule's `when`; shorten them, or give long parts a name in `define`";
   } else return undefined;
   const largest = rules[bytes.indexOf(Math.max(...bytes))];
-  return describe(largest?.name ?? '', null, 'logic', reason);
+  return describeProblem(largest?.name ?? '', null, 'logic', reason);
 }
 
 /** Does all steps at once. */
@@ -129,17 +134,17 @@ function* checkRuleInSteps(
   const { name, when, logic } = rule;
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
-  if (logic.length === 0) problems.push(describe(name, null, 'logic', 'it has no entries; write at least one'));
+  if (logic.length === 0) problems.push(describeProblem(name, null, 'logic', 'it has no entries; write at least one'));
   if (logic.length > ruleLimits.entries) {
     const reason = `it has ${logic.length} entries, more than ${ruleLimits.entries}; split the rule`;
-    return { entries, problems: [describe(name, null, 'logic', reason)] };
+    return { entries, problems: [describeProblem(name, null, 'logic', reason)] };
   }
   const read = (source: string, entry: number | null, part: 'when' | 'expression' | 'value', prefix = '') => {
     try {
       return parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions, origin);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
-      problems.push(describe(name, entry, part, prefix + error.message));
+      problems.push(describeProblem(name, entry, part, prefix + error.message));
       return undefined;
     }
   };
@@ -156,7 +161,9 @@ function* checkRuleInSteps(
     const value = read(effect.value, index + 1, 'value');
     const { action } = effect;
     if (!isRuleAction(action)) {
-      problems.push(describe(name, index + 1, 'action', `${JSON.stringify(action)} is neither ADD nor SUBTRACT`));
+      problems.push(
+        describeProblem(name, index + 1, 'action', `${JSON.stringify(action)} is neither ADD nor SUBTRACT`),
+      );
     } else if (condition !== undefined && value !== undefined) {
       entries.push({ name, logic: { expression: conditionOf(rule, expression), effect }, condition, value });
     }

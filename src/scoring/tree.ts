@@ -54,13 +54,14 @@ export type TypedExpression = { type: FactType } & Span &
     /** `in` with a fact that is a list. */
     | { kind: 'itemOf'; parts: Two }
     /**
-     * `parts` are passed in order, then `prepared`. The facts that every call reads are the first of them. `patternCost`
-     * is that of its patterns for a character.
+     * `parts` are passed in order, then `prepared`, which is made of the `literals`. The facts that every call reads are
+     * the first parts. `patternCost` is that of its patterns for a character.
      */
     | {
         kind: 'call';
         definition: FunctionDefinition;
         parts: readonly TypedExpression[];
+        literals: readonly string[];
         prepared: unknown;
         patternCost: number;
       }

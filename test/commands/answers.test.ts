@@ -213,7 +213,7 @@ tests:
       runJson(broken, 'rules', 'check', path),
       runHere(broken, 'rules', 'check', path),
     ]);
-    expect(json).toEqual({ valid: true, rules: 1, tests: 1 });
+    expect(json).toEqual({ valid: true, rules: 1, tests: 1, warnings: [] });
     expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rule; 1 test passed.\n`, stderr: '' });
   });
 
@@ -336,6 +336,91 @@ ${path}:15: test "nothing" expected 1, but the score is 0 (nothing counted); cor
 pullscore: ${path} has 2 problems. Fix them and check it again.
 `,
     ]);
+  });
+
+  test('explain a failing test by the entries that counted or could make up the difference, and with --all by every one', async () => {
+    const path = file(
+      'many.yaml',
+      `rules:
+  - name: Size
+    logic:
+      - { expression: merged, effect: { action: ADD, value: 5 } }
+      - { expression: draft, effect: { action: SUBTRACT, value: 5 } }
+      - { expression: "true", effect: { action: ADD, value: hours_to_merge } }
+      - { expression: size > 0, effect: { action: ADD, value: size } }
+  - name: Draft
+    logic: [{ expression: draft, effect: { action: SUBTRACT, value: 1 } }]
+  - name: Off
+    enabled: false
+    logic: [{ expression: draft, effect: { action: ADD, value: 2 } }]
+  - name: Commits
+    logic: [{ expression: commits > 0, effect: { action: ADD, value: 100 } }]
+tests:
+  - { name: one, pull_request: { additions: 10 }, score: 15 }
+`,
+    );
+    const [usual, all, json] = await Promise.all([
+      runHere({}, 'rules', 'check', path),
+      runHere({}, 'rules', 'check', path, '--all'),
+      runHere({}, 'rules', 'check', path, '--json'),
+    ]);
+    const shown = (text: string) => Array.from(text.matchAll(/^ +[·+−]\S* {2}(\S.*?)(?::|$)/gmu), ([, place]) => place);
+    expect(shown(usual.stderr)).toEqual(['Size, entry 1', 'Size, entry 3', 'Size, entry 4', 'Off']);
+    expect(usual.stderr).toContain('10  total\n\n3 more entries did not count. To show all: --all\n');
+    expect(shown(all.stderr)).toEqual([
+      ...['Size, entry 1', 'Size, entry 2', 'Size, entry 3', 'Size, entry 4', 'Draft', 'Off', 'Commits'],
+    ]);
+    expect(all.stderr).not.toContain('--all');
+    const [{ explanation }] = JSON.parse(json.stdout).problems;
+    expect(explanation.map(({ entries }: { entries: unknown[] }) => entries.length)).toEqual([4, 1, 1, 1]);
+  });
+
+  test('show their warnings if they are checked and applied, and fail for them with --strict only', async () => {
+    await addAcme();
+    const path = file(
+      'odd.yaml',
+      good.replace('additions > 0', 'additions > 10 && additions < 5').replace('score: 10', 'score: 0'),
+    );
+    const conditions = '`additions > 10 && additions < 5` can never be true, whatever `additions` is';
+    const warnings = [
+      {
+        file: path,
+        line: 5,
+        rule: 'Size',
+        entry: 1,
+        part: 'expression',
+        message: `Rule "Size", entry 1, expression: ${conditions}`,
+      },
+      {
+        ...{ file: path, line: 5, rule: 'Size', entry: null, part: 'logic' },
+        message: 'Rule "Size", logic: none of its entries can ever count; correct or remove the rule',
+      },
+    ];
+    const lines = warnings.map(({ line, message }) => `${path}:${line}: warning: ${message}\n`).join('');
+    const [text, json, strict, strictJson] = await Promise.all([
+      runHere({}, 'rules', 'check', path),
+      runHere({}, 'rules', 'check', path, '--json'),
+      runHere({}, 'rules', 'check', path, '--strict'),
+      runHere({}, 'rules', 'check', path, '--strict', '--json'),
+    ]);
+    expect(text).toMatchObject({
+      code: 0,
+      stdout: `${path} is valid: 1 rule; 1 test passed. It has 2 warnings.\n`,
+      stderr: lines,
+    });
+    expect([json.code, JSON.parse(json.stdout)]).toEqual([0, { valid: true, rules: 1, tests: 1, warnings }]);
+    expect([strict.code, strict.stdout]).toEqual([1, '']);
+    expect(strict.stderr).toBe(
+      `${lines.replaceAll(' warning:', '')}pullscore: ${path} has 2 problems. Fix them and check it again.\n`,
+    );
+    expect([strictJson.code, JSON.parse(strictJson.stdout).problems]).toEqual([1, warnings]);
+    expect(await runHere({}, 'rules', 'check', file('good.yaml', good), '--strict')).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+    const applied = await runHere(environment, 'rules', 'apply', path, ...acme);
+    expect(applied).toMatchObject({ code: 0, stderr: lines });
+    expect(applied.stdout).toMatch(/^Version 1 is in force/);
   });
 
   test('of which many count in a failing test are not all in its line', async () => {

@@ -107,7 +107,12 @@ describe('the documented example', () => {
 test('the expressions that are unfair or fairer are valid', () => {
   const expressions = rowsWith('Unfair', 'Fairer').flatMap(row => [...codesIn(row.Unfair), ...codesIn(row.Fairer)]);
   expect(expressions.length).toBeGreaterThan(10);
-  for (const expression of expressions) expect(() => parseExpression(expression, 'boolean')).not.toThrow();
+  for (const expression of expressions) {
+    const { problems, warnings } = parseRulesFile(
+      JSON.stringify({ rules: [{ name: 'R', logic: [{ expression, effect: { action: 'ADD', value: 1 } }] }] }),
+    );
+    expect([...problems, ...warnings]).toEqual([]);
+  }
 });
 
 describe('the documented mistake', () => {
@@ -147,12 +152,29 @@ describe('the documented line', () => {
   );
 });
 
-test('the rules files on the page are valid, and their tests pass', () => {
-  const files = [...page.matchAll(/```yaml\n((?:define|rules):[\s\S]*?)```/g)].map(([, text]) => text ?? '');
-  expect(files.length).toBeGreaterThan(3);
+describe('the documented warning', () => {
+  test.each(rowsWith('Line', 'Warning').map(row => [uncoded(row.Line), row.Warning ?? '']))(
+    '%s gets %s',
+    (line, message) => {
+      const others = ['expression: draft', 'effect: { action: ADD, value: 1 }'];
+      const [key] = line.split(':');
+      const entry = [...others.filter(other => !other.startsWith(`${key}:`)), line];
+      const { problems, warnings } = parseRulesFile(
+        `rules:\n- name: R\n  logic:\n  - ${entry.join('\n    ')}\n  - ${others.join('\n    ')}\n`,
+      );
+      expect(problems).toEqual([]);
+      expect(warnings.map(warning => warning.message.replace(/^Rule "R", entry 1, \w+: /, ''))).toEqual([message]);
+    },
+  );
+});
+
+test('the rules files on the page and in the README are valid, without warnings, and their tests pass', () => {
+  const readme = readFileSync('README.md', 'utf8');
+  const files = [...(page + readme).matchAll(/```yaml\n((?:define|rules):[\s\S]*?)```/g)].map(([, text]) => text ?? '');
+  expect(files.length).toBeGreaterThan(4);
   for (const text of files) {
     const file = parseRulesFile(text);
-    expect(file.problems).toEqual([]);
+    expect([...file.problems, ...file.warnings]).toEqual([]);
     expect(runRuleTests(file, file.tests).filter(({ passed }) => !passed)).toEqual([]);
   }
 });

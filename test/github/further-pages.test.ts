@@ -148,7 +148,7 @@ describe('a pull request with more than a hundred files', () => {
     const endless = () => ({
       totalCount: 9,
       pageInfo: { hasNextPage: true, endCursor: `cursor ${++page}` },
-      nodes: [{ path: `page ${page}`, additions: 1, deletions: 0, changeType: 'ADDED' }],
+      nodes: [{ path: `page ${page}`, additions: 1, deletions: 0 }],
     });
     github.fault(
       {

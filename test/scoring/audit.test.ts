@@ -41,6 +41,7 @@ describe('each way', () => {
     ['title', 'starts_with(title, "ACME-1 ")', { ...work, title: 'Change' }],
     ['label', 'has_label("high value")', work],
     ['label', '"bounty" in labels', work],
+    ['label', 'any_label("bounty/*")', work],
     ['reopen', 'state == "open"', { ...work, state: 'closed', closed_at: 9 }],
     ['reopen', 'state == "draft"', { ...work, state: 'closed', closed_at: 9, draft: true }],
     ['self_merge', 'merged && hours_to_merge <= 24', { ...work, created_at: 100, updated_at: 200 }],

@@ -184,8 +184,16 @@ describe('types are checked before anything runs', () => {
   });
 
   test('the page that lists all names is suggested if no name is near', () => {
-    expect(problemOf('weekday > 1')).toBe('`weekday` is not a known fact; docs/rules.md lists all facts');
-    expect(problemOf('weekday() > 1')).toBe('`weekday` is not a known function; docs/rules.md lists all functions');
+    expect(problemOf('weather > 1')).toBe('`weather` is not a known fact; docs/rules.md lists all facts');
+    expect(problemOf('weather() > 1')).toBe('`weather` is not a known function; docs/rules.md lists all functions');
+  });
+
+  test('a name of the clock or the calendar gets the answer that there is none', () => {
+    const none = 'there is no clock and no calendar: rules read facts such as `created_at`, and `date("2026-01-31")`';
+    expect(problemOf('weekday > 1')).toBe(`\`weekday\` is not a known fact; ${none}`);
+    expect(problemOf('weekday(created_at) > 1')).toBe(`\`weekday\` is not a known function; ${none}`);
+    expect(problemOf('merged_at > now() - 86400')).toBe(`\`now\` is not a known function; ${none}`);
+    expect(problemOf('Today == merged_at')).toBe(`\`Today\` is not a known fact; ${none}`);
   });
 });
 
@@ -283,6 +291,37 @@ describe('what was probably meant is suggested', () => {
     [
       'created_at - "2026-01-01" > 5',
       '`"2026-01-01"` is a text, but both sides of `-` must be a number; write `date("2026-01-01")`',
+    ],
+    ['files > 3', `${mismatch('`files` is a list', '`3` is a number', '>')}; write \`length(files) > 3\``],
+    ['2 <= (labels)', `${mismatch('`2` is a number', '`labels` is a list', '<=')}; write \`2 <= length(labels)\``],
+    [
+      'glob(labels, "area/*")',
+      '`labels` is a list, but here `glob(text, "glob")` takes a text; write `any_label("area/*")`',
+    ],
+    [
+      'glob(files, "src/**")',
+      '`files` is a list, but here `glob(text, "glob")` takes a text; write `any_file("src/**")`',
+    ],
+    [
+      'matches(labels, "^area")',
+      '`labels` is a list, but here `matches(text, "pattern")` takes a text; write `any_label("area/*")`',
+    ],
+    ['if(merged, size, 0) > 5', '`if` is not a known function; write `merged ? size : 0`'],
+    ['IF (merged) > 5', '`IF` is not a known function; write `merged ? 10 : 0`'],
+    ['if(draft ? merged : true, 1, 0) > 5', '`if` is not a known function; write `merged ? 10 : 0`'],
+    ['title =~ "^fix"', '`=~` is not part of the rule language; write `matches(title, "^fix")`'],
+    ["merged && lower(title)=~'a b'", "`=~` is not part of the rule language; write `matches(lower(title), 'a b')`"],
+    ['title =~ /^fix/', '`=~` is not part of the rule language; call `matches(text, "pattern")`'],
+    ['=~ "a"', '`=~` is not part of the rule language; call `matches(text, "pattern")`'],
+    ['title.startsWith("fix: ")', '`.` is not part of the rule language; write `starts_with(title, "fix: ")`'],
+    ['!title . ends_with ( head )', '`.` is not part of the rule language; write `ends_with(title, head)`'],
+    ['labels.includes("bug")', '`.` is not part of the rule language; write `contains(labels, "bug")`'],
+    ['title.toLowerCase() == "fix"', '`.` is not part of the rule language; write `lower(title)`'],
+    ['title.match(/^fix/)', '`.` is not part of the rule language; call `matches(text, "pattern")`'],
+    ['labels.hasLabel("bug")', '`.` is not part of the rule language; call `has_label(name)`'],
+    [
+      'author.email == "a"',
+      '`.` is not part of the rule language; values have no members; call functions as in `length(title)`',
     ],
     ['has_label(bug)', '`bug` is not a known fact; did you mean the text `"bug"`?'],
     ['has_label(good-first-issue)', '`good` is not a known fact; did you mean the text `"good-first-issue"`?'],

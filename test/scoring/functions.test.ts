@@ -18,6 +18,18 @@ test('case matters, except in has_label', () => {
   expect(evaluate('has_label(lower(title))', facts)).toBe(false);
 });
 
+test('any_label matches globs with whole labels, whatever their case', () => {
+  const labels = ['Area/API', 'type/bug', 'Stra\u00dfe'];
+  expect(evaluate('any_label("area/*")', { labels })).toBe(true);
+  expect(evaluate('any_label("AREA/[A-C]??")', { labels })).toBe(true);
+  expect(evaluate('any_label("nothing", "type/{bug,fix}")', { labels })).toBe(true);
+  expect(evaluate('any_label("*bug")', { labels })).toBe(false);
+  expect(evaluate('any_label("**bug")', { labels })).toBe(true);
+  expect(evaluate('any_label("area")', { labels })).toBe(false);
+  expect(evaluate('any_label("**")', { labels: [] })).toBe(false);
+  expect(evaluate('any_label("/")', { labels: ['/'] })).toBe(true);
+});
+
 test('contains looks for a whole item of a list', () => {
   expect(evaluate('contains(labels, "bu")', { labels: ['bug'] })).toBe(false);
 });

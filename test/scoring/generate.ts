@@ -109,6 +109,7 @@ export const anyExpression = fc.letrec<{ number: string; boolean: string; text: 
       call('matches', tie('text'), patterns),
       call('glob', tie('text'), globs),
       call('has_label', tie('text')),
+      call('any_label', globs),
       call('any_file', globs),
       call('all_files', globs, globs),
       choice('boolean'),

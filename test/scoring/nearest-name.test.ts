@@ -63,6 +63,13 @@ describe('the nearest name', () => {
     expect(nearestName('abcdef', ['abcdeX', 'abcdeY'])).toBe('abcdeX');
   });
 
+  test('differs in six characters at most, however long a name is', () => {
+    const name = 'abcdefghijklmnopqrstuvwxyz0123';
+    const changed = (count: number) => '#'.repeat(count) + name.slice(count);
+    expect(nearestName(name, [changed(6)])).toBe(changed(6));
+    expect(nearestName(name, [changed(7)])).toBeUndefined();
+  });
+
   test('is not searched for if a name is longer than sixty characters', () => {
     expect(nearestName('a'.repeat(60), ['a'.repeat(60)])).toBe('a'.repeat(60));
     expect(nearestName('a'.repeat(61), ['a'.repeat(61)])).toBeUndefined();

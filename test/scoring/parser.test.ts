@@ -135,7 +135,7 @@ describe('the parser', () => {
     ['a & b', `\`&\` ${language}; write \`&&\``],
     ['a | b', `\`|\` ${language}; write \`||\``],
     ['a; b', `\`;\` ${language}; write one expression for each entry`],
-    ['a.length', `\`.\` ${language}; values have no members; call functions as in \`length(title)\``],
+    ['a.length', `\`.\` ${language}; write \`length(a)\``],
     ['1 + .5', `\`.\` ${language}; write a digit before the decimal point`],
     ['--a', `\`--\` ${language}; write \`- -\` or use brackets`],
     ['a ?? 1', `\`??\` ${language}`],

@@ -14,7 +14,7 @@ const withLogic = (logic: string) => `rules:\n  - name: R\n    logic:\n${logic.r
 
 test('the example file is valid and its tests pass', () => {
   const file = parseRulesFile(readFileSync(new URL('../../rules.example.yaml', import.meta.url), 'utf8'));
-  expect(file.problems).toEqual([]);
+  expect([...file.problems, ...file.warnings]).toEqual([]);
   expect(file.rules.length).toBeGreaterThanOrEqual(5);
   expect(file.tests.length).toBeGreaterThanOrEqual(3);
   expect(runRuleTests(file, file.tests).filter(({ passed }) => !passed)).toEqual([]);
@@ -94,7 +94,7 @@ test('rules written to a file can be read back', () => {
     },
   ];
   const text = formatRulesFile(rulesetOf(rules));
-  expect(parseRulesFile(text)).toEqual({ definitions: [], rules, tests: [], problems: [] });
+  expect(parseRulesFile(text)).toEqual({ definitions: [], rules, tests: [], problems: [], warnings: [] });
   expect(text.split('\n').filter(line => /description|enabled/.test(line))).toEqual([
     '    description: |-',
     '    enabled: false',
@@ -136,9 +136,45 @@ test.each([
   expect([rules[0]?.description, found]).toEqual([description, []]);
 });
 
+describe('of a test that fails, the relevant entries', () => {
+  const logic = [
+    ['merged', 'ADD', '5'],
+    ['merged', 'ADD', '10'],
+    ['draft', 'SUBTRACT', '4'],
+    ['size > 0', 'ADD', 'size'],
+    ['comments > 0', 'ADD', 'comments'],
+  ].map(
+    ([expression, action, value]) => `- { expression: ${expression}, effect: { action: ${action}, value: ${value} } }`,
+  );
+  const relevant = (facts: string, score: number) => {
+    const tests = `tests: [{ name: t, pull_request: { ${facts} }, score: ${score} }]`;
+    const file = parseRulesFile(withLogic(logic.join('\n')) + tests);
+    const [result] = runRuleTests(file, file.tests);
+    return Array.from(result?.relevant ?? [], ({ entry }) => entry);
+  };
+
+  test('are those whose condition is true, and those that would bring the score nearer to the expected one', () => {
+    expect(relevant('additions: 1', 6)).toEqual([1, 4]);
+    expect(relevant('additions: 1', 11)).toEqual([1, 2, 4]);
+    expect(relevant('additions: 7', 2)).toEqual([3, 4]);
+    expect(relevant('', -5)).toEqual([3]);
+  });
+
+  test('are also those that would bring it too far, if all of them would', () => {
+    expect(relevant('additions: 1', 3)).toEqual([1, 2, 4]);
+    expect(relevant('draft: true', -3)).toEqual([1, 2, 3]);
+  });
+});
+
+test('names that differ only by case are those of two rules', () => {
+  const rule = (name: string) => `- {name: ${name}, logic: [{expression: merged, effect: {action: ADD, value: 1}}]}\n`;
+  const { rules, problems: found } = parseRulesFile(`rules:\n${rule('Size')}${rule('size')}`);
+  expect([rules.map(({ name }) => name), found]).toEqual([['Size', 'size'], []]);
+});
+
 test('a file may have no rules', () => {
   for (const text of ['rules: []', 'rules:', 'rules: ~', 'rules: null\ntests: NULL', '\ufeffrules: []\r\n']) {
-    expect(parseRulesFile(text)).toEqual({ definitions: [], rules: [], tests: [], problems: [] });
+    expect(parseRulesFile(text)).toEqual({ definitions: [], rules: [], tests: [], problems: [], warnings: [] });
   }
 });
 
@@ -483,7 +519,7 @@ describe('definitions and conditions of rules', () => {
       ],
     };
     const text = formatRulesFile(ruleset);
-    expect(parseRulesFile(text)).toEqual({ ...ruleset, tests: [], problems: [] });
+    expect(parseRulesFile(text)).toMatchObject({ ...ruleset, tests: [], problems: [] });
     expect(text).toBe(`define:
   zebra: |-
     title == "a: b" && ape > 1
@@ -503,7 +539,13 @@ rules:
   });
 
   test.each(['define:', 'define: {}', 'define: ~', 'define: null'])('may be none: %s', define => {
-    expect(parseRulesFile(`${define}\nrules: []`)).toEqual({ definitions: [], rules: [], tests: [], problems: [] });
+    expect(parseRulesFile(`${define}\nrules: []`)).toEqual({
+      definitions: [],
+      rules: [],
+      tests: [],
+      problems: [],
+      warnings: [],
+    });
   });
 
   test.each<[string, string[]]>([

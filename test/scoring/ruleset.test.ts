@@ -4,7 +4,7 @@ import { compileExpression, evaluateParts } from '../../src/scoring/compile.ts';
 import { explainScore } from '../../src/scoring/explain.ts';
 import { parseExpression } from '../../src/scoring/expression.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
-import { compileRuleset, type RuleAction, type RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { checkRules, compileRuleset, type RuleAction, type RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { ExpressionError } from '../../src/scoring/syntax.ts';
 import { allParts } from '../../src/scoring/tree.ts';
 import { anyExpression, anyFacts, anyRules } from './generate.ts';
@@ -300,6 +300,17 @@ test('a stored rule that compares a fact with what it never is keeps its meaning
   expect(problems).toEqual([]);
   expect(score(facts).score).toBe(5);
   expect(explainScore(stored, facts).score).toBe(5);
+});
+
+test('so does a stored definition', () => {
+  const definitions = [{ name: 'done', expression: 'state == "Merged"' }];
+  const stored = { definitions, rules: [rule('R', entry('!done', '5'))] };
+  const facts = factsWith({ state: 'merged' });
+  const { score, problems } = compileRuleset(stored);
+  expect(problems).toEqual([]);
+  expect(score(facts).score).toBe(5);
+  expect(explainScore(stored, facts).score).toBe(5);
+  expect(checkRules(stored).get('R')).toMatchObject({ isValid: true });
 });
 
 describe('compiled code', () => {

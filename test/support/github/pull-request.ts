@@ -27,8 +27,6 @@ export interface ChangedFile {
   path: string;
   additions: number;
   deletions: number;
-  /** `MODIFIED` by default. */
-  changeType?: 'ADDED' | 'CHANGED' | 'COPIED' | 'DELETED' | 'MODIFIED' | 'RENAMED';
 }
 
 /** Times are Unix seconds. Defaults are those of a pull request just opened with one commit. */

@@ -243,8 +243,7 @@ function viewOf(pullRequest: PullRequest) {
     closingIssuesReferences: { totalCount: pullRequest.linkedIssues },
     labels: (page: PageArguments) => connection(pullRequest.labels, page, name => ({ name })),
     assignees: (page: PageArguments) => connection(pullRequest.assignees, page, accountView),
-    files: (page: PageArguments) =>
-      connection(pullRequest.files.slice(0, maxListedFiles), page, file => ({ changeType: 'MODIFIED', ...file })),
+    files: (page: PageArguments) => connection(pullRequest.files.slice(0, maxListedFiles), page, file => file),
     reviews: ({ states, ...page }: PageArguments & { states?: string[] }) =>
       connection(
         pullRequest.reviews.filter(review => !states || states.includes(review.state)),

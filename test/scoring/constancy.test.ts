@@ -1,0 +1,112 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { constantParts, rangeOf } from '../../src/scoring/constancy.ts';
+import { parseExpression } from '../../src/scoring/expression.ts';
+import { closedLists, type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
+import { anyExpression, anyFacts } from './generate.ts';
+import { interpret } from './interpreter.ts';
+
+const counts = (Object.keys(factTypes) as FactName[]).filter(
+  name => factTypes[name] === 'number' && !name.startsWith('hours_'),
+);
+
+/** Files refuse some of the random expressions. */
+const parseStored = (source: string, type: 'boolean' | 'number') => parseExpression(source, type, undefined, 'stored');
+
+/** Facts that GitHub could have. */
+const possibleFacts = fc.tuple(anyFacts, fc.constantFrom(...closedLists.state)).map(
+  ([facts, state]): Facts => ({
+    ...facts,
+    ...Object.fromEntries(
+      counts.map(name => [name, facts[name] === null ? null : Math.abs(Math.round(Number(facts[name]))) % 2 ** 31]),
+    ),
+    state,
+    merged: state === 'merged',
+    author_association: 'MEMBER',
+  }),
+);
+
+/** Conditions on few facts, so that many contradict themselves. */
+const contradictory = fc.letrec<{ condition: string; comparison: string }>(tie => ({
+  comparison: fc.oneof(
+    fc
+      .tuple(
+        fc.constantFrom('size', 'hours_to_merge', 'times_changes_requested'),
+        fc.constantFrom('==', '!=', '<', '<=', '>', '>='),
+        fc.constantFrom('-1', '0', '1', '1.5', '2', '4 / 2', 'size', '0 / 0'),
+      )
+      .map(parts => parts.join(' ')),
+    fc
+      .tuple(
+        fc.constantFrom('state', 'milestone'),
+        fc.constantFrom('==', '!=', '<'),
+        fc.constantFrom('"open"', '"merged"'),
+      )
+      .map(parts => parts.join(' ')),
+    fc.constantFrom(
+      'merged',
+      'size in [1, 2]',
+      'state in ["open", "draft"]',
+      'milestone == milestone',
+      'draft == true',
+    ),
+  ),
+  condition: fc.oneof(
+    { maxDepth: 3 },
+    tie('comparison'),
+    tie('condition').map(inner => `!(${inner})`),
+    fc
+      .tuple(tie('condition'), fc.constantFrom('&&', '||'), tie('condition'))
+      .map(([one, operator, other]) => `(${one}) ${operator} (${other})`),
+    fc
+      .tuple(tie('condition'), tie('condition'), tie('condition'))
+      .map(([test, one, other]) => `(${test}) ? (${one}) : (${other})`),
+  ),
+}));
+
+test('a condition that is said to be constant has that value for all facts', () => {
+  const smallFacts = fc
+    .tuple(
+      possibleFacts,
+      fc.record({
+        size: fc.nat(3),
+        hours_to_merge: fc.constantFrom(null, -1, 0, 0.5, 1, 1.2, 1.5, 1.7, 2, 3),
+        times_changes_requested: fc.constantFrom(null, 0, 1, 2, 3),
+        milestone: fc.constantFrom(null, 'open', 'merged', 'a', 'z', ''),
+      }),
+    )
+    .map(([facts, small]): Facts => ({ ...facts, ...small }));
+  let found = 0;
+  fc.assert(
+    fc.property(
+      fc.oneof(contradictory.condition, anyExpression.boolean),
+      fc.array(smallFacts, { minLength: 5, maxLength: 5 }),
+      (source, all) => {
+        for (const [part, { isTrue }] of constantParts(parseStored(source, 'boolean'))) {
+          found += part.parts.length > 0 ? 1 : 0;
+          for (const facts of all) expect(interpret(part, facts)).toBe(isTrue);
+        }
+      },
+    ),
+    { numRuns: 1_000 },
+  );
+  expect(found).toBeGreaterThan(100);
+});
+
+test('a number is within its range, or absent', () => {
+  let narrow = 0;
+  fc.assert(
+    fc.property(anyExpression.number, fc.array(possibleFacts, { minLength: 5, maxLength: 5 }), (source, all) => {
+      const tree = parseStored(source, 'number');
+      const [min, max] = rangeOf(tree);
+      if (Number.isNaN(min) || Number.isNaN(max)) return;
+      if (max !== Number.POSITIVE_INFINITY || min > 0) narrow += 1;
+      for (const facts of all) {
+        const value = interpret(tree, facts);
+        if (value !== null) expect([source, Number(value) >= min && Number(value) <= max]).toEqual([source, true]);
+      }
+    }),
+    { numRuns: 1_000 },
+  );
+  expect(narrow).toBeGreaterThan(100);
+});

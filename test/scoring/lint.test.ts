@@ -1,0 +1,298 @@
+import { describe, expect, test } from 'vitest';
+import { parseRulesFile } from '../../src/scoring/rules-file.ts';
+
+/** `line: message` of each warning. */
+function warnings(text: string): string[] {
+  const file = parseRulesFile(text);
+  expect(file.problems).toEqual([]);
+  return file.warnings.map(({ line, message }) => `${line}: ${message}`);
+}
+
+const yaml = (text: string) => `'${text.replaceAll("'", "''")}'`;
+const entry = (expression: string, value = '1', action = 'ADD') =>
+  `    - { expression: ${yaml(expression)}, effect: { action: ${action}, value: ${yaml(value)} } }\n`;
+const rule = (...entries: string[]) => `rules:\n- name: R\n  logic:\n${entries.join('')}`;
+
+/** Of one condition, without their places. The second entry keeps the rule alive. */
+const ofCondition = (expression: string) =>
+  warnings(rule(entry(expression), entry('true'))).map(message =>
+    message.replace('4: Rule "R", entry 1, expression: ', ''),
+  );
+const ofValue = (value: string, action = 'ADD') =>
+  warnings(rule(entry('true', value, action), entry('true'))).map(message =>
+    message.replace('4: Rule "R", entry 1, value: ', ''),
+  );
+
+describe('a condition that can never be true gets a warning', () => {
+  test.each([
+    ['size > 100 && size < 50', 'size'],
+    ['50 > size && merged && 100 < size', 'size'],
+    ['size > 5 && size < 6', 'size'],
+    ['size == 5 && size != 5', 'size'],
+    ['commits in [1, 2] && commits > 2', 'commits'],
+    ['comments < 0', 'comments'],
+    ['comments == 1.5', 'comments'],
+    ['!(size > 5 || size <= 5)', 'size'],
+    ['merged && !merged', 'merged'],
+    ['draft == true && draft != true', 'draft'],
+    ['state == "open" && state == "merged"', 'state'],
+    ['state == "open" && merged', 'state'],
+    ['state in ["open", "draft"] && state > "open"', 'state'],
+    ['base == "main" && base != "main"', 'base'],
+    ['base == "main" && base in ["dev", "next"]', 'base'],
+    ['hours_to_merge > 2 * 24 && hours_to_merge <= 48', 'hours_to_merge'],
+    ['hours_to_merge > 48 && hours_to_merge != hours_to_merge', 'hours_to_merge'],
+    ['created_at > date("2026-02-01") && created_at < date("2026-01-01")', 'created_at'],
+    ['size > 100 ? size < 50 : false', 'size'],
+    ['milestone == "1" && milestone == "2"', 'milestone'],
+  ])('%s', (expression, fact) => {
+    const [message, ...others] = ofCondition(expression);
+    expect(others).toEqual([]);
+    expect(message).toMatch(new RegExp(`^\`.*\` can never be true, whatever \`${fact}\` is$`));
+  });
+
+  test('also if it needs no fact', () => {
+    expect(ofCondition('1 > 2')).toEqual(['`1 > 2` can never be true']);
+    expect(ofCondition('lower("A") == "A"')).toEqual(['`lower("A") == "A"` can never be true']);
+    expect(ofCondition('0 / 0 != 1')).toEqual(['`0 / 0 != 1` can never be true']);
+    expect(ofCondition('false && merged')).toEqual(['`false && merged` can never be true']);
+  });
+
+  test('also if it is a part of another condition or of a value, the largest one', () => {
+    expect(ofCondition('merged || (size > 100 && size < 50 && size > 20)')).toEqual([
+      '`size > 100 && size < 50 && size > 20` can never be true, whatever `size` is',
+    ]);
+    expect(ofValue('(size < 0 ? 5 : 3) + commits')).toEqual(['`size < 0` can never be true, whatever `size` is']);
+  });
+
+  test('also if it uses a definition, and in a definition, there once', () => {
+    const text = `define:\n  limit: 50\n  never: size > 100 && size < limit\n${rule(entry('merged || never'), entry('draft || never'), entry('size > limit && size < 40'))}`;
+    expect(warnings(text)).toEqual([
+      '3: Definition "never": `size > 100 && size < limit` can never be true, whatever `size` is',
+      '9: Rule "R", entry 3, expression: `size > limit && size < 40` can never be true, whatever `size` is',
+    ]);
+  });
+
+  test('also if that follows from the condition of the whole rule', () => {
+    const text = `rules:\n- name: R\n  when: size > 100\n  logic:\n${entry('size < 50 && merged')}${entry('size > 200')}`;
+    expect(warnings(text)).toEqual([
+      '5: Rule "R", entry 1, expression: `size < 50 && merged` can never be true together with the rule\'s `when`',
+    ]);
+  });
+});
+
+describe('a condition that is always true gets a warning', () => {
+  test.each([
+    ['state != "open" || state != "closed"', 'state'],
+    ['state in ["open", "draft", "closed"] || merged', 'state'],
+    ['author != "ada" || author != "bert"', 'author'],
+    ['size >= 0', 'size'],
+    ['size > 5 || size < 10', 'size'],
+    ['merged || !merged', 'merged'],
+    ['!(hours_to_merge > 48 && hours_to_merge < 24)', 'hours_to_merge'],
+  ])('%s', (expression, fact) => {
+    const [message, ...others] = ofCondition(expression);
+    expect(others).toEqual([]);
+    expect(message).toMatch(new RegExp(`^\`.*\` (is always|can never be) true, whatever \`${fact}\` is$`));
+  });
+
+  test.each([
+    'true',
+    'always',
+    'merged_at > 0',
+    'length(milestone) >= 0',
+    'hours_to_merge >= 0 || hours_to_merge < 0',
+    'milestone == milestone',
+    'times_changes_requested >= 0',
+    'milestone != "1" || milestone != "2"',
+  ])('but not %s, which is meant so or can be absent', expression => {
+    expect(warnings(`define:\n  always: true\n${rule(entry(expression), entry('always'))}`)).toEqual([]);
+  });
+});
+
+test('definitions that are switches get no warning, whatever they are set to', () => {
+  const text = `define:\n  strict: false\n  bonus: 5\nrules:\n- name: R\n  when: strict && bonus > 3\n  logic:\n${entry('merged', 'bonus')}${entry('strict || bonus < 3 || draft')}`;
+  expect(warnings(text)).toEqual([]);
+});
+
+describe('no condition gets a warning that may be true and may be false', () => {
+  test.each([
+    'size > 50 && size < 100',
+    'size >= 5 && size <= 5',
+    'hours_to_merge > 5 && hours_to_merge < 6',
+    'size > 5.5 && size < 6.5',
+    'title > "a" && title < "b"',
+    'base >= "release/2" && base < "release/3"',
+    'size > 100 && changed_files < 50',
+    'size == additions && size != deletions',
+    'author == merged_by || author != merged_by',
+    '(merged && size > 5) || (!merged && size < 3)',
+    'state != "open" && state != "closed"',
+    'draft && merged',
+    '"bug" in labels && !("bug" in labels)',
+    'created_at > date("2026-01-01") && created_at < date("2026-02-01")',
+  ])('%s', expression => {
+    expect(ofCondition(expression)).toEqual([]);
+  });
+});
+
+describe('a value gets a warning', () => {
+  test.each([
+    '0',
+    '-0.4',
+    '1 / 3',
+    'merged ? 0.2 : 0.4',
+    'clamp(size, 0, 0.4)',
+    'min(0, size)',
+    'per(3, 20)',
+    'size * 0',
+    'max(0, min(0, -comments))',
+  ])('if it always rounds to 0: %s', value => {
+    const expected = [`\`${value}\` always rounds to 0, so it adds nothing`];
+    expect(ofValue(value)).toEqual(expected);
+    expect(ofValue(value, 'SUBTRACT')).toEqual(expected);
+  });
+
+  test.each([
+    '-5',
+    '-size',
+    'min(0, 5 - comments)',
+    '-(size / 20)',
+    '-(commits + 3) * 2',
+    'merged ? -5 : 0',
+    '0 - per(size, 20)',
+  ])('if SUBTRACT would add with it: %s', value => {
+    expect(ofValue(value, 'SUBTRACT')).toEqual([
+      `\`${value}\` is never above 0, so SUBTRACT adds to the score; write ADD, or change its sign`,
+    ]);
+    expect(ofValue(value)).toEqual([]);
+  });
+
+  test.each([
+    '0.5',
+    'size / 1000',
+    '5 - comments',
+    'merged ? 0 : 1',
+    'hours_to_merge',
+    '-hours_to_merge',
+    'clamp(5 - commits, -3, 3)',
+    '10 / commits',
+    '-3 % commits',
+    'log(size)',
+    'abs(0 - size)',
+    'sqrt(size - 10)',
+    'per(size, 20) - 1',
+    'length(title)',
+    'round(size / 100)',
+    '0 / 0',
+  ])('but not if it is sometimes above 0: %s', value => {
+    expect(ofValue(value, 'SUBTRACT')).toEqual([]);
+  });
+});
+
+describe('a name that can be no name gets a warning', () => {
+  test.each([
+    'glob(author, "*[bot]")',
+    'glob(lower(merged_by), "mergify[bot]")',
+    'matches(author, "[bot]$")',
+    'matches(author, "\\\\[bot\\\\]$")',
+    'author == "dependabot[bot]"',
+    'merged_by in ["ada", "mergify[bot]"]',
+    '"renovate[bot]" in assignees',
+    'author == robot',
+  ])('if it is the login of an app: %s', expression => {
+    expect(
+      warnings(`define:\n  robot: '"acme[bot]"'\n${rule(entry(expression), entry('author != robot || merged'))}`)[0],
+    ).toMatch(
+      /^6: Rule "R", entry 1, expression: `.*`: logins of apps have no `\[bot\]` here, and in a glob it is one of/,
+    );
+  });
+
+  test.each([
+    ['has_label("area/*")', 'any_label("area/*")'],
+    ['contains(labels, "area/*")', 'any_label("area/*")'],
+    ['"area/*" in labels', 'any_label("area/*")'],
+    ['contains(files, "src/**")', 'any_file("src/**")'],
+  ])('if it is a glob: %s', (expression, instead) => {
+    expect(ofCondition(expression)).toEqual([
+      `\`${expression}\` looks for exactly this name; write \`${instead}\` for a glob`,
+    ]);
+  });
+
+  test.each([
+    ['author_association == "COLLABORATOR"', 'COLLABORATOR'],
+    ['"NONE" != author_association', 'NONE'],
+    ['author_association in ["OWNER", "MEMBER", "CONTRIBUTOR"]', 'CONTRIBUTOR'],
+    ['(author_association == "FIRST_TIMER") == draft', 'FIRST_TIMER'],
+  ])('if it is the association of somebody who is not a member: %s', (expression, text) => {
+    expect(ofCondition(expression)).toEqual([
+      `members never have the \`author_association\` \`"${text}"\`; theirs is \`"MEMBER"\` or \`"OWNER"\``,
+    ]);
+  });
+
+  test.each([
+    'matches(title, "[bot]")',
+    'glob(author, "*-bot")',
+    'contains(title, "[bot]")',
+    'glob(base, "release/*") && any_label("area/*") && any_file("src/**")',
+    'has_label("good first issue")',
+    'contains(title, "*")',
+    'author_association in ["OWNER", "MEMBER"]',
+    'starts_with(author_association, "M")',
+  ])('but not in %s', expression => {
+    expect(ofCondition(expression)).toEqual([]);
+  });
+});
+
+test('what is wrong with a definition gets its warning there, and not where the definition is used', () => {
+  const text = `define:\n  labelled: has_label("area/*")\n${rule(entry('labelled && merged'), entry('!labelled'))}`;
+  expect(warnings(text)).toEqual([
+    '2: Definition "labelled": `has_label("area/*")` looks for exactly this name; write `any_label("area/*")` for a glob',
+  ]);
+});
+
+describe('a rule that nothing can reach gets a warning', () => {
+  test('if its condition can never be true', () => {
+    const text = `rules:\n- name: R\n  when: size > 100 && size < 50\n  logic:\n${entry('merged')}${entry('draft')}`;
+    expect(warnings(text)).toEqual([
+      '3: Rule "R", when: `size > 100 && size < 50` can never be true, whatever `size` is',
+      '5: Rule "R", logic: none of its entries can ever count; correct or remove the rule',
+    ]);
+  });
+
+  test('if none of its entries can count', () => {
+    expect(warnings(rule(entry('size < 0'), entry('merged', '0'), entry('false')))).toEqual([
+      '4: Rule "R", entry 1, expression: `size < 0` can never be true, whatever `size` is',
+      '4: Rule "R", logic: none of its entries can ever count; correct or remove the rule',
+      '5: Rule "R", entry 2, value: `0` always rounds to 0, so it adds nothing',
+    ]);
+  });
+
+  test('but not because it is disabled', () => {
+    expect(warnings(`rules:\n- name: R\n  enabled: false\n  logic:\n${entry('merged')}`)).toEqual([]);
+  });
+});
+
+test('a definition that no rule uses gets a warning, also if another such definition uses it', () => {
+  const text = `define:\n  a: b > 5\n  b: size\n  c: size * 2\n  d: c + 1\n${rule(entry('merged', 'd'))}`;
+  expect(warnings(text)).toEqual([
+    '2: Definition "a": no rule uses it; remove it',
+    '3: Definition "b": no rule uses it; remove it',
+  ]);
+  expect(warnings(`define:\n  a: size\nrules:\n- name: R\n  enabled: false\n  logic:\n${entry('a > 5')}`)).toEqual([]);
+});
+
+test('a warning names the rule, the entry and the part', () => {
+  const { warnings: found } = parseRulesFile(`define:\n  a: size\n${rule(entry('merged', '-5', 'SUBTRACT'))}`);
+  expect(found).toEqual([
+    { line: 2, rule: null, entry: null, part: 'define', message: expect.any(String) },
+    { line: 6, rule: 'R', entry: 1, part: 'value', message: expect.any(String) },
+  ]);
+});
+
+test('a file with a problem has no warnings', () => {
+  expect(parseRulesFile(rule(entry('size < 0'), entry('sice > 5')))).toMatchObject({
+    problems: [{ line: 5 }],
+    warnings: [],
+  });
+});
