@@ -7,7 +7,8 @@ import { secondsFromNow } from '../database/statement.ts';
 import {
   awaitGithub,
   claimSyncTurn,
-  endSyncRequests,
+  endGoneRequests,
+  endStaleRequests,
   findDueSyncRequests,
   findSettledPullRequests,
   isolateSyncRequest,
@@ -214,8 +215,8 @@ async function acceptAnswers(
     else (sourceUpdatedAt === null ? gone : stale).push(request);
   }
   await awaitGithub(database, organisation.id, waits);
-  await endSyncRequests(database, organisation.id, stale, 'applied');
-  await endSyncRequests(database, organisation.id, [...gone, ...mistaken], 'gone');
+  await endStaleRequests(database, organisation.id, stale);
+  await endGoneRequests(database, organisation.id, [...gone, ...mistaken]);
   counters.stale += stale.length;
   counters.gone += mistaken.length;
   for (const { nodeId, age, minSourceUpdatedAt } of gone) {
