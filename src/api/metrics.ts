@@ -5,6 +5,7 @@ import { type Backlog, readBacklog } from '../database/backlog.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { GithubRequest, RateLimit } from '../github/transport.ts';
+import { fingerprintOf } from '../sync/exchange.ts';
 
 /** How long a scrape waits for the database: by default, Prometheus gives up after ten seconds. */
 const databaseTimeoutMs = 1_000;
@@ -62,7 +63,7 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
     /** In Prometheus' text format. If the database does not answer, its metrics are left out. */
     async text(): Promise<string> {
       // One read at a time: scrapes must not pile up on a database that hangs.
-      reading ??= readBacklog(database.executor)
+      reading ??= readBacklog(database.executor, fingerprintOf(config))
         .catch((error: unknown) => void log.debug({ err: error }, 'no backlog for the metrics'))
         .finally(() => {
           reading = undefined;

@@ -35,8 +35,12 @@ export async function countSyncRequests(executor: Executor, organisationId?: str
 
 export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
 
-/** The work that waits in all organisations together. */
-export async function readBacklog(executor: Executor) {
+/**
+ * The work that waits in all organisations together.
+ *
+ * @param fingerprint of the configured token or App
+ */
+export async function readBacklog(executor: Executor, fingerprint: string) {
   const { blockedUntil, credential } = githubLimits;
   const [{ total, behind, failed, parked, overdueSeconds }, ranges, blocks] = await Promise.all([
     countSyncRequests(executor),
@@ -47,8 +51,8 @@ export async function readBacklog(executor: Executor) {
         until: sql<number>`extract(epoch from ${blockedUntil})::float8`,
       })
       .from(githubLimits)
-      .leftJoin(organisations, sql`${credential} = 'app:' || ${organisations.id}`)
-      .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, 'token'), isNotNull(organisations.id)))),
+      .leftJoin(organisations, sql`${credential} = ${`${fingerprint}:`} || ${organisations.id}`)
+      .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, fingerprint), isNotNull(organisations.id)))),
   ]);
   return {
     /** Each sync request counts as one of `waiting`, `behind`, `failing` and `parked`. */

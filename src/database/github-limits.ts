@@ -1,6 +1,7 @@
 import { and, eq, gt, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
-import { githubLimits } from './schema.ts';
+import { updateOrganisation } from './organisations.ts';
+import { githubLimits, organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
 /** GitHub's points for an hour. */
@@ -13,12 +14,17 @@ export interface Points {
 
 export type Limits = Awaited<ReturnType<typeof findLimits>>;
 
+/** Resets closer than this end the same hour: GitHub's may move by seconds from reply to reply. */
+const toleranceSeconds = 1_800;
+
 /**
  * `secondsBlocked` until GitHub may be called again, 0 means now; and the points as GitHub last reported them, undefined
- * after their reset or if there was no report.
+ * after their reset or if there was no report. `used`: those that {@link countPoints} has counted for the organisation.
  */
-export async function findLimits(executor: Executor, credential: string) {
+export async function findLimits(executor: Executor, credential: string, organisationId: string) {
   const { blockedUntil, points, remainingPoints, resetAt } = githubLimits;
+  const { id, pointsResetAt, pointsUsed } = organisations;
+  const isOfThisHour = sql`${pointsResetAt} > ${resetAt} - make_interval(secs => ${toleranceSeconds})`;
   const [row] = await executor
     .select({
       secondsBlocked: sql<number>`greatest(0, ceil(extract(epoch from ${blockedUntil} - now())))::int`,
@@ -26,8 +32,10 @@ export async function findLimits(executor: Executor, credential: string) {
       remaining: sql<number>`${remainingPoints}`,
       resetAt: sql<number>`extract(epoch from ${resetAt})::float8`,
       secondsToReset: sql<number>`coalesce(ceil(extract(epoch from ${resetAt} - now())), 0)::int`,
+      used: sql<number>`coalesce(${pointsUsed}, 0)`,
     })
     .from(githubLimits)
+    .leftJoin(organisations, and(eq(id, organisationId), isOfThisHour))
     .where(eq(githubLimits.credential, credential));
   return {
     secondsBlocked: row?.secondsBlocked ?? 0,
@@ -105,4 +113,23 @@ export async function saveReply(executor: Executor, credential: string, reported
       setWhere: sql`${refusals} > 0 or ${resetAt} is null or excluded.reset_at > ${resetAt}
         or (excluded.reset_at = ${resetAt} and excluded.remaining_points < ${remainingPoints})`,
     });
+}
+
+/**
+ * Counts points that the organisation's webhooks and PUT syncs have used.
+ *
+ * @param resetAt when the hour ends in which they were used, in Unix seconds
+ */
+export async function countPoints(
+  executor: Executor,
+  organisationId: string,
+  count: number,
+  resetAt: number,
+): Promise<void> {
+  const { pointsResetAt, pointsUsed } = organisations;
+  const isOfSameHour = sql`${pointsResetAt} > to_timestamp(${resetAt - toleranceSeconds}::double precision)`;
+  await updateOrganisation(executor, organisationId, {
+    pointsUsed: sql`case when ${isOfSameHour} then ${pointsUsed} else 0 end + ${count}::int`,
+    pointsResetAt: resetAt,
+  });
 }

@@ -3,7 +3,7 @@ import type { Database, Executor } from './client.ts';
 import { keptChanges } from './explanations.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { updateOrganisation } from './organisations.ts';
-import { auditEvents, organisations, pullRequests, scoreChanges } from './schema.ts';
+import { auditEvents, githubLimits, organisations, pullRequests, scoreChanges } from './schema.ts';
 import { isOneOf } from './statement.ts';
 
 /*
@@ -67,6 +67,12 @@ export async function deleteEventsOfRemovedOrganisations(executor: Executor): Pr
       select id from audit_events where organisation_id = ${removed.organisationId} order by id limit ${maxDeleted}
     ))`);
   return true;
+}
+
+/** Limits that have been over for an hour, such as those of a former token. */
+export async function deleteOldLimits(executor: Executor): Promise<void> {
+  const { blockedUntil, resetAt } = githubLimits;
+  await executor.delete(githubLimits).where(sql`greatest(${blockedUntil}, ${resetAt}) < now() - interval '1 hour'`);
 }
 
 /**

@@ -91,7 +91,7 @@ export async function requestRefetchesWith(
 export const catchUpSeconds = 15;
 
 /**
- * An existing request only gets a new ticket; if it is parked, it is also tried once more.
+ * An existing request only gets a new ticket and GitHub's node id; if it is parked, it is also tried once more.
  *
  * @param source with the columns github_id and node_id
  * @param floor if it is given, one answer that GitHub does not show the pull request is not believed: it is asked again
@@ -105,7 +105,9 @@ export const requestInBackground = (
       (organisation_id, github_id, node_id, ticket, due_at, is_background, min_source_updated_at)
     select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true, ${floor}
     from (select * from ${source} order by github_id) as source
-    -- With a new ticket, a fetch that is already under way does not settle it.
-    on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket),
+    on conflict (organisation_id, github_id) do update
+      -- GitHub gave this node id; the other one may be a webhook's. With a new ticket, a fetch that is already under
+      -- way does not settle the request.
+      set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
       due_at = coalesce(sync_requests.due_at, excluded.due_at)
     returning github_id`;

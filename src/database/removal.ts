@@ -1,4 +1,4 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, like, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
@@ -73,7 +73,7 @@ export async function removeOrganisation(
   await database.transaction(async transaction => {
     await lockOrganisation(transaction, id, 'exclusive');
     await record(transaction);
-    await transaction.delete(githubLimits).where(eq(githubLimits.credential, `app:${id}`));
+    await transaction.delete(githubLimits).where(like(githubLimits.credential, `%:${id}`));
     // The rest goes with it.
     await transaction.delete(organisations).where(eq(organisations.id, id));
   });

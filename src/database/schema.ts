@@ -80,6 +80,9 @@ export const organisations = pgTable(
     webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
     /** The version of `rulesets` in force; 0 before the first. */
     rulesetVersion: integer('ruleset_version').notNull().default(0),
+    /** GitHub's points that its webhooks and PUT syncs have used in the hour that ends at `points_reset_at`. */
+    pointsUsed: integer('points_used').notNull().default(0),
+    pointsResetAt: seconds('points_reset_at'),
     /** When its sync requests last had a turn: the organisation served longest ago comes next. */
     syncServedAt: now('sync_served_at'),
     /** Until then only the replica with the turn fetches for it. */
@@ -409,6 +412,8 @@ export const webhookDeliveries = pgTable(
     /** `gone`: GitHub never showed the pull request. */
     state: text('state').$type<'pending' | 'applied' | 'gone'>().notNull(),
     pullRequestGithubId: githubId('pull_request_github_id'),
+    /** As the payload gave it: another delivery for the same id may have given another one, and one of them is wrong. */
+    pullRequestNodeId: text('pull_request_node_id'),
     /** The sync request's; applied once a sync that covers it is done. */
     ticket: bigint('ticket', { mode: 'number' }).notNull(),
     receivedAt: now('received_at'),
@@ -485,9 +490,9 @@ export const auditEvents = pgTable(
   ],
 );
 
-/** GitHub's latest limits for a credential. All replicas keep to them. */
+/** GitHub's latest limits for a credential. All replicas keep to them. Rows of former credentials are pruned. */
 export const githubLimits = pgTable('github_limits', {
-  /** `token`, or `app:` and the organisation's id. */
+  /** A hash of the token; for an App, a hash of its id, a colon and the organisation's id. */
   credential: text('credential').primaryKey(),
   /** No replica uses the credential before this. */
   blockedUntil: now('blocked_until'),

@@ -98,23 +98,18 @@ export async function settleSyncRequests(
   fetched: readonly { githubId: number; sourceUpdatedAt: number }[],
 ): Promise<void> {
   const updatedAt = new Map(fetched.map(({ githubId, sourceUpdatedAt }) => [githubId, sourceUpdatedAt]));
-  await endRequests(database, organisationId, [...updatedAt.keys()], 'applied', ({ githubId, ticket, floor }) => {
+  await endRequests(database, organisationId, [...updatedAt.keys()], ({ githubId, ticket, floor }) => {
     const isReached = floor === null || floor <= (updatedAt.get(githubId) ?? Number.NEGATIVE_INFINITY);
     return isReached && ticket < fetchTicket;
   });
 }
 
-/**
- * Ends requests whose floor GitHub does not reach, unless they have been made again.
- *
- * @param state of their deliveries from now on
- */
-export const endSyncRequests = (
+/** Ends requests whose floor GitHub does not reach, unless they have been made again. Their deliveries are applied. */
+export const endStaleRequests = (
   database: Pick<Database, 'transaction'>,
   organisationId: string,
   requests: readonly SyncRequest[],
-  state: 'applied' | 'gone',
-): Promise<void> => endRequests(database, organisationId, githubIdsOf(requests), state, isUnchanged(requests));
+): Promise<void> => endRequests(database, organisationId, githubIdsOf(requests), isUnchanged(requests));
 
 /**
  * Webhooks lock a delivery before its request, and this does the reverse: after a deadlock the transaction is repeated.
@@ -125,28 +120,70 @@ async function endRequests(
   database: Pick<Database, 'transaction'>,
   organisationId: string,
   githubIds: readonly number[],
-  state: 'applied' | 'gone',
   ends: (request: LockedRequest) => boolean,
 ): Promise<void> {
   if (githubIds.length === 0) return;
   await database.transaction(async executor => {
     const ended = githubIdsOf((await lockRequests(executor, organisationId, githubIds)).filter(ends));
     if (ended.length === 0) return;
-    await executor
-      .delete(syncRequests)
-      .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(syncRequests.githubId, ended)));
+    await executor.delete(syncRequests).where(isRequestFor(organisationId, ended));
     await executor
       .update(webhookDeliveries)
-      .set({ state, appliedAt: sql`now()` })
-      .where(
-        and(
-          eq(webhookDeliveries.organisationId, organisationId),
-          isOneOf(webhookDeliveries.pullRequestGithubId, ended),
-          eq(webhookDeliveries.state, 'pending'),
-        ),
-      );
+      .set({ state: 'applied', appliedAt: sql`now()` })
+      .where(isPendingFor(organisationId, ended));
   });
 }
+
+/**
+ * Ends requests for which GitHub does not show the pull request under the node id, unless they have been made again, and
+ * the deliveries that gave this node id. If others gave another one, the request goes on with theirs.
+ */
+export async function endGoneRequests(
+  database: Pick<Database, 'transaction'>,
+  organisationId: string,
+  requests: readonly SyncRequest[],
+): Promise<void> {
+  if (requests.length === 0) return;
+  await database.transaction(async executor => {
+    const locked = (await lockRequests(executor, organisationId, githubIdsOf(requests))).filter(isUnchanged(requests));
+    const githubIds = githubIdsOf(locked);
+    const isAsked = isRequestFor(organisationId, githubIds);
+    const { guid, pullRequestGithubId, pullRequestNodeId } = webhookDeliveries;
+    const { githubId, nodeId } = syncRequests;
+    const deliveries = await executor
+      // The release before stores no node id of a delivery.
+      .select({ guid, githubId, asked: nodeId, given: sql<string>`coalesce(${pullRequestNodeId}, ${nodeId})` })
+      .from(webhookDeliveries)
+      .innerJoin(syncRequests, and(isAsked, eq(githubId, pullRequestGithubId)))
+      .where(isPendingFor(organisationId, githubIds));
+    const gone = deliveries.filter(({ asked, given }) => given === asked).map(delivery => delivery.guid);
+    await executor
+      .update(webhookDeliveries)
+      .set({ state: 'gone', appliedAt: sql`now()` })
+      .where(and(eq(webhookDeliveries.organisationId, organisationId), isOneOf(guid, gone)));
+    const others = new Map(
+      deliveries.filter(({ asked, given }) => given !== asked).map(each => [each.githubId, each.given]),
+    );
+    for (const [id, given] of others) {
+      await executor
+        .update(syncRequests)
+        .set({ nodeId: given, dueAt: sql`now()`, behindSince: null })
+        .where(isRequestFor(organisationId, [id]));
+    }
+    const ended = githubIds.filter(id => !others.has(id));
+    await executor.delete(syncRequests).where(isRequestFor(organisationId, ended));
+  });
+}
+
+const isRequestFor = (organisationId: string, githubIds: readonly number[]) =>
+  and(eq(syncRequests.organisationId, organisationId), isOneOf(syncRequests.githubId, githubIds));
+
+const isPendingFor = (organisationId: string, githubIds: readonly number[]) =>
+  and(
+    eq(webhookDeliveries.organisationId, organisationId),
+    isOneOf(webhookDeliveries.pullRequestGithubId, githubIds),
+    eq(webhookDeliveries.state, 'pending'),
+  );
 
 const githubIdsOf = (requests: readonly { githubId: number }[]) => requests.map(({ githubId }) => githubId);
 
@@ -158,7 +195,7 @@ function lockRequests(executor: Executor, organisationId: string, githubIds: rea
   return executor
     .select({ githubId, ticket, floor: minSourceUpdatedAt })
     .from(syncRequests)
-    .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(githubId, githubIds)))
+    .where(isRequestFor(organisationId, githubIds))
     .orderBy(githubId)
     .for('update');
 }
@@ -260,8 +297,8 @@ export async function isolateSyncRequest(
 }
 
 /**
- * Requests syncs of pull requests that an import or a comparison has failed on. A request that exists gets a new ticket
- * only: a fetch that is under way does not settle it.
+ * Requests syncs of pull requests that an import or a comparison has failed on. A request that exists only gets
+ * GitHub's node id, and a new ticket: a fetch that is under way does not settle it.
  *
  * @param reason shown to the operator
  * @param seconds until the first try
@@ -282,7 +319,9 @@ export async function requestFailedSyncs(
     from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[]) as failed (github_id, node_id)
     order by github_id
-    on conflict (organisation_id, github_id) do update set ticket = greatest(sync_requests.ticket, excluded.ticket)`);
+    on conflict (organisation_id, github_id) do update
+      -- GitHub gave this node id; the other one may be a webhook's.
+      set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket)`);
 }
 
 /** Node ids of stored pull requests of present repositories, without a sync request, latest first. */

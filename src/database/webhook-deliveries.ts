@@ -47,9 +47,9 @@ const takeDeliveries = createStatement(
     where exists (select 1 from addressed where webhooks_enabled)
   ), delivery as (
     insert into webhook_deliveries
-      (organisation_id, guid, event, action, state, pull_request_github_id, ticket)
+      (organisation_id, guid, event, action, state, pull_request_github_id, pull_request_node_id, ticket)
     select distinct on (organisation_id, guid)
-      organisation_id, guid, event, action, 'pending', github_id, ticket
+      organisation_id, guid, event, action, 'pending', github_id, node_id, ticket
     from addressed, drawn where webhooks_enabled order by organisation_id, guid, place desc
     -- A delivery whose pull request GitHub did not show is taken again, too: the operator may have given access since.
     on conflict (organisation_id, guid) do update set ticket = excluded.ticket, state = 'pending', applied_at = null
@@ -65,7 +65,8 @@ const takeDeliveries = createStatement(
       now() + make_interval(secs => delay_seconds)
     from taken order by organisation_id, github_id, place desc
     on conflict (organisation_id, github_id) do update
-      set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
+      -- The node id stays: if one of the two is wrong, GitHub's answer shows which.
+      set ticket = greatest(sync_requests.ticket, excluded.ticket),
         min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
         requested_at = excluded.requested_at, is_background = false,
         -- A webhook about a failing one brings its next try forward, to a minute from now at the earliest. In UTC,

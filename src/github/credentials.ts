@@ -1,6 +1,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../errors.ts';
 import { decode, present, Reply } from './decode.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
@@ -70,12 +71,18 @@ export interface Credentials {
   readsMembers(organisation: OrganisationReference): Promise<boolean>;
 }
 
-export function createCredentials(config: GithubConfig, guardedFetch: typeof fetch, timeoutMs: number): Credentials {
+/** @param maxInstallations organisations for which an App's installation and token are remembered */
+export function createCredentials(
+  config: GithubConfig,
+  guardedFetch: typeof fetch,
+  timeoutMs: number,
+  maxInstallations = 10_000,
+): Credentials {
   const { token, tokenName: names = 'GITHUB_TOKEN', app, apiUrl } = config;
   // Several requests may wait for one token of an App, so it has its own time limit and ignores theirs.
   const boundedFetch: typeof fetch = (input, init) =>
     guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
-  if (app) return appCredentials(app, apiUrl, boundedFetch);
+  if (app) return appCredentials(app, apiUrl, boundedFetch, maxInstallations);
   return {
     names,
     async authorization() {
@@ -126,16 +133,25 @@ const maxNewTokenMs = 5_000;
 /** Stops if GitHub's list never ends. */
 const maxPages = 100;
 
+/** What is known of the App in one organisation. */
+interface Access {
+  /** Undefined after GitHub refused it: then it is looked up again, and Octokit gets a new token. */
+  installationId?: number | undefined;
+  token?: unknown;
+  permissions?: unknown;
+  /** When the token was issued, by `performance.now()`. */
+  issuedAt?: number;
+}
+
 /** Finds the App's installation on each organisation. Its tokens last an hour; Octokit renews them. */
 function appCredentials(
   app: { id: string; privateKey: string },
   baseUrl: string,
   boundedFetch: typeof fetch,
+  max: number,
 ): Credentials {
   const names = 'GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY';
-  const installations = new Map<number | string, number>();
-  const stale = new Set<number | string>();
-  const issued = new Map<number | string, { token: unknown; permissions: unknown; at: number }>();
+  const accesses = new LRUCache<number | string, Access>({ max });
   let client: ReturnType<typeof createAppClient> | undefined;
 
   async function createAppClient() {
@@ -147,12 +163,13 @@ function appCredentials(
 
   const keyOf = ({ login, githubId }: OrganisationReference) => githubId ?? login.toLowerCase();
 
-  const ageOf = (organisation: OrganisationReference) => performance.now() - (issued.get(keyOf(organisation))?.at ?? 0);
+  const ageOf = (organisation: OrganisationReference) =>
+    performance.now() - (accesses.get(keyOf(organisation))?.issuedAt ?? 0);
 
-  function forget(organisation: OrganisationReference) {
-    installations.delete(keyOf(organisation));
-    stale.add(keyOf(organisation));
-  }
+  const change = (key: number | string, access: Access) => accesses.set(key, { ...accesses.get(key), ...access });
+
+  const forget = (organisation: OrganisationReference) =>
+    void change(keyOf(organisation), { installationId: undefined });
 
   async function findInstallation({ login, githubId }: OrganisationReference) {
     client ??= createAppClient();
@@ -180,19 +197,20 @@ function appCredentials(
     const key = keyOf(organisation);
     client ??= createAppClient();
     const octokit = await client;
-    let installationId = installations.get(key);
+    const known = accesses.get(key);
+    let installationId = known?.installationId;
+    const refresh = known !== undefined && installationId === undefined;
     if (installationId === undefined) {
       const installation = await findInstallation(organisation);
       if (installation === undefined) throw notInstalled(organisation, names);
       installationId = Number(installation.id);
-      installations.set(key, installationId);
+      change(key, { installationId });
     }
-    const refresh = stale.delete(key);
     const { token, permissions } = (await octokit.auth({ type: 'installation', installationId, refresh })) as {
       token: unknown;
       permissions: unknown;
     };
-    if (issued.get(key)?.token !== token) issued.set(key, { token, permissions, at: performance.now() });
+    if (accesses.get(key)?.token !== token) change(key, { token, permissions, issuedAt: performance.now() });
     if (typeof token !== 'string' || token === '') {
       throw new GithubError('github_failed', 'GitHub did not issue a token to the App.', {
         action: 'Try again later.',
@@ -222,7 +240,7 @@ function appCredentials(
     isNew: organisation => ageOf(organisation) < maxNewTokenMs,
     refused: forget,
     async readsMembers(organisation) {
-      const permissions = issued.get(keyOf(organisation))?.permissions;
+      const permissions = accesses.get(keyOf(organisation))?.permissions;
       return typeof permissions !== 'object' || permissions === null || Object.hasOwn(permissions, 'members');
     },
     refusedPart(organisation) {

@@ -22,6 +22,8 @@ export interface GithubOptions {
   /** For one call, including credentials and a second try. */
   timeoutMs?: number;
   maxReplyBytes?: number;
+  /** Organisations for which an App's installation and token are remembered. */
+  maxInstallations?: number;
 }
 
 /** One GraphQL request that was sent, for metrics. */
@@ -75,7 +77,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   const { timeoutMs = 8_000, maxReplyBytes = 32 * 1024 * 1024 } = options;
   const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(maxReplyBytes);
-  const credentials = createCredentials(config, guardedFetch, timeoutMs);
+  const credentials = createCredentials(config, guardedFetch, timeoutMs, options.maxInstallations);
   const listeners = new Set<(request: GithubRequest) => void>();
   let client: ReturnType<typeof createClient> | undefined;
 

@@ -1,20 +1,43 @@
-import { blockGithub, findLimits, type Limits, saveReply } from '../database/github-limits.ts';
-import { type Organisation, saveGithubIdentity } from '../database/organisations.ts';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash } from 'node:crypto';
+import {
+  blockGithub,
+  countPoints,
+  findLimits,
+  type Limits,
+  type Points,
+  saveReply,
+} from '../database/github-limits.ts';
+import { countOrganisations, type Organisation, saveGithubIdentity } from '../database/organisations.ts';
 import { drawTicket } from '../database/tickets.ts';
 import type { Deps } from '../deps.ts';
 import { GithubError } from '../github/errors.ts';
 import type { GithubIdentity } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
 
+/** A hash of the token or of the App's id. Limits belong to it: a new token does not inherit those of the old one. */
+export const fingerprintOf = ({ github: { app, token = '' } }: Deps['config']): string =>
+  createHash('sha256')
+    .update(app?.id ?? token)
+    .digest('hex');
+
 /** What GitHub's limits apply to: the key of `github_limits`. */
-export const credentialOf = ({ github }: Deps['config'], { id }: Pick<Organisation, 'id'>): string =>
-  github.app === undefined ? 'token' : `app:${id}`;
+export const credentialOf = (config: Deps['config'], { id }: Pick<Organisation, 'id'>): string =>
+  config.github.app === undefined ? fingerprintOf(config) : `${fingerprintOf(config)}:${id}`;
 
-/** `background` leaves a reserve of the hour's points to `now`: to webhooks and PUT syncs, which somebody waits for. */
-export type Urgency = 'now' | 'background';
+/** How many organisations use the same points: all share those of a token; with an App, each has its own. */
+export const countSharers = async ({ config, database }: Pick<Deps, 'config' | 'database'>): Promise<number> =>
+  config.github.app === undefined ? countOrganisations(database.executor) : 1;
 
-/** @param limit points per hour */
-export const reserveOf = (limit: number): number => limit / 10;
+/** What points are used for: webhooks and operators' commands (`now`), PUT syncs, or work that nobody waits for. */
+export type Urgency = 'now' | 'put' | 'background';
+
+/** The parts of an hour's points that each leaves to what is more urgent. */
+const reserves = { now: 0, put: 1 / 20, background: 1 / 10 } satisfies Record<Urgency, number>;
+
+/** Points of this hour that are left for work of the urgency. */
+export const pointsLeft = (urgency: Urgency, { limit, remaining }: Pick<Points, 'limit' | 'remaining'>): number =>
+  Math.max(0, remaining - limit * reserves[urgency]);
 
 /** What GitHub is asked about: an organisation, which need not be stored yet. */
 type Subject = Pick<Organisation, 'id' | 'login'>;
@@ -50,54 +73,87 @@ export async function followIdentity(
   if (isRenamed) log.info({ organisation: identity.login, before }, 'the organisation has a new login');
 }
 
+/** What one exchange has spent, and what GitHub last said about the rest. */
+interface Spent {
+  points: number;
+  limit: RateLimit | undefined;
+}
+
+/** Tells the requests of an exchange from those of others at the same time: each runs in the context of its own. */
+const exchanges = new AsyncLocalStorage<Spent>();
+
 /**
  * Asks GitHub, unless a limit forbids it or the points left are reserved for something more urgent. What GitHub says
- * about its limits is stored for all replicas.
+ * about its limits is stored for all replicas, and what webhooks and PUT syncs use is counted for their organisation.
  *
  * @throws GithubError `github_rate_limited` with the seconds to wait; until then GitHub is not asked
  */
 export async function keepToLimits<Reply>(
-  { config, database, github }: Pick<Deps, 'config' | 'database' | 'github'>,
+  deps: Pick<Deps, 'config' | 'database' | 'github'>,
   organisation: Subject,
   ask: () => Promise<Reply>,
   urgency: Urgency = 'now',
 ): Promise<Reply> {
-  const credential = credentialOf(config, organisation);
-  const { secondsBlocked, points } = await findLimits(database.executor, credential);
+  const { executor } = deps.database;
+  const credential = credentialOf(deps.config, organisation);
+  const { secondsBlocked, points } = await findLimits(executor, credential, organisation.id);
   if (secondsBlocked > 0) {
     throw new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
       action: `Try again in ${secondsBlocked} seconds.`,
       retryAfter: secondsBlocked,
     });
   }
-  if (urgency === 'background') keepReserve(points);
-  let limit: RateLimit | undefined;
-  // This may be from another request for the organisation: it is about the same points.
-  const stopListening = github.onRequest(request => {
-    if (request.organisation === organisation.login) limit = request.rateLimit ?? limit;
+  if (urgency !== 'now' && points !== undefined) await leavePoints(deps, urgency, points);
+  const spent: Spent = { points: 0, limit: undefined };
+  const stopListening = deps.github.onRequest(({ rateLimit }) => {
+    if (exchanges.getStore() !== spent) return;
+    // GitHub counts failed requests, too.
+    spent.points += rateLimit?.cost ?? 1;
+    spent.limit = rateLimit ?? spent.limit;
   });
   try {
-    const reply = await ask();
-    await saveReply(database.executor, credential, limit);
+    const reply = await exchanges.run(spent, ask);
+    await saveReply(executor, credential, spent.limit);
     return reply;
   } catch (error) {
     if (error instanceof GithubError && error.code === 'github_rate_limited') {
-      await blockGithub(database.executor, credential, error.retryAfterGuessed ? undefined : error.retryAfter);
+      await blockGithub(executor, credential, error.retryAfterGuessed ? undefined : error.retryAfter);
     }
     throw error;
   } finally {
     stopListening();
+    const hour = spent.limit ?? points;
+    if (urgency !== 'background' && hour !== undefined && spent.points > 0) {
+      await countPoints(executor, organisation.id, spent.points, hour.resetAt);
+    }
   }
 }
 
-/** @throws GithubError `github_rate_limited` if only the reserve is left */
-function keepReserve(points: Limits['points']): void {
-  if (points === undefined || points.remaining > reserveOf(points.limit)) return;
-  const [remaining, limit] = [points.remaining, points.limit].map(value => value.toLocaleString('en'));
-  const until = new Date(points.resetAt * 1000).toISOString().slice(11, 16);
-  throw new GithubError(
-    'github_rate_limited',
-    `${remaining} of GitHub's ${limit} points are left: they are kept for webhooks and PUT syncs until ${until} UTC.`,
-    { retryAfter: points.secondsToReset },
-  );
+/**
+ * Leaves a reserve to what is more urgent. If organisations share the points, PUT syncs also keep to a share: an
+ * organisation gets as many points as it leaves to the others. So one alone can't use them up, however many there are.
+ *
+ * @throws GithubError `github_rate_limited` until the next hour
+ */
+async function leavePoints(
+  deps: Pick<Deps, 'config' | 'database'>,
+  urgency: 'put' | 'background',
+  points: NonNullable<Limits['points']>,
+): Promise<void> {
+  const [remaining, limit, used] = [points.remaining, points.limit, points.used].map(each => each.toLocaleString('en'));
+  const refusal = (message: string) => {
+    const until = new Date(points.resetAt * 1000).toISOString().slice(11, 16);
+    const options = { retryAfter: points.secondsToReset };
+    return new GithubError('github_rate_limited', `${message} until ${until} UTC.`, options);
+  };
+  const left = pointsLeft(urgency, points);
+  if (left === 0) {
+    const others = urgency === 'put' ? 'webhooks' : 'webhooks and PUT syncs';
+    throw refusal(`${remaining} of GitHub's ${limit} points are left: they are kept for ${others}`);
+  }
+  if (urgency === 'put' && points.used > left && (await countSharers(deps)) > 1) {
+    throw refusal(
+      `This organisation has used ${used} of GitHub's ${limit} points: what is left is kept for webhooks and for PUT syncs of others`,
+    );
+  }
 }

@@ -3,7 +3,7 @@ import { findImportPlaces, type ImportPlace } from '../database/repositories.ts'
 import type { Deps } from '../deps.ts';
 import { maxPullRequests } from '../github/client.ts';
 import { pointsOfPage } from '../github/pull-request-queries.ts';
-import { reserveOf } from './exchange.ts';
+import { pointsLeft } from './exchange.ts';
 import {
   type ChosenRepositories,
   chooseRepositories,
@@ -101,8 +101,7 @@ export function totalOf(efforts: readonly Effort[]): Effort {
 }
 
 /** Points that an import may spend now, without the reserve for more urgent work. */
-export const usablePoints = ({ limit, remaining }: { limit: number; remaining: number }): number =>
-  Math.max(0, remaining - reserveOf(limit));
+export const usablePoints = (points: { limit: number; remaining: number }): number => pointsLeft('background', points);
 
 /** Work that takes more points than are left waits for the next hour's, as often as it must. */
 function withWaits({ seconds, points }: Effort, budget: ChosenRepositories['budget']): number {

@@ -4,6 +4,7 @@ import {
   deleteEventsOfRemovedOrganisations,
   deleteOldAuditEvents,
   deleteOldDeliveries,
+  deleteOldLimits,
   foldScoreChanges,
 } from '../database/pruning.ts';
 import { secondsFromNow } from '../database/statement.ts';
@@ -36,6 +37,7 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
       await work(() => deleteOldDeliveries(executor, organisationId));
       await work(() => deleteOldAuditEvents(executor, organisationId));
       await work(() => deleteEventsOfRemovedOrganisations(executor));
+      await deleteOldLimits(executor);
       await work(() => foldScoreChanges(database, organisationId), maxFoldSteps);
     });
     wait = signal?.aborted === true ? 0 : intervalSeconds;

@@ -1,6 +1,5 @@
 import { moveLease, whileRenewing } from '../database/lease.ts';
 import {
-  countOrganisations,
   getOrganisation,
   type IdentifiedOrganisation,
   type Organisation,
@@ -28,7 +27,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
 import { isTransientFailure } from '../github/errors.ts';
-import { askGithub } from './exchange.ts';
+import { askGithub, countSharers } from './exchange.ts';
 import { fullName } from './import-scope.ts';
 import { syncMembers } from './members.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './organisation.ts';
@@ -75,7 +74,7 @@ export async function reconcileOrganisation(
       const isCompared = await compareRepositories(deps, identified, isOver);
       if (isCompared) {
         await tryOrLog(deps, identified, 'the members were not compared', () => compareMembers(deps, identified));
-        const perHour = await refetchesPerHour(deps);
+        const perHour = maxRefetchesPerHour / (await countSharers(deps));
         await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, perHour));
       }
       // Due at once, behind those that are due already.
@@ -214,12 +213,6 @@ async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket
   for (const repository of await markRepositoriesLeft(database.executor, organisation.id, askedAt, githubIds)) {
     log.info({ organisation: organisation.login, repository }, 'a repository has left the organisation');
   }
-}
-
-/** Organisations share the points of a token; with an App, each has its own. */
-async function refetchesPerHour({ config, database }: Deps): Promise<number> {
-  if (config.github.app !== undefined) return maxRefetchesPerHour;
-  return maxRefetchesPerHour / (await countOrganisations(database.executor));
 }
 
 async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation): Promise<void> {

@@ -100,7 +100,7 @@ async function refreshInOneRequest(
 ): Promise<Failures> {
   const nodeIds = references.map(({ nodeId }) => nodeId);
   const deadline = performance.now() + timeoutMs;
-  const { results, outcomes } = await syncByNodeIds(deps, organisation, nodeIds, { deadline });
+  const { results, outcomes } = await syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline });
   return new Map(
     references.flatMap(({ id, nodeId, githubId }) => {
       const failure = failureOf(results.get(nodeId), outcomes.get(githubId));

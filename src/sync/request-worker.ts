@@ -7,7 +7,8 @@ import { secondsFromNow } from '../database/statement.ts';
 import {
   awaitGithub,
   claimSyncTurn,
-  endSyncRequests,
+  endGoneRequests,
+  endStaleRequests,
   findDueSyncRequests,
   findSettledPullRequests,
   isolateSyncRequest,
@@ -19,7 +20,7 @@ import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { deferRequests, maxSharedFailures } from './deferral.ts';
-import { askGithub, credentialOf, reserveOf } from './exchange.ts';
+import { askGithub, credentialOf, pointsLeft } from './exchange.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { pageSizesOf } from './page-sizes.ts';
 import { syncByNodeIds } from './pull-requests.ts';
@@ -27,7 +28,7 @@ import { syncByNodeIds } from './pull-requests.ts';
 /** Pull requests that are fetched to check whether GitHub serves others. */
 const maxOthers = 3;
 
-/** Longest pause between turns if points run short, and so the longest that a webhook waits for its turn. */
+/** Longest pause between turns that saves points, and so the longest that a webhook waits for its turn. */
 const maxPauseSeconds = 30;
 
 /** An organisation's turn, which only this replica holds. */
@@ -69,15 +70,14 @@ export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promi
 
 /**
  * Seconds until the next turn. A request costs a point even if it is for one pull request, so a few webhooks a second
- * use the hour's points up. Once half of what an even pace would leave is gone, turns keep to what is left, and changes
- * meanwhile share a request.
+ * use the hour's points up. Once an organisation has used more of them than are left, its turns keep to what is left,
+ * and changes meanwhile share a request. The turns of others go on as before.
  */
 async function pauseToSavePoints({ config, database }: Deps, organisation: Organisation): Promise<number> {
-  const { points } = await findLimits(database.executor, credentialOf(config, organisation));
+  const { points } = await findLimits(database.executor, credentialOf(config, organisation), organisation.id);
   if (points === undefined) return 0;
-  const { limit, remaining, secondsToReset } = points;
-  if (remaining / limit >= secondsToReset / 3_600 / 2) return 0;
-  return Math.min(maxPauseSeconds, secondsToReset / Math.max(1, remaining - reserveOf(limit)));
+  const left = pointsLeft('background', points);
+  return points.used > left ? Math.min(maxPauseSeconds, points.secondsToReset / Math.max(1, left)) : 0;
 }
 
 async function serve(turn: Turn, requests: readonly SyncRequest[]): Promise<void> {
@@ -214,8 +214,8 @@ async function acceptAnswers(
     else (sourceUpdatedAt === null ? gone : stale).push(request);
   }
   await awaitGithub(database, organisation.id, waits);
-  await endSyncRequests(database, organisation.id, stale, 'applied');
-  await endSyncRequests(database, organisation.id, [...gone, ...mistaken], 'gone');
+  await endStaleRequests(database, organisation.id, stale);
+  await endGoneRequests(database, organisation.id, [...gone, ...mistaken]);
   counters.stale += stale.length;
   counters.gone += mistaken.length;
   for (const { nodeId, age, minSourceUpdatedAt } of gone) {

@@ -7,6 +7,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
+import { fingerprintOf } from '../../src/sync/exchange.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
@@ -237,6 +238,7 @@ describe('/metrics, about GitHub and pending work,', () => {
     const replica = await start();
     const { organisation } = await createTenant(replica, { login: 'acme' });
     const { executor } = replica.database;
+    const fingerprint = fingerprintOf(replica.config);
     const counters = { pullscore_pull_requests_gone_total: 0, pullscore_stale_answers_total: 0 };
     const empty = {
       pullscore_database_up: 1,
@@ -260,8 +262,9 @@ describe('/metrics, about GitHub and pending work,', () => {
         (4, null, 'It failed.', null), (5, null, 'It failed.', null), (6, null, 'It failed.', null),
         (7, 'tomorrow', null, 'now')) as requests (id, due_at, error, behind)`);
     await executor.execute(sql`
-      insert into github_limits (credential, blocked_until) values ('token', to_timestamp(4000000000)),
-        (${`app:${organisation.id}`}, to_timestamp(4000000001)), ('app:of an organisation that is gone', 'tomorrow')`);
+      insert into github_limits (credential, blocked_until) values (${fingerprint}, to_timestamp(4000000000)),
+        (${`${fingerprint}:${organisation.id}`}, to_timestamp(4000000001)),
+        (${`${fingerprint}:of an organisation that is gone`}, 'tomorrow'), ('a former token', 'tomorrow')`);
     await replica.database.transaction(transaction => requestRescoring(transaction, organisation.id));
     const { pullscore_sync_requests_overdue_seconds: overdue, ...others } = await ofDatabase();
     expect(others).toEqual({

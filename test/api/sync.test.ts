@@ -1,11 +1,15 @@
 import { createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { organisations } from '../../src/database/schema.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
 import { createClient, type PageBody, type PullRequestBody } from '../support/client.ts';
 import { type Fault, htmlError, pointsUsedUp, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { closing, startReplica } from '../support/service.ts';
+import { closing, createTenant, startReplica } from '../support/service.ts';
+import { setPoints } from '../sync/support.ts';
+import { post } from '../webhooks/support.ts';
 
 let scene: Scene;
 let source: PullRequest;
@@ -29,8 +33,15 @@ beforeAll(async () => {
 afterAll(() => scene.close());
 afterEach(async () => {
   scene.github.clearFaults();
-  await scene.service.database.executor.execute(sql`delete from github_limits`);
+  await beginHour();
 });
+
+/** GitHub has set no limit, and nobody has used points or waits for a turn. */
+async function beginHour(): Promise<void> {
+  const { executor } = scene.service.database;
+  await executor.execute(sql`delete from github_limits`);
+  await executor.update(organisations).set({ pointsUsed: 0, syncLeasedUntil: sql`now()` });
+}
 
 async function stored(): Promise<PullRequestBody> {
   const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token);
@@ -216,6 +227,68 @@ describe('while GitHub', () => {
     const { status, body } = await (await createClient(replica)).put(url(), scene.token);
     expect(status).toBe(503);
     expect(body.message).toMatch(/GITHUB_TOKEN/);
+  });
+});
+
+describe("of GitHub's points", () => {
+  const webhook = async (edited = source.edit({ title: `Edited ${scene.github.clock.now()}` })) => {
+    expect((await post(scene.service, edited)).status).toBe(202);
+    await scene.workOff();
+  };
+  const refusal = (why: RegExp) => ({ status: 503, body: { message: expect.stringMatching(why) } });
+
+  test('a single organisation may use all by PUT syncs but a twentieth, which is for webhooks', async () => {
+    setPoints(scene.github, 40);
+    for (let used = 0; used < 38; used += 1) expect((await sync()).status).toBe(200);
+    const reply = await sync();
+    expect(reply).toMatchObject(
+      refusal(/^2 of GitHub's 40 points are left: they are kept for webhooks until \d\d:\d\d UTC\.$/),
+    );
+    const wait = Number(reply.headers['retry-after']);
+    expect(Math.abs((scene.github.limit?.resetAt ?? 0) - Date.now() / 1000 - wait)).toBeLessThan(2);
+    expect(scene.github.limit?.remaining).toBe(2);
+    scene.github.clock.advance(1);
+    await webhook();
+    expect((await stored()).title).toBe(`Edited ${scene.github.clock.now()}`);
+  });
+
+  test('an organisation that shares them gets by PUT syncs as many as it leaves, on all replicas, and harms no other', async () => {
+    const beta = scene.github.organisation('beta');
+    beta.member('bob');
+    const other = await createTenant(scene.service, { login: 'beta', githubId: beta.id, nodeId: beta.nodeId });
+    const pullRequest = beta.repository('web').openPullRequest({ title: 'Of beta' });
+    await post(scene.service, pullRequest.open());
+    await scene.workOff();
+    const list = () => scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
+    const otherId = (await list()).body.data[0]?.id;
+    const environment = { GITHUB_API_URL: scene.github.apiUrl, GITHUB_TOKEN: scene.github.token };
+    const replica = closing(await startReplica(scene.service.database.url, environment));
+    const clients = [scene.client, await createClient(replica)];
+    await beginHour();
+    setPoints(scene.github, 40);
+    // 38 are not reserved: with the 20th, it has used more than are left of these.
+    for (let round = 0; round < 10; round += 1) {
+      for (const client of clients) expect((await client.put(url(), scene.token)).status).toBe(200);
+    }
+    for (const client of clients) {
+      const reply = await client.put(url(), scene.token);
+      expect(reply).toMatchObject(
+        refusal(/^This organisation has used 20 of GitHub's 40 points: .* until \d\d:\d\d UTC\.$/),
+      );
+      const wait = Number(reply.headers['retry-after']);
+      expect(Math.abs((scene.github.limit?.resetAt ?? 0) - Date.now() / 1000 - wait)).toBeLessThan(2);
+    }
+    expect(scene.github.limit?.remaining).toBe(20);
+    for (let tried = 0; tried < 3; tried += 1) {
+      const reply = await scene.client.put(`/2025-04/pull-requests/${otherId}/sync`, other.token);
+      expect(reply.status).toBe(200);
+    }
+    scene.github.clock.advance(1);
+    await webhook(pullRequest.edit({ title: 'Of beta, too' }));
+    expect((await list()).body.data[0]?.title).toBe('Of beta, too');
+    expect(await importPullRequests(replica, other.organisation)).toMatchObject({ seen: 1 });
+    await webhook();
+    expect((await stored()).title).toBe(`Edited ${scene.github.clock.now()}`);
   });
 });
 

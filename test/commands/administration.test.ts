@@ -61,7 +61,7 @@ describe('organisation remove', () => {
     const before = await countRows(other.organisation.id);
     expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3, members: 2, score_changes: 3 });
     const { executor } = scene.service.database;
-    await executor.insert(githubLimits).values({ credential: `app:${organisation.id}` });
+    await executor.insert(githubLimits).values({ credential: `App:${organisation.id}` });
     expect(await runJson(environment, 'organisation', 'remove', 'LEAVING', '--yes')).toEqual({
       organisation: 'leaving',
       removed: true,
@@ -70,7 +70,7 @@ describe('organisation remove', () => {
       users: 1,
     });
     expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
-    expect(await executor.$count(githubLimits, eq(githubLimits.credential, `app:${organisation.id}`))).toBe(0);
+    expect(await executor.$count(githubLimits, eq(githubLimits.credential, `App:${organisation.id}`))).toBe(0);
     expect(await countRows(other.organisation.id)).toEqual(before);
     expect((await scene.client.get('/2025-04/account', token)).status).toBe(401);
     expect(user.email).toContain('leaving');

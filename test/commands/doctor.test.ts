@@ -3,12 +3,14 @@ import { createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
+import { blockGithub } from '../../src/database/github-limits.ts';
 import { inspectServer } from '../../src/database/inspection.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { markRepositoriesLeft } from '../../src/database/repositories.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { takeAppliedDelivery } from '../../src/database/webhook-deliveries.ts';
+import { credentialOf } from '../../src/sync/exchange.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/loops.ts';
 import { syncMembers } from '../../src/sync/members.ts';
@@ -331,10 +333,7 @@ describe('GitHub', () => {
 
   test('is not called while its rate limit blocks requests', async () => {
     const { executor } = service.database;
-    await executor.execute(
-      sql`insert into github_limits (credential, blocked_until) values ('token', now() + interval '10 minutes')
-        on conflict (credential) do update set blocked_until = excluded.blocked_until`,
-    );
+    await blockGithub(executor, credentialOf(service.config, tenant.organisation), 600);
     onTestFinished(async () => {
       await executor.execute(sql`delete from github_limits`);
     });

@@ -145,6 +145,18 @@ describe('an App', () => {
     expect(graphql.every(each => /^token ghs_/.test(each.authorization ?? ''))).toBe(true);
   });
 
+  test('remembers its installations on a limited number of organisations, those asked about last', async () => {
+    const { github, restPaths } = await startApp();
+    const app = { apiUrl: github.apiUrl, token: undefined, app: ownApp };
+    const client = createGithub(app, { maxInstallations: 2 });
+    const logins = ['one', 'two', 'three'];
+    for (const login of logins) github.installApp(github.organisation(login));
+    for (const login of ['one', 'two', 'one', 'three', 'one', 'two']) await client.findOrganisation({ login });
+    expect(restPaths().filter(path => path.endsWith('/installation'))).toEqual(
+      ['one', 'two', 'three', 'two'].map(login => `/orgs/${login}/installation`),
+    );
+  });
+
   test('that may not read members does not count as seeing them all', async () => {
     const { client, acme, github } = await startApp();
     delete github.grants.permissions.members;

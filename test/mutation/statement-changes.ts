@@ -47,7 +47,7 @@ export const changes: readonly Change[] = [
       'where organisation_id = ${organisationId} and behind_since is not null',
       'where false and behind_since is not null',
     ],
-    ['.set({ state, appliedAt', ".set({ state: 'applied', appliedAt"],
+    [".set({ state: 'gone', appliedAt", ".set({ state: 'applied', appliedAt"],
     ['order by place, is_background, turn_at', 'order by is_background, turn_at'],
     [' and last_error is null\n', '\n'],
   ]),
@@ -89,6 +89,7 @@ export const changes: readonly Change[] = [
       ["\n      where webhook_deliveries.state <> 'applied'\n", '\n'],
       ["webhook_deliveries.state <> 'applied'", "webhook_deliveries.state = 'pending'"],
       ['greatest(sync_requests.ticket, excluded.ticket)', 'excluded.ticket'],
+      ['set ticket = greatest', 'set node_id = excluded.node_id, ticket = greatest'],
       ['from addressed, drawn where webhooks_enabled order by', 'from addressed, drawn order by'],
       ['(github_id is null and lower(', '(lower('],
       ['lower(organisations.login) = lower(given.login)', 'organisations.login = given.login'],
@@ -147,6 +148,12 @@ export const changes: readonly Change[] = [
   ...of('Scores', 'sync/rescore.ts', sync('rescore', 'expensive-rules'), [
     ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
     ['if (breakdown !== former.breakdown) {', 'if (true) {'],
+  ]),
+
+  ...of('Points', 'database/github-limits.ts', sync('exchange'), [
+    ['and(eq(id, organisationId), isOfThisHour)', 'eq(id, organisationId)'],
+    ['then ${pointsUsed} else 0 end', 'then ${pointsUsed} else ${pointsUsed} end'],
+    ['${resetAt - toleranceSeconds}', '${resetAt}'],
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [

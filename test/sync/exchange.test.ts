@@ -1,20 +1,23 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { blockGithub, findLimits, saveReply } from '../../src/database/github-limits.ts';
+import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-limits.ts';
 import { organisations } from '../../src/database/schema.ts';
-import { formatId } from '../../src/ids.ts';
-import { keepToLimits } from '../../src/sync/exchange.ts';
+import type { Deps } from '../../src/deps.ts';
+import { formatId, newId } from '../../src/ids.ts';
+import { credentialOf, keepToLimits } from '../../src/sync/exchange.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { createLatch, htmlError } from '../support/github/faults.ts';
 import { startGithub } from '../support/github/server.ts';
 import { closing, startService } from '../support/service.ts';
 import {
   compare,
   type Home,
   newHome,
+  setPoints,
   startWorld,
   storedPullRequests,
   sync,
@@ -28,20 +31,18 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 afterEach(async () => {
-  setRemaining(5_000);
+  world.github.clearFaults();
   await world.service.database.executor.execute('delete from github_limits');
 });
 
-function setRemaining(points: number): void {
-  if (world.github.limit === null) throw new Error('no limit');
-  world.github.limit.remaining = points;
-}
+const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: Home) =>
+  findLimits(database.executor, credentialOf(config, organisation), organisation.id);
 
 /** An organisation with pull requests. One has just been fetched, and few points were left. */
 async function withFewPoints(remaining: number): Promise<Home> {
   const home = await newHome(world);
   const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
-  setRemaining(remaining);
+  setPoints(world.github, 5_000, remaining);
   await sync(world.service, home, ...opened.slice(0, 1));
   return home;
 }
@@ -65,7 +66,7 @@ describe('a tenth of the hourly points', () => {
       .select({ seconds: sql<number>`extract(epoch from reconcile_due_at - now())::float8` })
       .from(organisations)
       .where(eq(organisations.id, home.organisation.id));
-    const { points } = await findLimits(world.service.database.executor, 'token');
+    const { points } = await limitsOf(world.service, home);
     expect(row?.seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
   });
 
@@ -115,7 +116,7 @@ describe('a tenth of the hourly points', () => {
   test('is no longer needed once GitHub has reset the points', async () => {
     const home = await withFewPoints(500);
     await world.service.database.executor.execute("update github_limits set reset_at = now() - interval '1 second'");
-    setRemaining(5_000);
+    setPoints(world.github, 5_000);
     expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
   });
 
@@ -129,7 +130,7 @@ describe('the stored number of points', () => {
   const now = () => Math.floor(Date.now() / 1000);
   const report = (remaining: number, resetAt: number) =>
     saveReply(world.service.database.executor, 'reported', { limit: 5_000, remaining, resetAt });
-  const known = async () => (await findLimits(world.service.database.executor, 'reported')).points;
+  const known = async () => (await findLimits(world.service.database.executor, 'reported', newId())).points;
 
   test('is the lowest that GitHub reported in the hour, in whatever order the replies come', async () => {
     const resetAt = now() + 600;
@@ -170,16 +171,87 @@ describe("an App's limits", () => {
     const service = closing(await startService({ GITHUB_API_URL: github.apiUrl, ...app }));
     const [asked, other] = [await newHome({ ...world, github, service }), await newHome({ ...world, github, service })];
     for (const { acme } of [asked, other]) github.installApp(acme);
+    const { released, release } = createLatch();
+    const silent = keepToLimits(service, other.organisation, () => released);
     await sync(service, asked, asked.acme.repository('web').openPullRequest());
-    await keepToLimits(service, other.organisation, () => service.github.findOrganisation(asked.organisation));
-    const limitsOf = ({ organisation }: Home) => findLimits(service.database.executor, `app:${organisation.id}`);
-    expect((await limitsOf(asked)).points).toMatchObject({ limit: 5_000 });
-    expect((await limitsOf(other)).points).toBeUndefined();
+    release();
+    await silent;
+    expect((await limitsOf(service, asked)).points).toMatchObject({ limit: 5_000 });
+    expect((await limitsOf(service, other)).points).toBeUndefined();
   });
 });
 
-test('a refusal for a short time does not end one for a longer time', async () => {
-  const { executor } = world.service.database;
-  for (const seconds of [600, 10]) await blockGithub(executor, 'token', seconds);
-  expect((await findLimits(executor, 'token')).secondsBlocked).toBeGreaterThan(500);
+describe('the points that an organisation has used', () => {
+  const used = async (home: Home) => (await limitsOf(world.service, home)).points?.used;
+
+  test('are those of its webhooks and PUT syncs, not of what is done in the background nor of others', async () => {
+    const [home, other] = [await newHome(world), await newHome(world)];
+    const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
+    for (const pullRequest of opened) await sync(world.service, home, pullRequest);
+    await sync(world.service, other, other.acme.repository('web').openPullRequest());
+    await syncMembers(world.service, home.organisation);
+    await importPullRequests(world.service, home.organisation);
+    expect([await used(home), await used(other)]).toEqual([3, 1]);
+  });
+
+  test('are counted once for each of two exchanges at the same time', async () => {
+    const home = await newHome(world);
+    const opened = [1, 2].map(() => home.acme.repository('web').openPullRequest());
+    await sync(world.service, home, ...opened);
+    const before = await used(home);
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'hold', until: released }, { times: 2 });
+    const asked = world.github.count();
+    const syncs = opened.map(each => sync(world.service, home, each));
+    await expect.poll(() => world.github.count()).toBe(asked + 2);
+    release();
+    await Promise.all(syncs);
+    expect(await used(home)).toBe((before ?? 0) + 2);
+  });
+
+  test('include those of requests that fail', async () => {
+    const home = await newHome(world);
+    const opened = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, opened);
+    world.github.fault(htmlError(502));
+    await expect(sync(world.service, home, opened)).rejects.toMatchObject({ code: 'github_failed' });
+    expect(await used(home)).toBe(2);
+  });
+
+  test('are counted anew from the next hour on, but not if the reset of the same hour moves by seconds', async () => {
+    const home = await newHome(world);
+    await sync(world.service, home, home.acme.repository('web').openPullRequest());
+    const { executor } = world.service.database;
+    const { limit } = world.github;
+    const resetAt = limit?.resetAt ?? 0;
+    const count = (points: number, until: number) => countPoints(executor, home.organisation.id, points, until);
+    await count(10, resetAt + 2);
+    await count(100, resetAt - 2);
+    expect(await used(home)).toBe(111);
+    await count(5, resetAt + 3_600);
+    expect(await used(home)).toBe(5);
+    await executor.execute(sql`update github_limits set reset_at = now() + interval '3 hours'`);
+    expect(await used(home)).toBe(0);
+  });
+});
+
+describe('a limit of a token', () => {
+  test('does not pass to the next token', async () => {
+    const home = await newHome(world);
+    const renewed = await world.replica(undefined, { GITHUB_TOKEN: 'ghp_renewed' });
+    const same = await world.replica();
+    await blockGithub(world.service.database.executor, credentialOf(world.service.config, home.organisation), 600);
+    const ask = (service: Deps) => keepToLimits(service, home.organisation, async () => 'asked');
+    await expect(ask(same)).rejects.toMatchObject({ code: 'github_rate_limited' });
+    expect(await ask(renewed)).toBe('asked');
+    const { rows } = await world.service.database.executor.execute('select credential from github_limits');
+    expect(JSON.stringify(rows)).not.toContain(world.github.token);
+  });
+
+  test('for a short time does not end one for a longer time', async () => {
+    const home = await newHome(world);
+    const credential = credentialOf(world.service.config, home.organisation);
+    for (const seconds of [600, 10]) await blockGithub(world.service.database.executor, credential, seconds);
+    expect((await limitsOf(world.service, home)).secondsBlocked).toBeGreaterThan(500);
+  });
 });

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { requestFailedSyncs } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import { isReached, waitForGithub } from '../../src/sync/lag.ts';
@@ -370,6 +371,28 @@ test('a delivery whose node id is of another pull request ends as gone, after on
   expect(world.service.complaints).toMatchObject([
     { level: 40, organisation: home.acme.login, nodeId: source.nodeId, msg: expect.stringContaining('different id') },
   ]);
+});
+
+test.each<[string, (pullRequest: PullRequest) => Promise<unknown>]>([
+  ['a sweep', () => refetch(world.service, home, 10)],
+  [
+    'an import that failed on it',
+    ({ id, nodeId }) =>
+      requestFailedSyncs(world.service.database.executor, home.organisation.id, [{ githubId: id, nodeId }], 'boom', 0),
+  ],
+])('a request that has a wrong node id of a delivery gets the right one by %s', async (_, request) => {
+  const [source, other] = [web.openPullRequest(), web.openPullRequest()];
+  await sync(world.service, home, source);
+  const { executor } = world.service.database;
+  await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
+  const { event, payload } = source.edit({ title: 'Real' });
+  const claimed = { ...(payload as { pull_request: object }).pull_request, node_id: other.nodeId };
+  await deliver({ event, action: 'edited', payload: { ...payload, pull_request: claimed } });
+  await request(source);
+  await untilIdle();
+  expect(await stored(world.service, home, source)).toMatchObject({ title: 'Real' });
+  expect(await stored(world.service, home, other)).toBeUndefined();
+  expect(await waiting()).toEqual([]);
 });
 
 test('the sweep takes what was fetched longest ago first, and nothing that was fetched within a day', async () => {

@@ -61,6 +61,21 @@ test('deliveries are deleted in batches after eight days, however many there are
   ]);
 });
 
+test("GitHub's limits are deleted once they have been over for an hour, as those of a former token", async () => {
+  const add = (credential: string, blocked: string, reset: string | null) =>
+    execute(sql`insert into github_limits (credential, blocked_until, reset_at)
+      values (${credential}, now() + ${blocked}::interval, now() + ${reset}::interval)`);
+  onTestFinished(() => execute(sql`delete from github_limits`).then(() => undefined));
+  await add('former', '-61 minutes', '-2 hours');
+  await add('former, on a server without limits', '-61 minutes', null);
+  await add('blocked', '59 minutes', null);
+  await add('lately blocked', '-59 minutes', '-2 hours');
+  await add('in use', '-1 day', '59 minutes');
+  await pruneOrganisation(service);
+  const left = await execute<{ credential: string }>(sql`select credential from github_limits order by credential`);
+  expect(left.map(({ credential }) => credential)).toEqual(['blocked', 'in use', 'lately blocked']);
+});
+
 describe('audit events', () => {
   const add = (action: string, age: string, of = organisationId) =>
     execute(sql`

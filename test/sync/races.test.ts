@@ -9,7 +9,8 @@ import { organisations, syncRequests, webhookDeliveries } from '../../src/databa
 import {
   awaitGithub,
   deferSyncRequests,
-  endSyncRequests,
+  endGoneRequests,
+  endStaleRequests,
   findDueSyncRequests,
 } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
@@ -140,7 +141,8 @@ describe('a retry by the operator during a fetch', () => {
       home.organisation.id,
       requests.map(request => ({ request, sourceUpdatedAt: null, seconds: 600 })),
     );
-    await endSyncRequests(world.service.database, home.organisation.id, requests, 'gone');
+    await endStaleRequests(world.service.database, home.organisation.id, requests);
+    await endGoneRequests(world.service.database, home.organisation.id, requests);
     await isNew(home);
   });
 });

@@ -1,6 +1,7 @@
 import { eq, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { countSyncRequests, listFailingRequests } from '../../src/database/backlog.ts';
+import { countPoints } from '../../src/database/github-limits.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
@@ -24,6 +25,7 @@ import {
   newHome,
   refetch,
   retryFailed,
+  setPoints,
   startWorld,
   stored,
   storedPullRequests,
@@ -85,6 +87,15 @@ async function waiting({ organisation }: Home) {
 }
 
 const endLeases = () => world.service.database.executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
+
+/** Seconds until the organisation can have a turn. */
+async function pause({ organisation }: Home): Promise<number | undefined> {
+  const [row] = await world.service.database.executor
+    .select({ seconds: sql<number>`extract(epoch from sync_leased_until - now())::float8` })
+    .from(organisations)
+    .where(eq(organisations.id, organisation.id));
+  return row?.seconds;
+}
 
 /** Lets time pass in the database. */
 const makeRequestsDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
@@ -860,54 +871,52 @@ describe('a turn', () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     await claimSyncTurn(world.service.database.executor);
-    const [row] = await world.service.database.executor
-      .select({ seconds: sql<number>`extract(epoch from sync_leased_until - now())::float8` })
-      .from(organisations)
-      .where(eq(organisations.id, home.organisation.id));
-    expect(row?.seconds).toBeGreaterThan(leaseSeconds - 2);
-    expect(row?.seconds).toBeLessThan(10);
+    expect(await pause(home)).toBeGreaterThan(leaseSeconds - 2);
+    expect(await pause(home)).toBeLessThan(10);
   });
 
-  test('is followed by a pause of up to half a minute if points run short, and what changes in it shares a request', async () => {
-    const home = await newHome(world);
-    const pullRequests = open(home, 4);
-    const { limit } = world.github;
-    if (limit === null) throw new Error('no limit');
-    const { remaining } = limit;
-    onTestFinished(() => {
-      limit.remaining = remaining;
-    });
-    const [first, ...others] = pullRequests;
+  test('is followed by a pause of up to half a minute once its organisation has used more points than are left', async () => {
+    const [busy, other] = [await newHome(world), await newHome(world)];
+    setPoints(world.github, 40);
+    const pullRequests = open(busy, 4);
+    const [first, ...later] = pullRequests;
     if (first === undefined) throw new Error('none');
-    await request(home, first);
-    await work();
-    await request(home, first);
-    expect(await work()).toBe(true);
-    // With an hour to go: 2,500 would be half of the points, and 500 are the reserve.
-    limit.remaining = 1_501;
-    await request(home, first);
-    await work();
-    for (const pullRequest of others) {
+    const turn = async (home: Home, pullRequest: PullRequest) => {
       await request(home, pullRequest);
-      expect(await work()).toBe(false);
-    }
-    const pause = async () => {
-      const [row] = await world.service.database.executor
-        .select({ seconds: sql<number>`extract(epoch from sync_leased_until - now())::float8` })
-        .from(organisations)
-        .where(eq(organisations.id, home.organisation.id));
-      return row?.seconds;
+      return work();
     };
-    expect(await pause()).toBeGreaterThan(1);
-    expect(await pause()).toBeLessThan(4);
+    // A tenth is the reserve: 18 points are used then, and 18 are left.
+    for (let turns = 0; turns < 18; turns += 1) expect(await turn(busy, first)).toBe(true);
+    expect(await pause(busy)).toBeLessThan(0.1);
+    await turn(busy, first);
+    expect(await pause(busy)).toBeGreaterThan(29);
+    expect(await pause(busy)).toBeLessThanOrEqual(30);
+    // What changes in the pause shares a request.
+    for (const pullRequest of later) expect(await turn(busy, pullRequest)).toBe(false);
+    const asked = world.github.count();
     await endLeases();
-    world.github.requests.length = 0;
-    limit.remaining = 501;
     await work();
-    expect(await waiting(home)).toEqual([]);
-    expect(world.github.count()).toBe(1);
-    expect(await pause()).toBeGreaterThan(25);
-    expect(await pause()).toBeLessThanOrEqual(30);
+    expect(await waiting(busy)).toEqual([]);
+    expect(world.github.count()).toBe(asked + 1);
+    const [opened] = open(other, 1);
+    for (let turns = 0; turns < 3; turns += 1) expect(await turn(other, opened ?? first)).toBe(true);
+    expect(await pause(other)).toBeLessThan(0.1);
+  });
+
+  test('keeps to an even pace if many points are left, but fewer than its organisation has used', async () => {
+    const home = await newHome(world);
+    const [opened] = open(home, 1);
+    await request(home, ...(opened ? [opened] : []));
+    await work();
+    // 501 above the reserve.
+    setPoints(world.github, 5_000, 1_001);
+    const { executor } = world.service.database;
+    await countPoints(executor, home.organisation.id, 600, world.github.limit?.resetAt ?? 0);
+    await request(home, ...(opened ? [opened] : []));
+    await work();
+    const seconds = (world.github.limit?.resetAt ?? 0) - Date.now() / 1000;
+    expect(await pause(home)).toBeGreaterThan(seconds / 500 - 1);
+    expect(await pause(home)).toBeLessThanOrEqual(seconds / 500 + 0.1);
   });
 
   test('goes to each organisation once if replicas ask at the same moment', async () => {

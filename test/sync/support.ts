@@ -51,6 +51,13 @@ export async function startWorld(environment: Record<string, string> = {}): Prom
   };
 }
 
+/** Sets GitHub's points for the hour, and how many of them are left. The test's end gives all 5,000 back. */
+export function setPoints({ limit }: Pick<GithubStandIn, 'limit'>, points: number, remaining = points): void {
+  if (limit === null) throw new Error('no limit');
+  Object.assign(limit, { limit: points, remaining });
+  onTestFinished(() => void Object.assign(limit, { limit: 5_000, remaining: 5_000 }));
+}
+
 export interface Home extends Tenant {
   /** The same organisation on GitHub, with the member `ada`. */
   acme: GithubOrganisation;

@@ -141,6 +141,46 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['applied']);
   });
 
+  test('with the node id of another pull request ends alone, whether it comes before the genuine one or after', async () => {
+    const { service, web, github } = scene;
+    const mistake = ({ event, payload }: ReturnType<typeof source.open>, nodeId: string) => {
+      const { pull_request: claimed, ...rest } = payload as { pull_request: object };
+      return { event, payload: { ...rest, pull_request: { ...claimed, node_id: nodeId } } };
+    };
+    const source = web.openPullRequest({ title: 'Genuine, first' });
+    const later = web.openPullRequest({ title: 'Genuine, second' });
+    const other = web.openPullRequest({ title: 'Another' });
+    const guid = randomUUID();
+    expect(await post(service, source.open())).toMatchObject(taken);
+    expect(await post(service, mistake(source.open(), other.nodeId))).toMatchObject(taken);
+    expect(await post(service, mistake(later.open(), other.nodeId), { guid })).toMatchObject(taken);
+    expect(await post(service, later.open())).toMatchObject(taken);
+    const asked = github.count();
+    await scene.workOff();
+    expect(await titles()).toEqual(expect.arrayContaining(['Genuine, first', 'Genuine, second']));
+    expect(github.count()).toBe(asked + 2);
+    const { rows } = await service.database.executor.execute(
+      sql`select guid from webhook_deliveries where state <> 'applied'`,
+    );
+    expect(rows).toEqual([{ guid }]);
+    expect(await countRows(service)).toMatchObject({ requests: 0 });
+  });
+
+  test('with a node id that GitHub does not show keeps the genuine one waiting, but does not end it', async () => {
+    const { service, web } = scene;
+    const source = web.openPullRequest({ title: 'Shown in the end' });
+    const { event, payload } = source.open();
+    const { pull_request: claimed, ...rest } = payload as { pull_request: object };
+    const mistaken = { event, payload: { ...rest, pull_request: { ...claimed, node_id: 'PR_unknown' } } };
+    expect(await post(service, mistaken)).toMatchObject(taken);
+    expect(await post(service, source.open())).toMatchObject(taken);
+    const { executor } = service.database;
+    await executor.update(syncRequests).set({ requestedAt: sql`now() - interval '2 hours'` });
+    await scene.workOff();
+    expect(await titles()).toContain('Shown in the end');
+    expect(await states()).toEqual(['gone', 'applied']);
+  });
+
   test('that arrives after a newer one does not restore the old state', async () => {
     const { service, web, github } = scene;
     const source = web.openPullRequest({ title: 'Old title' });

@@ -201,7 +201,8 @@ async function checkRateLimits(report: Report, access: Access, organisations: re
     const [first] = group;
     if (first === undefined || database === undefined) continue;
     const scope = usesApp ? { ...access, organisation: first } : access;
-    const gather = async () => (await findLimits(database.executor, credentialOf(config, first))).secondsBlocked;
+    const credential = credentialOf(config, first);
+    const gather = async () => (await findLimits(database.executor, credential, first.id)).secondsBlocked;
     if ((await report.check(checks.rateLimit, scope, gather)) === 0) free.push(...group);
   }
   return free;
