@@ -118,7 +118,7 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   printCurlLines(api, token, pullRequests);
   print();
   print(styleText('dim', '# to run commands in another terminal, paste this line there first'));
-  print(exportLine(settings));
+  print(exportLine({ ...settings, PORT: new URL(service.url).port }));
   print(`npx pullscore rules export --organisation ${organisation.login}`);
 
   printSection(

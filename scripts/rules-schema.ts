@@ -157,7 +157,8 @@ export const RulesFile = Type.Object(
         description: 'Names for expressions, which rules and other definitions use like facts.',
       }),
     ),
-    rules: Type.Union([Type.Array(Rule, { maxItems: ruleLimits.rules }), Type.Null()], {
+    rules: Type.Array(Rule, {
+      maxItems: ruleLimits.rules,
       description: 'The rules, in the order in which the breakdown shows them.',
     }),
     tests: Type.Optional(

@@ -76,15 +76,15 @@ function describeError(error: Error): object {
 }
 
 /**
- * Joins or starts the embedded server if no database is configured, and sets up the schema of an empty database.
+ * Joins or starts the embedded server if no database is configured.
  *
- * @param options `upgrade`: whether the schema of an earlier release is brought up to date; otherwise it is refused.
- * `create: false` refuses a home without an embedded database
+ * @param options `create`: whether an empty database gets our schema, and a home without an embedded database gets one;
+ * otherwise these are refused. `upgrade`: whether the schema of an earlier release is brought up to date, or refused
  */
 export async function createDeps(
   config: Config,
   log: Logger,
-  options: { upgrade: boolean; create?: boolean },
+  options: { create: boolean; upgrade: boolean },
 ): Promise<Deps> {
   // The service says it once; other commands need not repeat it.
   if (options.upgrade && isUnencrypted(config.github.apiUrl)) {

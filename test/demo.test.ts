@@ -156,6 +156,8 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
       const { stdout } = await promisify(execFile)('sh', ['-c', typed], { env: { ...process.env, ...foreign } });
       return JSON.parse(stdout);
     };
+    const [, url = ''] = /(http:\S+) is ready/.exec(demo.output()) ?? [];
+    expect(line).toContain(` PORT=${new URL(url).port} `);
     expect(await shell(`explain ${pullRequest}`)).toMatchObject({ organisation: 'acme' });
     // It asks the stand-in.
     expect(await shell('members sync --organisation acme')).toMatchObject({ members: 8 });

@@ -92,14 +92,14 @@ test('an address of GitHub that is not encrypted is warned of', async () => {
     DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
     GITHUB_API_URL: 'http://github.acme.example',
   };
-  await expect(createDeps(loadConfig(environment), log, { upgrade: true })).rejects.toThrow();
+  await expect(createDeps(loadConfig(environment), log, { create: true, upgrade: true })).rejects.toThrow();
   expect(lines.join()).toContain('GITHUB_API_URL is not https');
 });
 
 test('closing the dependencies leaves no connection', async () => {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
-  const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log, { upgrade: false });
+  const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log, { create: true, upgrade: false });
   expect(deps.migrationsApplied).toBe(0);
   await deps.database.read({ name: 'one', text: 'select 1', parameters: [], columns: [] }, {});
   await deps.database.executor.execute(sql`select 1`);

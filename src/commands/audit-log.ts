@@ -1,6 +1,6 @@
 import { listAuditEvents } from '../database/audit-log.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, parseDay, seconds, showTime, withDeps } from './context.ts';
+import { CommandError, type Context, parseDay, parseLimit, seconds, showTime, withDeps } from './context.ts';
 import { table } from './terminal.ts';
 
 export function auditLogCommand(program: PullscoreCommand, context: Context): void {
@@ -9,11 +9,16 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
     .description('show who changed what: syncs, imports, deletions, tokens, users, rules and settings')
     .option('--organisation <login>', 'only organisations that have this login or had it, removed ones included')
     .option('--since <day>', 'only from this day on, such as 2026-01-31')
+    .option('--limit <number>', 'only the latest ones, as many as this', parseLimit)
     .examples('audit-log --organisation acme --since 2026-01-31')
-    .answer<{ organisation?: string; since?: string }>(({ organisation, since }) => {
-      const start = parseDay(since);
+    .answer<{ organisation?: string; since?: string; limit?: number }>(({ organisation: login, since: day, limit }) => {
+      const since = parseDay(day);
       return withDeps(context, async ({ database }) => {
-        const events = await listAuditEvents(database.executor, { login: organisation, since: start });
+        const events = await listAuditEvents(database.executor, { login, since, limit });
+        if (events === undefined) {
+          const message = `No organisation has the login ${login} here, or had it.`;
+          throw new CommandError(message, `List them: ${context.program} organisation list`, 'not_found');
+        }
         return {
           json: events.map(event => ({
             happened_at: seconds(event.happenedAt),

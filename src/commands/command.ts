@@ -9,6 +9,8 @@ import { ciCommands } from './terminal.ts';
 export interface Answer {
   json: unknown;
   text: string;
+  /** Printed after the text, on standard error: what whoever captures the text does not want in it. */
+  note?: string | undefined;
   /** Printed last, on standard error. The command then exits with 1, although it has an answer. */
   failure?: string | undefined;
   /** Instead of 0, for a command that succeeded. */
@@ -55,8 +57,9 @@ export class PullscoreCommand extends Command {
   answer<Options extends object>(run: (options: Options, ...operands: string[]) => Promise<Answer>): this {
     return this.action(async () => {
       const options = this.opts<Options & { json?: boolean }>();
-      const { json, text, failure, exitCode } = await run(options, ...this.processedArgs);
+      const { json, text, note, failure, exitCode } = await run(options, ...this.processedArgs);
       this.context.stdout.write(options.json ? jsonDocument(json) : `${text}\n`);
+      if (note !== undefined && !options.json) this.context.stderr.write(`${note}\n`);
       if (failure !== undefined) throw new Answered(1, failure);
       if (exitCode !== undefined) throw new Answered(exitCode);
     });
@@ -101,7 +104,7 @@ export function finishCommands(command: Command, context: Context): void {
   });
   for (const child of command.commands) finishCommands(child, context);
   if (command.commands.length > 0) return;
-  command.option('--json', 'answer as one JSON document');
+  if (!command.options.some(({ long }) => long === '--json')) command.option('--json', 'answer as one JSON document');
   finishRequiredOptions(command);
   if (command.options.some(({ long }) => long === '--organisation')) {
     command

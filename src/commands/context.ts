@@ -49,14 +49,15 @@ export class UsageError extends CommandError {
 /**
  * Opens the database and GitHub for a command, and closes them afterwards.
  *
- * @param create makes the embedded database if there is none; others leave a folder without one as it is
+ * @param create sets up the database if it is empty, and makes the embedded one if there is none; otherwise both are
+ * refused
  */
 export async function withDeps<Result>(
   context: Context,
   work: (deps: Deps) => Promise<Result>,
   create = false,
 ): Promise<Result> {
-  const deps = await createDeps(context.config, context.log, { upgrade: false, create });
+  const deps = await createDeps(context.config, context.log, { create, upgrade: false });
   try {
     return await work(deps);
   } finally {
@@ -99,20 +100,26 @@ export const operator = (): Actor => ({ name: operatorName(), requestId: null })
 /**
  * Asks on a terminal, unless `--yes` has answered.
  *
- * @param login what the operator must type to go on
+ * @param word what the operator must type to go on
  * @throws UsageError without a terminal, CommandError if something else is typed
  */
-export async function confirm(context: Context, question: string, login: string, yes = false): Promise<void> {
+export async function confirm(
+  context: Context,
+  question: string,
+  word: string,
+  yes = false,
+  consequence = "This can't be undone.",
+): Promise<void> {
   if (yes) return;
-  if (!process.stdin.isTTY) throw new UsageError(`${question} This can't be undone.`, 'Add --yes to go on.');
+  if (!process.stdin.isTTY) throw new UsageError(`${question} ${consequence}`, 'Add --yes to go on.');
   const terminal = createInterface({ input: process.stdin, output: context.stderr });
   try {
-    terminal.setPrompt(`${question} This can't be undone. Type ${login} to go on: `);
+    terminal.setPrompt(`${question} ${consequence} Type ${word} to go on: `);
     terminal.prompt();
     // Unlike `question`, this also ends with Ctrl-C and Ctrl-D, which close the terminal.
     const { value: typed } = await terminal[Symbol.asyncIterator]().next();
     if (typed === undefined) context.stderr.write('\n');
-    if (typed?.trim().toLowerCase() !== login.toLowerCase()) throw new CommandError('Nothing was removed.');
+    if (typed?.trim().toLowerCase() !== word.toLowerCase()) throw new CommandError('Nothing was changed.');
   } finally {
     terminal.close();
   }
@@ -134,6 +141,13 @@ export function parseDay(text: string | undefined): number | undefined {
   const moment = startOfDay(text);
   if (moment === undefined) throw new UsageError(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.');
   return moment;
+}
+
+/** @throws UsageError if an option's text is not a number of rows */
+export function parseLimit(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text))
+    throw new UsageError(`"${text}" is not a valid limit.`, 'Give a number such as 100.');
+  return Number(text);
 }
 
 /** `2026-01-31 12:00` in UTC, or `-` */

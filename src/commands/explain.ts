@@ -18,7 +18,9 @@ import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
 import { counted, formatInteger } from './numbers.ts';
-import { brief, shellWord, table } from './terminal.ts';
+import { describeRescoring } from './rescore.ts';
+import { loadRules } from './rules-file.ts';
+import { brief, plain, shellWord, table } from './terminal.ts';
 
 /**
  * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints
@@ -86,7 +88,13 @@ const idOf = ({ pullRequest }: ExplainablePullRequest) => formatId('pr', pullReq
 
 type Explained = Awaited<ReturnType<typeof explainPullRequest>>;
 
-async function explainPullRequest(executor: Executor, found: ExplainablePullRequest) {
+/** @param file rules to explain the score by, instead of stored ones */
+async function explainPullRequest(
+  context: Context,
+  executor: Executor,
+  found: ExplainablePullRequest,
+  file: Awaited<ReturnType<typeof loadRules>> | undefined,
+) {
   const { pullRequest, repository, organisation } = found;
   const facts = factsOf({ ...pullRequest, repository });
   const explain = async (version: number) => explainScore(await getRuleset(executor, organisation.id, version), facts);
@@ -97,11 +105,15 @@ async function explainPullRequest(executor: Executor, found: ExplainablePullRequ
   const version = isOutdated ? pullRequest.rulesetVersion : inForce;
   return {
     found,
-    /** The version that is explained: the one in force, or the score's own if the score is out of date. */
+    /** The name of the rules file that is explained; null without one. */
+    file: file?.name ?? null,
+    /** The version that is explained otherwise: the one in force, or the score's own if the score is out of date. */
     version,
-    explanation: await explain(version),
+    explanation: file === undefined ? await explain(version) : explainScore(file.ruleset, facts),
     /** The score by the rules in force; null if the stored score is up to date. */
     scoreInForce: isOutdated ? (await explain(inForce)).score : null,
+    /** How an outdated score is updated. */
+    rescoring: isOutdated ? await describeRescoring(context, executor, organisation.login) : '',
     changes: await listScoreChanges(executor, organisation.id, pullRequest.id),
   };
 }
@@ -132,7 +144,7 @@ export const representRules = ({ rules }: Explanation): unknown =>
     })),
   }));
 
-function represent({ found, version, explanation, scoreInForce, changes }: Explained): unknown {
+function represent({ found, file, version, explanation, scoreInForce, changes }: Explained): unknown {
   const { pullRequest, repository, repositoryLeftAt, organisation } = found;
   return {
     id: idOf(found),
@@ -145,7 +157,8 @@ function represent({ found, version, explanation, scoreInForce, changes }: Expla
     author: pullRequest.author,
     state: pullRequest.state,
     score: pullRequest.score,
-    ruleset_version: version,
+    file,
+    ruleset_version: file === null ? version : null,
     ruleset_version_in_force: organisation.rulesetVersion,
     outdated: scoreInForce !== null,
     score_in_force: scoreInForce ?? pullRequest.score,
@@ -163,17 +176,24 @@ function represent({ found, version, explanation, scoreInForce, changes }: Expla
   };
 }
 
-function showStanding({ program }: Context, { found, version, explanation, scoreInForce }: Explained): string {
+function showStanding({ program }: Context, explained: Explained): string {
+  const { found, file, version, explanation, scoreInForce, rescoring } = explained;
   const { pullRequest, organisation } = found;
   const score = formatInteger(pullRequest.score);
+  if (file !== null) {
+    return `Score ${formatInteger(explanation.score)} by ${plain(file)}. The stored score is ${score}.`;
+  }
   if (organisation.rulesetVersion === 0) {
     return `Score ${score}: no rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation.login}`;
   }
   const under = version === 0 ? 'from before the first rules' : `under version ${version} of the rules`;
+  const inForce = `version ${organisation.rulesetVersion}, in force, gives`;
   const standing =
     scoreInForce === null
       ? `Score ${score} ${under}, which is in force.`
-      : `Score ${score} ${under}. It is out of date: version ${organisation.rulesetVersion}, in force, gives ${formatInteger(scoreInForce)}. The service will update it. To watch: ${program} rescore --organisation ${organisation.login}`;
+      : scoreInForce === pullRequest.score
+        ? `Score ${score} ${under}; ${inForce} the same.`
+        : `Score ${score} ${under}. It is out of date: ${inForce} ${formatInteger(scoreInForce)}. ${rescoring}`;
   if (explanation.score === pullRequest.score) return standing;
   // Facts, score and version are stored together, so another release probably calculated the score.
   return `${standing}\nThis release calculates ${formatInteger(explanation.score)}, as shown below. The next sync of the pull request updates the stored score.`;
@@ -227,13 +247,15 @@ export function explainCommand(program: PullscoreCommand, context: Context): voi
     .command('explain')
     .description('show how a score was calculated, entry by entry, and what changed it over time')
     .argument('<pull-request>', "its id (pr_…), OWNER/NAME#NUMBER or its page's address")
-    .examples('explain acme/web#42', 'explain https://github.com/acme/web/pull/42')
-    .answer(async (_options, text): Promise<Answer> => {
+    .option('--rules <file>', 'explain the score that this rules file would give; - for standard input')
+    .examples('explain acme/web#42', 'explain https://github.com/acme/web/pull/42 --rules rules.example.yaml')
+    .answer<{ rules?: string }>(async ({ rules }, text): Promise<Answer> => {
       const target = parseTarget(text);
+      const file = rules === undefined ? undefined : await loadRules(context, rules);
       return withDeps(context, ({ database }) =>
         readSnapshot(database, async ({ executor }) => {
           const found = await requirePullRequest(context, executor, target);
-          const explained = await explainPullRequest(executor, found);
+          const explained = await explainPullRequest(context, executor, found, file);
           return { json: represent(explained), text: show(context, explained) };
         }),
       );

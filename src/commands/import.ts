@@ -14,6 +14,7 @@ const maxNamed = 40;
 interface ImportOptions {
   repository?: string[];
   since?: string;
+  restoreDeleted?: boolean;
   dryRun?: boolean;
 }
 
@@ -27,18 +28,19 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
       (name: string, names: string[] = []) => [...names, name],
     )
     .option('--since <day>', 'only pull requests that changed on this day or later, such as 2026-01-31')
+    .option('--restore-deleted', 'bring back pull requests that were deleted here; reads everything from the start')
     .option('--dry-run', 'only estimate requests, rate limit points and time')
     .addHelpText('after', '\nIf the import is interrupted, run the same command again: it continues where it stopped.')
     .examples('import --organisation acme --dry-run', 'import --organisation acme --repository acme/website')
-    .answerFor<ImportOptions>(({ repository: repositories, since: day, dryRun }) => {
-      const scope = { repositories, since: parseDay(day) };
+    .answerFor<ImportOptions>(({ repository: repositories, since: day, restoreDeleted, dryRun }) => {
+      const scope = { repositories, since: parseDay(day), restoresDeleted: restoreDeleted };
       // An interrupted import says how to continue; an estimate just ends.
       const signal = dryRun ? undefined : context.interrupted;
       return async (deps, organisation) => {
         if (!deps.github.configured) throw noCredentials();
         if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
         const names = repositories?.join(', ') ?? organisation.login;
-        const subject = day === undefined ? names : `${names} since ${day}`;
+        const subject = [names, day && `since ${day}`, restoreDeleted && 'with deleted ones'].filter(Boolean).join(' ');
         const progress = startProgress(context, 'pull requests');
         try {
           const result = await importPullRequests(deps, organisation, {
@@ -67,11 +69,12 @@ function describeStep({ repository, waitingSeconds, waitingReason }: ImportProgr
 }
 
 function describeResult({ failedRepositories, ...result }: ImportResult): Answer {
-  const { repositories: read, seen, saved, untracked, failed, requests } = result;
+  const { repositories: read, seen, saved, untracked, deleted, failed, requests } = result;
   const text =
     `Checked ${counted(seen, 'pull request')} in ${counted(read, 'repository', 'repositories')} ` +
     `with ${counted(requests, 'request')}: ` +
     `${formatInteger(saved)} saved, ${formatInteger(untracked)} skipped because the author is not a member` +
+    `${deleted === 0 ? '' : `, ${formatInteger(deleted)} ${deleted === 1 ? 'stays' : 'stay'} deleted (--restore-deleted brings them back)`}` +
     `${failed === 0 ? '' : `, ${formatInteger(failed)} that GitHub did not return in full; the service retries those that GitHub named (see the log)`}.`;
   const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
   return {

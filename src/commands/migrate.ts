@@ -9,7 +9,7 @@ export function migrateCommand(program: PullscoreCommand, context: Context): voi
     .description('bring the database schema up to date (`serve` and `worker` do this, too)')
     .examples('migrate')
     .answer(async () => {
-      const deps = await createDeps(context.config, context.log, { upgrade: true });
+      const deps = await createDeps(context.config, context.log, { create: true, upgrade: true });
       await deps.close();
       const { migrationsApplied: applied } = deps;
       return {

@@ -26,10 +26,14 @@ import {
 import { counted } from './numbers.ts';
 import { table } from './terminal.ts';
 
+const nameOf = ({ name, login }: Organisation) => name || login;
+
 const represent = (organisation: Organisation) => ({
   id: formatId('org', organisation.id),
   login: organisation.login,
-  name: organisation.name,
+  // False if there were no credentials to ask GitHub yet.
+  verified: organisation.githubId !== null,
+  name: nameOf(organisation),
   photo_url: organisation.photoUrl,
   webhooks_enabled: organisation.webhooksEnabled,
   ruleset_version: organisation.rulesetVersion,
@@ -65,7 +69,7 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
       login: profile?.login ?? login,
       githubId: profile?.githubId ?? null,
       nodeId: profile?.nodeId ?? null,
-      name: options.name ?? profile?.name ?? login,
+      name: options.name ?? profile?.name ?? '',
       photoUrl: options.photoUrl || profile?.photoUrl || `https://github.com/${login}.png`,
       fetchTicket: ticket,
     });
@@ -74,9 +78,10 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
     await recordAuditEvent(executor, id, operator(), 'organisation.add', organisation.login);
     return organisation;
   });
+  const unverified = added.githubId === null ? ', not verified on GitHub yet: there are no credentials' : '';
   return {
     json: represent(added),
-    text: `Added ${added.login}. Next, add a user: ${context.program} user add --organisation ${added.login} --name NAME --email EMAIL`,
+    text: `Added ${added.login}${unverified}. Next, add a user: ${context.program} user add --organisation ${added.login} --name NAME --email EMAIL`,
   };
 }
 
@@ -111,12 +116,13 @@ export function organisationCommands(program: PullscoreCommand, context: Context
         return {
           json: organisations.map(represent),
           text: table(
-            ['LOGIN', 'NAME', 'WEBHOOKS', 'RULESET'],
-            organisations.map(({ login, name, webhooksEnabled, rulesetVersion }) => [
-              login,
-              name,
-              webhooksEnabled ? 'enabled' : 'disabled',
-              rulesetVersion === 0 ? 'none' : `version ${rulesetVersion}`,
+            ['LOGIN', 'NAME', 'GITHUB', 'WEBHOOKS', 'RULESET'],
+            organisations.map(organisation => [
+              organisation.login,
+              nameOf(organisation),
+              organisation.githubId === null ? 'not verified on GitHub yet' : 'verified',
+              organisation.webhooksEnabled ? 'enabled' : 'disabled',
+              organisation.rulesetVersion === 0 ? 'none' : `version ${organisation.rulesetVersion}`,
             ]),
             `There are no organisations yet. Add one: ${context.program} organisation add LOGIN`,
           ),

@@ -1,10 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Executor } from '../database/client.ts';
+import { countWorkers } from '../database/inspection.ts';
 import { countOutdated } from '../database/rescoring.ts';
 import { rescoreBatch } from '../sync/rescore.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
 import { counted, formatInteger } from './numbers.ts';
 import { startProgress } from './progress.ts';
+
+/** Who recalculates outdated scores, and how an operator does it or watches it. */
+export async function describeRescoring({ program }: Context, executor: Executor, login: string): Promise<string> {
+  const command = `${program} rescore --organisation ${login}`;
+  return (await countWorkers(executor)) > 0
+    ? `The service updates the scores. To watch: ${command}`
+    : `No service is running. To update the scores: ${command}`;
+}
 
 export function rescoreCommands(program: PullscoreCommand, context: Context): void {
   program
@@ -22,7 +32,10 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
         while (left > 0) {
           progress.update(Math.max(0, outdated - left), outdated);
           if (interrupted.aborted) {
-            throw new CommandError('Interrupted. The service continues.', 'Run the command again to watch.');
+            throw new CommandError(
+              'Interrupted.',
+              'A running service continues. Run the command again to watch or to go on.',
+            );
           }
           const scored = await rescoreBatch(deps, id);
           // The service may be working on the last ones.

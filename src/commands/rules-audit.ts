@@ -12,7 +12,7 @@ import { type Context, UsageError } from './context.ts';
 import { decimal, formatInteger, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
-import { grid, labelled, right } from './terminal.ts';
+import { grid, labelled, plain, right } from './terminal.ts';
 
 /** More are sampled: the shares are then off by about one percentage point at most. */
 const maxAudited = 10_000;
@@ -29,6 +29,9 @@ const descriptions: Record<Way, string> = {
   bot_approval: 'approved by a bot',
   files: 'one file split into ten',
 };
+
+/** How many of the rules that pay for a way are named. */
+const maxPaying = 3;
 
 /** A share equal to the limit may exceed it by this much. */
 const rounding = 1e-9;
@@ -88,23 +91,25 @@ function auditText(
     '',
   ];
   if (gaining.length > 0) {
-    const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest, rules }) => [
+    const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest }) => [
       descriptions[way],
       percent(share * audited, audited),
       signed(median, decimal),
       signed(largest),
-      rules
-        .slice(0, 3)
-        .map(rule => `${rule.name} ${percent(rule.share, 1)}`)
-        .join(', '),
     ]);
+    const paidBy = ({ rules }: (typeof ways)[number]) =>
+      rules
+        .slice(0, maxPaying)
+        .map(rule => `${plain(rule.name)} ${percent(rule.share, 1)}`)
+        .join(', ');
     const examples = gaining.flatMap(({ way, example }) =>
       example === null
         ? []
         : [[descriptions[way], `${formatInteger(example.before)} → ${formatInteger(example.after)}`, example.url]],
     );
-    const paidBy = { heading: 'PAID BY', shrinks: true };
-    lines.push(...grid(['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST'), paidBy], rows, { width }), '');
+    const [heading = '', ...found] = grid(['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST')], rows);
+    const payers = gaining.map(way => labelled('  paid by ', paidBy(way), width));
+    lines.push(heading, ...found.flatMap((line, index) => [line, ...(payers[index] ?? [])]), '');
     lines.push(...grid(['EXAMPLE', right('SCORE'), 'ADDRESS'], examples), '');
   }
   if (others.length > 0) {

@@ -1,11 +1,13 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
-import { applyRuleset, getRuleset } from '../database/rules.ts';
+import { countOutdated } from '../database/rescoring.ts';
+import { applyRuleset } from '../database/rules.ts';
 import { defineKey, formatRulesFile } from '../scoring/rules-file.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, operator, operatorName, UsageError } from './context.ts';
+import { type Context, confirm, operator, operatorName, UsageError } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
 import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
+import { describeRescoring } from './rescore.ts';
 import { auditCommand } from './rules-audit.ts';
 import { invalid, loadRules, readRules, showWarnings, textOf } from './rules-file.ts';
 import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
@@ -63,8 +65,10 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
     .argument('[file]', 'a rules file; - for standard input')
     .option('--version <number>', 'instead of a file: a version that `rules history` lists')
     .option('--by <name>', 'name to record in the history (default: the user who runs the command)')
+    .option('--yes', 'do not ask before rules that are an empty list')
     .examples('rules apply rules.example.yaml --organisation acme', 'rules apply --version 3 --organisation acme')
-    .answerFor<{ version?: string; by?: string }>(async ({ version: wanted, by = operatorName() }, path) => {
+    .answerFor<{ version?: string; by?: string; yes?: boolean }>(async (options, path) => {
+      const { version: wanted, by = operatorName(), yes } = options;
       if ((path === undefined) === (wanted === undefined)) {
         throw new UsageError('Give either a rules file or --version.');
       }
@@ -73,6 +77,9 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       return async (deps, organisation) => {
         const { id, login } = organisation;
         const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? '', 1));
+        if (ruleset.rules.length === 0) {
+          await confirm(context, `Apply no rules to ${login}?`, login, yes, 'Every score becomes 0.');
+        }
         const { version, changed, sourceChanged } = await deps.database.transaction(async executor => {
           const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200));
           if (applied.changed || applied.sourceChanged) {
@@ -81,13 +88,16 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
           }
           return applied;
         });
+        const { executor } = deps.database;
+        const { outdated } = changed ? await countOutdated(executor, id) : { outdated: 0 };
+        const rescoring = outdated === 0 ? '' : ` ${await describeRescoring(context, executor, login)}`;
         const unchanged = sourceChanged
           ? `Version ${version}, in force, has the same rules. Their comments and tests are now those of the file.`
           : `Nothing to do: version ${version}, in force, has the same rules.`;
         return {
           json: { organisation: login, version, changed, rules: ruleset.rules.length },
           text: changed
-            ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}. The service updates the scores. To watch: ${context.program} rescore --organisation ${login}`
+            ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}.${rescoring}`
             : unchanged,
         };
       };
@@ -96,17 +106,24 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
   group
     .command('export')
     .description("print the organisation's rules as the file that was applied, with its comments and tests")
+    .option('--version <number>', 'a version that `rules history` lists (default: the one in force)')
+    .addHelpText(
+      'after',
+      '\nPrints the file byte for byte. Write it to a file: the log of a CI service takes some texts for commands.',
+    )
     .examples('rules export --organisation acme > rules.yaml')
-    .answerFor(() => async ({ database: { executor } }, { id, rulesetVersion }) => {
-      const ruleset = await getRuleset(executor, id, rulesetVersion);
+    .answerFor<{ version?: string }>(({ version: wanted }) => async (deps, organisation) => {
+      const number = wanted ?? String(organisation.rulesetVersion);
+      const ruleset = await requireRuleset(context, deps, organisation, number, wanted === undefined ? 0 : 1);
+      const version = Number(number);
       const { source } = ruleset;
-      if (rulesetVersion > 0 && source === null) {
+      if (version > 0 && source === null) {
         context.stderr.write(
-          `Version ${rulesetVersion} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,
+          `Version ${version} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,
         );
       }
       const written =
-        rulesetVersion === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(ruleset).trimEnd();
+        version === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(ruleset).trimEnd();
       return {
         json: { ...defineKey(ruleset.definitions), rules: ruleset.rules, source },
         text: source?.replace(/\n$/, '') ?? written,

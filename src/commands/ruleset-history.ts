@@ -6,7 +6,7 @@ import { compareRules, type DefinitionChanges, type RuleChanges } from '../scori
 import { formatRulesFile } from '../scoring/rules-file.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
-import { table } from './terminal.ts';
+import { plain, table } from './terminal.ts';
 
 /**
  * The version that an operator names.
@@ -39,6 +39,12 @@ const namesOf = ({ added, changed, removed }: RuleChanges | DefinitionChanges) =
   removed: removed.map(({ name }) => name),
 });
 
+/** `1 added, 2 changed`; `-` without changes. */
+const describeDefinitions = ({ added, changed, removed }: DefinitionChanges): string =>
+  Object.entries({ added, changed, removed })
+    .flatMap(([kind, { length }]) => (length === 0 ? [] : [`${length} ${kind}`]))
+    .join(', ') || '-';
+
 export function rulesetHistoryCommands(group: PullscoreCommand, context: Context): void {
   group
     .command('history')
@@ -59,7 +65,7 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
           definitions: namesOf(changes.definitions),
         })),
         text: table(
-          ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED'],
+          ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED', 'DEFINITIONS'],
           versions.map(({ version, appliedAt, appliedBy, rules, changes }) => [
             `${version}${version === rulesetVersion ? ' (in force)' : ''}`,
             showTime(appliedAt),
@@ -68,6 +74,7 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
             String(changes.added.length),
             String(changes.changed.length),
             String(changes.removed.length),
+            describeDefinitions(changes.definitions),
           ]),
           `No rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${login}`,
         ),
@@ -87,7 +94,8 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
       const lines = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
         .trimEnd()
         .split('\n')
-        .slice(2);
+        .slice(2)
+        .map(plain);
       return {
         json: { from: Number(from), to: Number(to), added, changed, removed, reordered, definitions },
         text: lines.length < 3 ? `Versions ${from} and ${to} are the same.` : lines.join('\n'),

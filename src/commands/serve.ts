@@ -16,11 +16,13 @@ export function serveCommands(program: PullscoreCommand, context: Context): void
   program
     .command('serve')
     .description('answer HTTP requests, and do the background work unless WORKER=false')
+    .option('--json', 'once it is ready, print its address and what to set up next as a line of JSON')
     .addHelpText('after', `\nExample:\n  PORT=8080 ${context.program} serve`)
     .action((options: { json?: boolean }) => serve(context, options));
   program
     .command('worker')
     .description('do only the background work: keep pull requests and scores up to date')
+    .option('--json', 'once it is ready, say so as a line of JSON')
     .examples('worker')
     .action((options: { json?: boolean }) => work(context, options));
 }
@@ -29,7 +31,7 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   const { config, interrupted } = context;
   // Imported here, because other commands start in half the time without Fastify.
   const [deps, { buildApp }] = await Promise.all([
-    createDeps(config, context.log, { upgrade: true }),
+    createDeps(config, context.log, { create: true, upgrade: true }),
     import('../app.ts'),
   ]);
   const app = await buildApp(deps);
@@ -70,7 +72,7 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
 
 async function work(context: Context, options: { json?: boolean }): Promise<void> {
   const { interrupted } = context;
-  const deps = await createDeps(context.config, context.log, { upgrade: true });
+  const deps = await createDeps(context.config, context.log, { create: true, upgrade: true });
   try {
     await reportService(deps.database, 'worker', context.config.variables);
   } catch (error) {

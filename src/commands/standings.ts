@@ -12,6 +12,7 @@ import type { PullscoreCommand } from './command.ts';
 import { type Context, parseDay, UsageError } from './context.ts';
 import { counted, formatInteger, twoDecimals } from './numbers.ts';
 import { addAll } from './progress.ts';
+import { describeRescoring } from './rescore.ts';
 import { loadRules } from './rules-file.ts';
 import { grid, plain, right } from './terminal.ts';
 
@@ -39,7 +40,7 @@ const sumOf = <Key extends string>(rows: readonly Record<Key, number>[], key: Ke
   rows.reduce((sum, row) => sum + row[key], 0);
 
 /** Rounded to hundredths. */
-const meanOf = (total: number, count: number): number => Math.round((total / count) * 100) / 100;
+const meanOf = (score: number, count: number): number => Math.round((score / count) * 100) / 100;
 
 async function readStandings(
   { context, deps, organisation }: { context: Context; deps: Deps; organisation: Organisation },
@@ -60,11 +61,13 @@ async function readStandings(
         const id = of === 'members' ? memberId : repositoryId;
         sums.set(id, (sums.get(id) ?? 0) + score(facts).score);
       });
-      for (const each of totals) each.total = sums.get(each.id) ?? 0;
+      for (const each of totals) each.score = sums.get(each.id) ?? 0;
     }
     // Stable: equal totals stay in the order of names.
-    totals.sort((one, two) => two.total - one.total);
-    const ranks = rank(totals.map(({ total }) => total));
+    totals.sort((one, two) => two.score - one.score);
+    const ranks = rank(totals.map(({ score }) => score));
+    // How many of all stored scores, whatever the period.
+    const outdated = rules === undefined ? (await countOutdated(executor, organisationId)).outdated : 0;
     return {
       organisation: name,
       of,
@@ -73,18 +76,17 @@ async function readStandings(
       until: until ?? null,
       file: rules?.name ?? null,
       ruleset_version: rules === undefined ? rulesetVersion : null,
-      // How many of all stored scores, whatever the period.
-      outdated: rules === undefined ? (await countOutdated(executor, organisationId)).outdated : 0,
+      outdated,
       pull_requests: count,
-      total: sumOf(totals, 'total'),
-      standings: totals.map(({ id, name, login, leftAt, pullRequests, total }, index) => ({
+      score: sumOf(totals, 'score'),
+      standings: totals.map(({ id, name, login, leftAt, pullRequests, score }, index) => ({
         rank: ranks[index] ?? 0,
         id: formatId(of === 'members' ? 'mem' : 'repo', id),
         name,
         ...(login !== undefined && { login, left: leftAt !== null }),
         pull_requests: pullRequests,
-        total,
-        mean: meanOf(total, pullRequests),
+        score,
+        mean: meanOf(score, pullRequests),
       })),
     };
   });
@@ -97,17 +99,21 @@ function describePeriod({ by, since, until }: StandingsDocument): string {
   return `pull requests ${by} ${days} (UTC)`;
 }
 
-/** A note that readers of the figures need; empty if there is none. */
-function noteOf({ organisation, ruleset_version: version, outdated }: StandingsDocument, program: string): string {
+/** A note that readers of the figures need; undefined if there is none. */
+async function noteOf(
+  { organisation, ruleset_version: version, outdated }: StandingsDocument,
+  context: Context,
+  { database }: Deps,
+): Promise<string | undefined> {
   if (version === 0) {
-    return `No rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation}`;
+    return `No rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${organisation}`;
   }
-  if (outdated === 0) return '';
-  const scores = counted(outdated, `stored score of ${organisation} is`, `stored scores of ${organisation} are`);
-  return `${scores} out of date. The service will update them. To watch: ${program} rescore --organisation ${organisation}`;
+  if (outdated === 0) return undefined;
+  const scores = counted(outdated, `stored score of ${organisation} has`, `stored scores of ${organisation} have`);
+  return `${scores} yet to be recalculated. ${await describeRescoring(context, database.executor, organisation)}`;
 }
 
-function standingsText(document: StandingsDocument, { columns: width, program }: Context): string {
+function standingsText(document: StandingsDocument, width: number, note: string | undefined): string {
   const { organisation, of, since, until, file, ruleset_version: version, standings } = document;
   const scoredBy =
     version === 0 ? '' : `, scored by ${file === null ? `version ${version} of the rules` : plain(file)}`;
@@ -116,8 +122,8 @@ function standingsText(document: StandingsDocument, { columns: width, program }:
     place: string,
     name: string,
     login: string,
-    { pull_requests: count, total }: typeof document | (typeof standings)[number],
-  ) => [place, name, ...logins(login), formatInteger(count), formatInteger(total), twoDecimals(meanOf(total, count))];
+    { pull_requests: count, score }: typeof document | (typeof standings)[number],
+  ) => [place, name, ...logins(login), formatInteger(count), formatInteger(score), twoDecimals(meanOf(score, count))];
   const rows = standings.map(each => {
     const { rank: place, name, login = '', left } = each;
     return row(formatInteger(place), name || login, left ? `${login} (left)` : login, each);
@@ -128,12 +134,11 @@ function standingsText(document: StandingsDocument, { columns: width, program }:
     rows.length === 0
       ? [since === null && until === null ? 'No pull requests.' : 'No pull requests in this period.']
       : grid(columns, [...rows, row('', 'total', '', document)], { width });
-  const note = noteOf(document, program);
   return [
     `${organisation}: ${describePeriod(document)}${scoredBy}`,
     '',
     ...lines,
-    ...(note === '' ? [] : ['', note]),
+    ...(note === undefined ? [] : ['', note]),
   ].join('\n');
 }
 
@@ -148,7 +153,7 @@ function csvCell(value: string | number | boolean | undefined): string {
 
 function standingsCsv({ of, standings }: StandingsDocument): string {
   const membership = of === 'members' ? (['login', 'left'] as const) : [];
-  const columns = ['rank', 'id', 'name', ...membership, 'pull_requests', 'total', 'mean'] as const;
+  const columns = ['rank', 'id', 'name', ...membership, 'pull_requests', 'score', 'mean'] as const;
   const rows = standings.map(row => columns.map(column => csvCell(row[column])));
   return [columns, ...rows].map(cells => cells.join(',')).join('\n');
 }
@@ -187,10 +192,10 @@ those of members who have left do.`,
       const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
       return async (deps, organisation) => {
         const document = await readStandings({ context, deps, organisation }, options, period, rules);
-        if (!options.csv) return { json: document, text: standingsText(document, context) };
-        const note = noteOf(document, context.program);
-        if (note !== '') context.stderr.write(`${note}\n`);
-        return { json: document, text: standingsCsv(document) };
+        const note = await noteOf(document, context, deps);
+        return options.csv
+          ? { json: document, text: standingsCsv(document), note }
+          : { json: document, text: standingsText(document, context.columns, note) };
       };
     });
 }

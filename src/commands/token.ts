@@ -143,12 +143,15 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       withDeps(context, async ({ database }) => {
         const id = parseId('tok', text);
         const revoked = await database.transaction(async executor => {
-          const token = id && (await revokeAccessToken(executor, id));
-          if (token) await recordToken(executor, 'token.revoke', token);
-          return token;
+          const found = id === undefined ? undefined : await revokeAccessToken(executor, id);
+          if (found?.changed) await recordToken(executor, 'token.revoke', found.token);
+          return found;
         });
         if (!revoked) throw new CommandError(`There is no token ${text}.`, listThem, 'not_found');
-        return { json: { id: text, revoked: true }, text: `Revoked ${text}.` };
+        return {
+          json: { id: text, revoked: true },
+          text: revoked.changed ? `Revoked ${text}.` : `Nothing to do: ${text} was revoked before.`,
+        };
       }),
     );
 
@@ -165,12 +168,19 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
         const id = parseId('tok', text);
         const token = generateAccessToken();
         const rotated = await database.transaction(async executor => {
-          const added = id && (await rotateAccessToken(executor, id, hashAccessToken(token), graceSeconds));
-          if (added) await recordToken(executor, 'token.rotate', added, `${text} replaced by `);
-          return added;
+          const replaced = id && (await rotateAccessToken(executor, id, hashAccessToken(token), graceSeconds));
+          if (replaced) await recordToken(executor, 'token.rotate', replaced.added, `${text} replaced by `);
+          return replaced;
         });
         if (!rotated) throw new CommandError(`There is no valid token ${text}.`, listThem, 'not_found');
-        return created(rotated, token);
+        const { added, formerEndsAt } = rotated;
+        const answer = created(added, token);
+        const end = graceSeconds === 0 ? 'is no longer valid' : `is valid until ${showTime(formerEndsAt)} UTC`;
+        return {
+          text: answer.text,
+          json: { ...answer.json, replaced: { id: text, ends_at: seconds(formerEndsAt) } },
+          note: `The new token has the id ${answer.json.id}. The old one, ${text}, ${end}.`,
+        };
       });
     });
 }

@@ -6,6 +6,7 @@ import type { PullscoreCommand } from './command.ts';
 import {
   CommandError,
   type Context,
+  confirm,
   operator,
   requireOrganisation,
   requirePhotoUrl,
@@ -30,7 +31,7 @@ export async function requireUser(
   deps: Deps,
   email: string,
   organisationLogin: string | undefined,
-): Promise<User> {
+): Promise<User & { organisation: string }> {
   const organisation =
     organisationLogin === undefined ? undefined : await requireOrganisation(context, deps, organisationLogin);
   const found = (await listUsers(deps.database.executor, email)).filter(
@@ -70,7 +71,7 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
       }
       if (name.trim() === '' || name.length > 200) throw new UsageError('The name must have 1 to 200 characters.');
       requirePhotoUrl(photoUrl);
-      return async ({ database }, { id: organisationId, login }) => {
+      return async ({ database }, { id: organisationId, login, photoUrl: photoOfOrganisation }) => {
         const user = await database.transaction(async executor => {
           const added = await addUser(executor, { organisationId, name, email, photoUrl });
           if (added) await recordAuditEvent(executor, organisationId, operator(), 'user.add', email);
@@ -78,7 +79,7 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
         });
         if (user === undefined) throw new CommandError(`${login} already has a user ${email}.`);
         return {
-          json: represent(user, login),
+          json: represent({ ...user, photoUrl: user.photoUrl || photoOfOrganisation }, login),
           text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --scopes read,sync --organisation ${login}`,
         };
       };
@@ -107,10 +108,12 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
     .description('remove a user and their tokens')
     .argument('<email>')
     .option('--organisation <login>', 'needed if several organisations have this user')
-    .examples('user remove ada@acme.example')
-    .answer<{ organisation?: string }>(({ organisation }, email) =>
+    .option('--yes', 'do not ask')
+    .examples('user remove ada@acme.example --yes')
+    .answer<{ organisation?: string; yes?: boolean }>(({ organisation, yes }, email) =>
       withDeps(context, async deps => {
         const user = await requireUser(context, deps, email, organisation);
+        await confirm(context, `Remove ${user.email} from ${user.organisation} with all tokens?`, user.email, yes);
         await deps.database.transaction(async executor => {
           await removeUser(executor, user);
           await recordAuditEvent(executor, user.organisationId, operator(), 'user.remove', user.email);

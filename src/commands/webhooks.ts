@@ -11,7 +11,7 @@ import { setWebhooksEnabled } from '../database/organisations.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, operator, seconds, showTime } from './context.ts';
+import { type Context, operator, parseLimit, seconds, showTime } from './context.ts';
 import { counted } from './numbers.ts';
 import { brief, table } from './terminal.ts';
 
@@ -44,10 +44,13 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
   group
     .command('status')
     .description('show the setting, the last deliveries, and the pull requests that wait or fail')
+    .option('--limit <number>', 'how many of the last deliveries', parseLimit, 20)
     .examples('webhooks status --organisation acme')
-    .answerFor(() => async ({ config, database: { executor } }, { id, login, webhooksEnabled }) => {
+    .answerFor<{ limit: number }>(({ limit }) => async ({ config, database }, organisation) => {
+      const { id, login, webhooksEnabled } = organisation;
+      const { executor } = database;
       const [deliveries, gone, requests, failing] = await Promise.all([
-        listDeliveries(executor, id, 20),
+        listDeliveries(executor, id, limit),
         countGoneDeliveries(executor, id),
         countSyncRequests(executor, id),
         listFailingRequests(executor, id, maxFailing.json),

@@ -57,16 +57,15 @@ export function listAccessTokens(executor: Executor) {
     .orderBy(accessTokens.createdAt, accessTokens.id);
 }
 
-/** @returns undefined if no token has the id. A second revocation keeps the first time. */
-export async function revokeAccessToken(executor: Executor, id: string): Promise<AccessToken | undefined> {
+/** @returns undefined if no token has the id; `changed` is false if it was revoked before */
+export async function revokeAccessToken(executor: Executor, id: string) {
   const token = await findAccessToken(executor, id);
   if (token === undefined) return undefined;
-  const [revoked] = await executor
+  const { rowCount } = await executor
     .update(accessTokens)
-    .set({ revokedAt: sql`least(${accessTokens.revokedAt}, now())` })
-    .where(isToken(token))
-    .returning();
-  return revoked;
+    .set({ revokedAt: sql`now()` })
+    .where(and(isToken(token), isNotRevoked));
+  return { token, changed: rowCount === 1 };
 }
 
 /** In any organisation: an operator names it by its id alone. */
@@ -87,14 +86,9 @@ const isLastUseStale = sql<boolean>`(${accessTokens.lastUsedAt} is null
  * transaction.
  *
  * @param graceSeconds how long the old one stays valid, if it does not expire before
- * @returns undefined if no valid token has the id
+ * @returns the new token, and when the old one ends; undefined if no valid token has the id
  */
-export async function rotateAccessToken(
-  executor: Executor,
-  id: string,
-  tokenHash: string,
-  graceSeconds: number,
-): Promise<AccessToken | undefined> {
+export async function rotateAccessToken(executor: Executor, id: string, tokenHash: string, graceSeconds: number) {
   const found = await findAccessToken(executor, id);
   if (found === undefined) return undefined;
   const [former] = await executor
@@ -105,8 +99,8 @@ export async function rotateAccessToken(
     .where(and(isToken(found), isValidToken))
     .returning();
   if (former === undefined) return undefined;
-  const { organisationId, userId, name, scopes, createdAt, expiresAt } = former;
-  return addAccessToken(executor, {
+  const { organisationId, userId, name, scopes, createdAt, expiresAt, revokedAt: formerEndsAt } = former;
+  const added = await addAccessToken(executor, {
     organisationId,
     userId,
     name,
@@ -114,6 +108,7 @@ export async function rotateAccessToken(
     scopes,
     expiresAt: expiresAt && new Date(Date.now() + expiresAt.getTime() - createdAt.getTime()),
   });
+  return { added, formerEndsAt };
 }
 
 const validTokens = createSelection(

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Caller } from './access-tokens.ts';
 import type { Executor } from './client.ts';
 import { findOrganisation, organisationGone } from './organisations.ts';
@@ -65,14 +65,17 @@ export type AuditEvent = typeof auditEvents.$inferSelect;
 /**
  * Earliest first.
  *
- * @param options `login`: events of organisations that have it now, or had it at some event. `since` is in Unix seconds.
+ * @param options `login`: only of organisations that have it now, or had it at some event. `since` is in Unix seconds.
+ * `limit`: only the latest
+ * @returns undefined if no organisation has or had the login
  */
 export async function listAuditEvents(
   executor: Executor,
-  { login, since }: { login?: string | undefined; since?: number | undefined },
-): Promise<AuditEvent[]> {
+  { login, since, limit }: { login?: string | undefined; since?: number | undefined; limit?: number | undefined },
+): Promise<AuditEvent[] | undefined> {
   const ids = login === undefined ? undefined : await findOrganisationIds(executor, login);
-  return executor
+  if (ids?.length === 0) return undefined;
+  const latestFirst = executor
     .select()
     .from(auditEvents)
     .where(
@@ -81,7 +84,8 @@ export async function listAuditEvents(
         since === undefined ? undefined : sql`${auditEvents.happenedAt} >= to_timestamp(${since})`,
       ),
     )
-    .orderBy(asc(auditEvents.happenedAt), asc(auditEvents.id));
+    .orderBy(desc(auditEvents.happenedAt), desc(auditEvents.id));
+  return (await (limit === undefined ? latestFirst : latestFirst.limit(limit))).reverse();
 }
 
 async function findOrganisationIds(executor: Executor, login: string): Promise<string[]> {

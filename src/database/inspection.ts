@@ -29,6 +29,16 @@ interface Measurements {
   workers: number;
 }
 
+/** Each process that does the background work has one such connection. */
+const countListeners = `select count(*)::int from pg_stat_activity
+  where datname = current_database() and application_name = 'pullscore listener'`;
+
+/** How many processes keep pull requests and scores up to date. */
+export async function countWorkers(executor: Executor): Promise<number> {
+  const { rows } = await executor.execute<{ workers: number }>(sql.raw(`select (${countListeners}) as workers`));
+  return oneRow(rows).workers;
+}
+
 // Migrating begins with "create schema if not exists", which asks for the right even if the schema exists.
 const measure = `select current_user as user,
   pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "isReadOnly",
@@ -37,10 +47,7 @@ const measure = `select current_user as user,
   ) as "mayMigrate",
   (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "usedConnections",
   current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as "maxConnections",
-  (
-    select count(*)::int from pg_stat_activity
-    where datname = current_database() and application_name = 'pullscore listener'
-  ) as workers`;
+  (${countListeners}) as workers`;
 
 /** @throws ServiceError `database_unavailable` that says why the server can't be used */
 export async function inspectServer(url: string): Promise<ServerInspection> {

@@ -44,21 +44,26 @@ const unavailable = (text: string, action: string, cause?: unknown) =>
  * Brings the schema up to date. If several replicas start together, one migrates; the others wait for the lock and find
  * nothing left to do.
  *
- * @param options `upgrade: false` sets up an empty database, but leaves the schema of an earlier release as it is.
- * `folder` has other migrations than this release's, for tests.
+ * @param options `create: false` refuses a database without our schema; otherwise an empty one gets it. `upgrade: false`
+ * refuses the schema of an earlier release. `folder` has other migrations than this release's, for tests.
  * @returns how many migrations were applied
  * @throws ServiceError `database_unavailable` that says why the server can't be used
  */
 export async function migrateDatabase(
   url: string,
-  { upgrade = true, folder = migrationsFolder }: { upgrade?: boolean; folder?: string } = {},
+  {
+    create = true,
+    upgrade = true,
+    folder = migrationsFolder,
+  }: { create?: boolean; upgrade?: boolean; folder?: string } = {},
 ): Promise<number> {
   const client = await connectToServer(url, { application_name: 'pullscore migrate', pipeline: true });
   try {
-    await requireUsable(client);
+    const { database } = await requireUsable(client);
     await takeAdvisoryLock(client);
     const migrations = readMigrationFiles({ migrationsFolder: folder });
-    const newest = await newestMigration(client);
+    const newest = await newestMigration(client, migrations[0]);
+    if (newest === 0) await requireOwn(client, database, create);
     const pending = migrations.filter(({ folderMillis }) => folderMillis > newest);
     if (newest > (migrations.at(-1)?.folderMillis ?? 0)) throw unavailable(...laterSchema);
     if (!upgrade && newest > 0 && pending.length > 0) {
@@ -81,6 +86,40 @@ export async function migrateDatabase(
   } finally {
     await client.end();
   }
+}
+
+/** How many tables of others a refusal names. */
+const maxNamed = 3;
+
+/** Tables of extensions, such as PostGIS, belong to nobody. */
+const findTables = `select case nspname when 'public' then relname else nspname || '.' || relname end as name
+  from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+  where relkind in ('r', 'p', 'f') and not relispartition and nspname !~ '^pg_' and nspname <> 'information_schema'
+    and not exists (
+      select 1 from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e'
+    )
+  order by name`;
+
+/**
+ * Lets a database without our schema get it, if it is empty.
+ *
+ * @throws ServiceError `database_unavailable` if it has tables, or if the schema must not be created
+ */
+async function requireOwn(client: pg.Client, database: string, create: boolean): Promise<void> {
+  if (!create) {
+    throw unavailable(
+      `The database ${database} is not set up for pullscore.`,
+      'Check DATABASE_URL. To set up an empty database, run pullscore migrate, start the service or add an organisation.',
+    );
+  }
+  const { rows } = await client.query<{ name: string }>(findTables);
+  if (rows.length === 0) return;
+  const names = rows.slice(0, maxNamed).map(({ name }) => name);
+  const others = rows.length - names.length;
+  throw unavailable(
+    `The database ${database} has tables that are not of pullscore: ${names.join(', ')}${others > 0 ? ` and ${others} more` : ''}.`,
+    'Create an empty database for pullscore, and name that one in DATABASE_URL.',
+  );
 }
 
 /**
@@ -231,19 +270,25 @@ function refusalOf(error: unknown, client: pg.Client): ServiceError {
 
 /** How many of this release's migrations have not been applied, and whether a later release has applied others. */
 export async function inspectSchema(client: pg.Client): Promise<{ pendingMigrations: number; isLater: boolean }> {
-  const newest = await newestMigration(client);
-  const millis = readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis);
+  const migrations = readMigrationFiles({ migrationsFolder });
+  const newest = await newestMigration(client, migrations[0]);
+  const millis = migrations.map(({ folderMillis }) => folderMillis);
   return { pendingMigrations: millis.filter(each => each > newest).length, isLater: newest > (millis.at(-1) ?? 0) };
 }
 
-/** The timestamp of the newest migration that was applied; 0 if none was. */
-async function newestMigration(client: pg.Client): Promise<number> {
+/**
+ * The timestamp of the newest migration that was applied; 0 if none of ours was. Other applications may use Drizzle, too.
+ *
+ * @param first of our migrations
+ */
+async function newestMigration(client: pg.Client, first: MigrationMeta | undefined): Promise<number> {
   const { rows } = await client.query<{ present: boolean }>(
     `select to_regclass('drizzle.__drizzle_migrations') is not null as present`,
   );
   if (rows[0]?.present !== true) return 0;
   const applied = await client.query<{ newest: string | null }>(
-    'select max(created_at) as newest from drizzle.__drizzle_migrations',
+    'select max(created_at) filter (where exists (select 1 from drizzle.__drizzle_migrations where hash = $1)) as newest from drizzle.__drizzle_migrations',
+    [first?.hash],
   );
   return Number(applied.rows[0]?.newest ?? 0);
 }

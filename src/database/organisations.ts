@@ -11,7 +11,8 @@ export type Organisation = typeof organisations.$inferSelect;
 /** With GitHub's ids. */
 export type IdentifiedOrganisation = Organisation & { githubId: number; nodeId: string };
 
-type GithubIdentity = Pick<IdentifiedOrganisation, 'githubId' | 'nodeId' | 'login'>;
+/** How GitHub knows an organisation. An organisation that has no name yet gets this one. */
+export type GithubIdentity = Pick<IdentifiedOrganisation, 'githubId' | 'nodeId' | 'login'> & { name?: string };
 
 const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${login})`;
 
@@ -68,7 +69,7 @@ export async function saveGithubIdentity(
   executor: Executor,
   id: string,
   ticket: number,
-  { githubId, nodeId, login }: GithubIdentity,
+  { githubId, nodeId, login, name = '' }: GithubIdentity,
 ): Promise<boolean> {
   const rows = await executor
     .select()
@@ -94,7 +95,12 @@ export async function saveGithubIdentity(
   // The ticket moves even if the login is the same: an older answer with a former login may be on its way.
   await executor
     .update(organisations)
-    .set({ githubId, nodeId, ...(isOutdated ? {} : { login, fetchTicket: ticket }) })
+    .set({
+      githubId,
+      nodeId,
+      name: sql`case when ${organisations.name} = '' then ${name} else ${organisations.name} end`,
+      ...(isOutdated ? {} : { login, fetchTicket: ticket }),
+    })
     .where(and(eq(organisations.id, id), or(isNull(organisations.githubId), eq(organisations.githubId, githubId))));
   return isRenamed;
 }

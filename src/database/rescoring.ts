@@ -7,6 +7,7 @@ import { leaseSeconds } from './lease.ts';
 import { notify } from './notifications.ts';
 import { lockOrganisation } from './organisations.ts';
 import { pullRequests, rescoreRanges } from './schema.ts';
+import { drawTicket } from './tickets.ts';
 
 /*
  * Ranges of ids in `rescore_ranges` must be scored again. A worker leases a range, scores it outside of any transaction,
@@ -49,6 +50,7 @@ export async function requestRescoring(
     fromId: beforeAllIds,
     isBatch: false,
     urlsStale: urlsStale || replaced.some(range => range.urlsStale),
+    ticket: await drawTicket(executor),
   });
   await notify(executor, 'rescore');
 }
@@ -140,6 +142,7 @@ export async function splitRemainder(executor: Executor, organisationId: string)
       untilId: ends[index] ?? null,
       isBatch: !(hasRemainder && index === splitSize),
       urlsStale: remainder.urlsStale,
+      ticket: remainder.ticket,
     })),
   );
 }
@@ -250,7 +253,7 @@ export async function saveScores(
   });
 }
 
-/** How many scores are stale, and how many there are. */
+/** How many scores are stale, and how many there are. What was fetched and saved since counts as up to date. */
 export async function countOutdated(
   executor: Executor,
   organisationId: string,
@@ -260,6 +263,7 @@ export async function countOutdated(
       select coalesce(sum((
         select count(*) from pull_requests
         where organisation_id = ${organisationId} and id >= from_id and (until_id is null or id < until_id)
+          and (ticket is null or fetch_ticket < ticket)
       )), 0)::int from rescore_ranges where organisation_id = ${organisationId}
     ) as outdated,
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as total`);

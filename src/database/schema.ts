@@ -74,6 +74,7 @@ export const organisations = pgTable(
     nodeId: text('node_id'),
     /** GitHub's latest; `renamed_…` while GitHub has given the login to another and the new one is not known. */
     login: text('login').notNull(),
+    /** Empty until GitHub first says it, unless an operator did. */
     name: text('name').notNull(),
     photoUrl: text('photo_url').notNull(),
     fetchTicket: fetchTicket(),
@@ -364,6 +365,8 @@ export const rescoreRanges = pgTable(
     isBatch: boolean('is_batch').notNull(),
     /** Repositories were renamed: addresses of pull requests may contain a former name. */
     urlsStale: boolean('urls_in_doubt').notNull().default(false),
+    /** Drawn when it was requested: what a later fetch saved was scored after that. Null from an earlier release. */
+    ticket: bigint('ticket', { mode: 'number' }),
     /** Until then a worker scores the range, and others leave it alone. */
     leasedUntil: moment('leased_until'),
   },

@@ -33,7 +33,7 @@ export interface Total {
   leftAt?: Date | null;
   pullRequests: number;
   /** The sum of their stored scores. */
-  total: number;
+  score: number;
 }
 
 /** Totals of all with pull requests that count, sorted as people sort names: by the ICU root collation. */
@@ -48,13 +48,13 @@ export function listTotals(
     .select({
       ownerId: sql`${ownerId}`.as('owner_id'),
       pullRequests: count().as('pull_requests'),
-      total: sql`sum(${pullRequests.score})`.mapWith(Number).as('total'),
+      score: sql`sum(${pullRequests.score})`.mapWith(Number).as('score'),
     })
     .from(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), isCounted(organisationId, period)))
     .groupBy(ownerId)
     .as('totals');
-  const figures = { pullRequests: totals.pullRequests, total: totals.total };
+  const figures = { pullRequests: totals.pullRequests, score: totals.score };
   if (of === 'repositories') {
     const { id, name } = repositories;
     return executor

@@ -6,6 +6,9 @@ import { createSelection, limited, placeholder, query, type RowOf } from './stat
 
 export type User = typeof users.$inferSelect;
 
+/** A user without a photo has the organisation's. */
+const photoUrl = sql<string>`case when ${users.photoUrl} = '' then ${organisations.photoUrl} else ${users.photoUrl} end`;
+
 /** @returns undefined if the organisation has a user with the e-mail address already */
 export async function addUser(
   executor: Executor,
@@ -22,7 +25,7 @@ export async function addUser(
 /** @param email only users who have it, in any case: one in each organisation */
 export function listUsers(executor: Executor, email?: string): Promise<(User & { organisation: string })[]> {
   return executor
-    .select({ ...getTableColumns(users), organisation: organisations.login })
+    .select({ ...getTableColumns(users), photoUrl, organisation: organisations.login })
     .from(users)
     .innerJoin(organisations, isInOrganisation)
     .where(email === undefined ? undefined : sql`lower(${users.email}) = lower(${email})`)
@@ -34,12 +37,12 @@ export async function removeUser(executor: Executor, user: User): Promise<void> 
   await executor.delete(users).where(and(eq(users.organisationId, user.organisationId), eq(users.id, user.id)));
 }
 
-/** `createdAt` in Unix seconds. A user without a photo has the organisation's. */
+/** `createdAt` in Unix seconds. */
 const fields = {
   id: users.id,
   name: users.name,
   email: users.email,
-  photoUrl: sql<string>`case when ${users.photoUrl} = '' then ${organisations.photoUrl} else ${users.photoUrl} end`,
+  photoUrl,
   createdAt: sql<number>`floor(extract(epoch from ${users.createdAt}))::bigint`,
 };
 

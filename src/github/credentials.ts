@@ -107,7 +107,7 @@ export function createCredentials(
         // REST's limit is not that of GraphQL, so it does not count as a rate limit here.
         if (status === 403 || status === 429) return false;
         if (status === 404) return true;
-        throw errorOfRequest(error, names);
+        throw errorOfRequest(error, names, apiUrl);
       }
     },
   };
@@ -228,7 +228,7 @@ function appCredentials(
         forget(organisation);
         // The installation was removed after it was found.
         if (isHttpError(error) && error.response?.status === 404) throw notInstalled(organisation, names, error);
-        throw errorOfRequest(error, names);
+        throw errorOfRequest(error, names, baseUrl);
       }
     },
     async appAuthorization() {

@@ -143,27 +143,32 @@ export function rateLimitError(headers: Headers, cause: unknown): GithubError {
   });
 }
 
-/** What a failed request means. @param place what can't be reached */
-export function errorOfRequest(error: unknown, credentials: string, place = 'GitHub'): ServiceError {
+/**
+ * What a failed request means.
+ *
+ * @param apiUrl where it went
+ * @param place what can't be reached, for the message
+ */
+export function errorOfRequest(error: unknown, credentials: string, apiUrl: string, place = 'GitHub'): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error instanceof Error && error.cause instanceof ServiceError) return error.cause;
   if (isHttpError(error) && error.response) return errorOfResponse(error, error.response, credentials);
   if (error instanceof Error && error.cause instanceof DOMException && error.cause.name === 'TimeoutError') {
     return timeoutError(undefined);
   }
-  if (isHttpError(error)) return connectionError(error, place);
+  if (isHttpError(error)) return connectionError(error, apiUrl, place);
   return new GithubError('github_failed', "GitHub's reply is not valid.", {
     action: 'Check GITHUB_API_URL, or try again later.',
     cause: error,
   });
 }
 
-function connectionError(error: RequestError, place: string): GithubError {
+function connectionError(error: RequestError, apiUrl: string, place: string): GithubError {
   const code = connectionErrorCode(error);
   const [, action = checkNetwork] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
   return new GithubError('github_failed', `The connection to ${place} failed: ${code ?? error.message}.`, {
     // Whoever reaches GitHub's own address has not set the variable.
-    action: place === 'https://api.github.com' ? action.replace(/(?:the name in )?GITHUB_API_URL, and /, '') : action,
+    action: apiUrl === 'https://api.github.com' ? action.replace(/(?:the name in )?GITHUB_API_URL, and /, '') : action,
     cause: error,
   });
 }

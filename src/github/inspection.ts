@@ -75,7 +75,7 @@ export function createInspection(config: GithubConfig) {
       return await work();
     } catch (error) {
       if (error instanceof UnexpectedReply) throw unexpectedReplyError(error, subject, 'Check GITHUB_API_URL.');
-      throw errorOfRequest(error, credentials.names, baseUrl);
+      throw errorOfRequest(error, credentials.names, baseUrl, baseUrl);
     }
   }
 
@@ -168,7 +168,7 @@ export function createInspection(config: GithubConfig) {
   };
 }
 
-const isLimited = (error: unknown) => errorOfRequest(error, '').code === 'github_rate_limited';
+const isLimited = (error: unknown) => errorOfRequest(error, '', '').code === 'github_rate_limited';
 
 const { Count, Entries, Flag, Id, Nullable, Text, Time } = Reply;
 const Events = Type.Object({ events: Nullable(Type.Array(Text)) });

@@ -113,7 +113,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
       } catch (error) {
         const isUnknownToken = isHttpError(error) && error.response?.status === 401;
         if (!isUnknownToken || !credentials.isNew(organisation)) {
-          const translated = errorOfRequest(error, credentials.names);
+          const translated = errorOfRequest(error, credentials.names, baseUrl);
           if (translated.code === 'github_credentials') credentials.refused(organisation);
           throw translated;
         }

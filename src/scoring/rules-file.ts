@@ -198,8 +198,12 @@ export function parseRulesFile(text: string): RulesFile {
   if (root.kind === 'map' && !entries.has('rules')) {
     report(root.line, 'The file has no `rules`; add them, or `rules: []` for none');
   }
+  const rulesNode = entries.get('rules');
+  if (rulesNode !== undefined && isBlank(rulesNode)) {
+    report(rulesNode.line, '`rules` has no value; list the rules below it, or write `rules: []` for none');
+  }
   const { definitions, checked, entries: defined } = readDefinitions(entries.get('define'), report);
-  const ruleNodes = readList(entries.get('rules'), '`rules`', report);
+  const ruleNodes = readList(rulesNode, '`rules`', report);
   const extra = ruleNodes[ruleLimits.rules];
   if (extra !== undefined) report(extra.line, `The file has ${ruleNodes.length} rules, more than ${ruleLimits.rules}`);
   const taken = new Set<string>();

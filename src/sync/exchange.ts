@@ -8,11 +8,15 @@ import {
   type Points,
   saveReply,
 } from '../database/github-limits.ts';
-import { countOrganisations, type Organisation, saveGithubIdentity } from '../database/organisations.ts';
+import {
+  countOrganisations,
+  type GithubIdentity,
+  type Organisation,
+  saveGithubIdentity,
+} from '../database/organisations.ts';
 import { drawTicket } from '../database/tickets.ts';
 import type { Deps } from '../deps.ts';
 import { GithubError } from '../github/errors.ts';
-import type { GithubIdentity } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
 
 /** A hash of the token or of the App's id. Limits belong to it: a new token does not inherit those of the old one. */
@@ -62,7 +66,7 @@ export async function askGithub<Reply>(
   return { reply, ticket };
 }
 
-/** Saves the ids and the login that GitHub gave the organisation. */
+/** Saves the ids and the login that GitHub gave the organisation, and its name if it has none. */
 export async function followIdentity(
   { database, log }: Pick<Deps, 'database' | 'log'>,
   { id, login: before }: Subject,

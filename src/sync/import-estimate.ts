@@ -10,6 +10,7 @@ import {
   type FailedRepository,
   fullName,
   type ImportScope,
+  isContinuable,
   parseNames,
 } from './import-scope.ts';
 import { identifyOrganisation } from './organisation.ts';
@@ -53,10 +54,9 @@ export async function estimateImport(
   parseNames(unidentified.login, scope.repositories);
   const organisation = await identifyOrganisation(deps, unidentified);
   const chosen = await chooseRepositories(deps, organisation, scope, work => work());
-  const places =
-    scope.since === undefined
-      ? await findImportPlaces(deps.database.executor, organisation.id, chosen.repositories)
-      : undefined;
+  const places = isContinuable(scope)
+    ? await findImportPlaces(deps.database.executor, organisation.id, chosen.repositories)
+    : undefined;
   return estimateOf(chosen, places, scope.since);
 }
 

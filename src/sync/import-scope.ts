@@ -12,7 +12,13 @@ export interface ImportScope {
   repositories?: readonly string[] | undefined;
   /** Only pull requests that changed at this moment or later, in Unix seconds. */
   since?: number | undefined;
+  /** Brings back those that were deleted here. */
+  restoresDeleted?: boolean | undefined;
 }
+
+/** Whether the import continues an interrupted one. Pages by latest change move while they are read. */
+export const isContinuable = ({ since, restoresDeleted = false }: ImportScope): boolean =>
+  since === undefined && !restoresDeleted;
 
 export interface FailedRepository {
   /** `owner/name`, or words for one without a known name. */

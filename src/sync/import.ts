@@ -7,7 +7,14 @@ import { ServiceError } from '../errors.ts';
 import { isTransientFailure } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
-import { chooseRepositories, type FailedRepository, fullName, type ImportScope, parseNames } from './import-scope.ts';
+import {
+  chooseRepositories,
+  type FailedRepository,
+  fullName,
+  type ImportScope,
+  isContinuable,
+  parseNames,
+} from './import-scope.ts';
 import { identifyOrganisation, reasonOfRepository } from './organisation.ts';
 import { createPageSync, fromCursor } from './pages.ts';
 import type { SyncOutcome } from './pull-requests.ts';
@@ -47,6 +54,8 @@ export interface ImportResult {
   saved: number;
   /** Not kept: the author is not a member. */
   untracked: number;
+  /** Not kept: they were deleted here, and have not changed on GitHub since. */
+  deleted: number;
   /** GitHub failed on them, even one by one. The sync loop retries those that GitHub named. */
   failed: number;
   /** Requests to GitHub for pull requests. */
@@ -66,7 +75,7 @@ export async function importPullRequests(
   options: ImportOptions = {},
 ): Promise<ImportResult> {
   const { database, log } = deps;
-  const { since, signal, record, onEstimate, onProgress } = options;
+  const { since, restoresDeleted, signal, record, onEstimate, onProgress } = options;
   parseNames(unidentified.login, options.repositories);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
   const onWait = (waitingSeconds: number, waitingReason: string) => {
@@ -82,8 +91,7 @@ export async function importPullRequests(
   const places = await database.transaction(async executor => {
     await record?.(executor);
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
-    if (since === undefined) return beginImport(executor, organisation.id, ticket, values);
-    // Pages by latest change move while they are read: such an import is short, and always starts again.
+    if (isContinuable(options)) return beginImport(executor, organisation.id, ticket, values);
     await saveRepositories(executor, organisation.id, ticket, values);
     return undefined;
   });
@@ -94,6 +102,7 @@ export async function importPullRequests(
     seen: 0,
     saved: 0,
     untracked: 0,
+    deleted: 0,
     failed: 0,
     requests: 0,
   };
@@ -108,6 +117,7 @@ export async function importPullRequests(
     const syncPage = createPageSync(deps, organisation, named, {
       since,
       maxSkipped,
+      restoresDeleted,
       onRequest: () => {
         result.requests += 1;
       },
@@ -126,6 +136,7 @@ export async function importPullRequests(
       result.seen += outcomes.size + failed;
       result.saved += count('saved') + count('outdated');
       result.untracked += count('untracked');
+      result.deleted += count('deleted');
       result.failed += failed;
       progress.seen += outcomes.size + failed;
       progress.looked = result.seen;

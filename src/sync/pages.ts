@@ -17,6 +17,8 @@ export interface PagesOptions {
   since: number | undefined;
   /** Pull requests in a row that are skipped before GitHub itself is blamed. */
   maxSkipped: number;
+  /** What was deleted here comes back. */
+  restoresDeleted?: boolean | undefined;
   /** Called for each request. */
   onRequest?: () => void;
 }
@@ -69,7 +71,7 @@ export function createPageSync(
   deps: Deps,
   organisation: Organisation,
   repository: { nodeId: string; name: string },
-  { since, maxSkipped, onRequest }: PagesOptions,
+  { since, maxSkipped, restoresDeleted = false, onRequest }: PagesOptions,
 ): (after: string | null) => Promise<SyncedPage> {
   const { database, github, log } = deps;
   const order = since === undefined ? 'created' : 'updated';
@@ -105,7 +107,7 @@ export function createPageSync(
         const page = requireVisible(await github.pagePullRequests(organisation, repository.nodeId, choice));
         return { page, pullRequests: page.items.filter(isWanted) };
       };
-      return syncPullRequests(deps, organisation, fetch, 'background');
+      return syncPullRequests(deps, organisation, fetch, { urgency: 'background', restoresDeleted });
     });
     const { page, pullRequests } = reply;
     const errors = page.failed.map(({ error }) => error);

@@ -24,7 +24,7 @@ export type SyncOutcome =
   | 'saved'
   /** A later fetch has been saved already. */
   | 'outdated'
-  /** It was deleted here and has not changed on GitHub since. */
+  /** It was deleted here and has not changed on GitHub since, and nobody asks for it to come back. */
   | 'deleted'
   /** Its author is not a member, or its repository belongs to another owner. */
   | 'untracked';
@@ -34,13 +34,14 @@ export type SyncOutcome =
  * answer. In whatever order fetches end, the stored state is what the latest of them found.
  *
  * @param fetch one request to GitHub; its reply is returned
+ * @param options `restoresDeleted`: what was deleted here before the request comes back, even unchanged
  * @returns `outcomes` by GitHub id
  */
 export async function syncPullRequests<Reply extends { readonly pullRequests: readonly FetchedPullRequest[] }>(
   deps: Deps,
   organisation: Organisation,
   fetch: () => Promise<Reply>,
-  urgency: Urgency = 'now',
+  { urgency = 'now', restoresDeleted = false }: { urgency?: Urgency | undefined; restoresDeleted?: boolean } = {},
 ) {
   const { login, nodeId, githubId } = organisation;
   const { reply, ticket } = await askGithub(deps, organisation, fetch, {
@@ -51,7 +52,7 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
       return owner?.login === login && owner.nodeId === nodeId ? undefined : owner;
     },
   });
-  const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
+  const outcomes = await save(deps, organisation, reply.pullRequests, ticket, restoresDeleted);
   await settleSyncRequests(deps.database, organisation.id, ticket, reply.pullRequests);
   return { reply, outcomes };
 }
@@ -75,7 +76,7 @@ export async function syncByNodeIds(
     );
     return { results, pullRequests };
   };
-  const { reply, outcomes } = await syncPullRequests(deps, organisation, fetch, urgency);
+  const { reply, outcomes } = await syncPullRequests(deps, organisation, fetch, { urgency });
   return { results: reply.results, outcomes };
 }
 
@@ -84,6 +85,7 @@ async function save(
   organisation: Organisation,
   fetched: readonly FetchedPullRequest[],
   ticket: number,
+  restoresDeleted: boolean,
 ): Promise<Map<number, SyncOutcome>> {
   const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
   // Each once: an upsert can't touch the same row twice.
@@ -112,7 +114,8 @@ async function save(
       const current = own.filter(({ githubId, sourceUpdatedAt }) => {
         const tombstone = tombstones.get(githubId);
         const returns =
-          tombstone === undefined || (tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
+          tombstone === undefined ||
+          (tombstone.ticket < ticket && (restoresDeleted || tombstone.sourceUpdatedAt < sourceUpdatedAt));
         if (!returns) outcomes.set(githubId, 'deleted');
         return returns;
       });

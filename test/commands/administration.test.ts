@@ -235,6 +235,48 @@ describe('member erase', () => {
   });
 });
 
+describe('deleted pull requests', () => {
+  /** An organisation with two repositories, all of whose three pull requests are deleted but one. */
+  async function newDeletions(login: string) {
+    const home = await newHome(login);
+    home.github.repository('api').addPullRequest({ author: scene.github.account('stranger') });
+    await runJson(environment, 'import', '--organisation', login);
+    const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', home.token);
+    for (const { id } of body.data.slice(1)) await scene.client.delete(`/2025-04/pull-requests/${id}`, home.token);
+    return home;
+  }
+
+  test('are counted by an import, and brought back by one with --restore-deleted', async () => {
+    const { organisation } = await newDeletions('restoring');
+    const home = ['--organisation', 'restoring'];
+    expect(await runJson(environment, 'import', ...home)).toMatchObject({
+      seen: 5,
+      saved: 1,
+      untracked: 2,
+      deleted: 2,
+    });
+    const { stdout } = await runHere(environment, 'import', ...home);
+    expect(stdout).toContain(
+      '1 saved, 2 skipped because the author is not a member, 2 stay deleted (--restore-deleted brings them back).\n',
+    );
+    expect(await runJson(environment, 'import', ...home, '--restore-deleted')).toMatchObject({ saved: 3, deleted: 0 });
+    expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3 });
+    expect(await countRows(organisation.id)).not.toHaveProperty('deleted_pull_requests');
+    expect((await runHere(environment, 'import', ...home)).stdout).not.toContain('deleted');
+    const log = await runJson<{ subject: string }[]>(environment, 'audit-log', ...home);
+    expect(log.at(-2)?.subject).toBe('restoring with deleted ones');
+  });
+
+  test('are brought back from repositories that an interrupted import has finished, too', async () => {
+    const { organisation } = await newDeletions('interrupted');
+    await scene.service.database.executor.execute(sql`
+      update repositories set import_cursor = '' where organisation_id = ${organisation.id} and name like '%/api'`);
+    const home = ['--organisation', 'interrupted', '--restore-deleted'];
+    expect(await runJson(environment, 'import', ...home, '--dry-run')).toMatchObject({ total: { pull_requests: 5 } });
+    expect(await runJson(environment, 'import', ...home)).toMatchObject({ repositories: 2, saved: 3, deleted: 0 });
+  });
+});
+
 describe('token rotate', () => {
   const statusWith = async (token: string) => (await scene.client.get('/2025-04/account', token)).status;
   const rotate = async (id: string, ...options: string[]) =>
@@ -257,6 +299,22 @@ describe('token rotate', () => {
     expect(list.find(({ id }) => id === rotated.id)?.name).toBe('for CI');
     const { expires_at: end = 0 } = list.find(({ id }) => id === old.id) ?? {};
     expect(Math.abs(end - (Date.now() / 1000 + 86_400))).toBeLessThan(60);
+  });
+
+  test('says the new id and when the old token ends, beside the new token', async () => {
+    const old = await newToken();
+    const { stdout, stderr } = await runHere(environment, 'token', 'rotate', old.id);
+    expect(stdout).toMatch(/^ps_\w{38}\n$/);
+    expect(stderr).toMatch(
+      /^The new token has the id tok_\w{26}\. The old one, tok_\w{26}, is valid until \d{4}-\d\d-\d\d \d\d:\d\d UTC\.\n$/,
+    );
+    expect(stderr).toContain(`The old one, ${old.id},`);
+    const [, id = ''] = /the id (tok_\w+)/.exec(stderr) ?? [];
+    const ended = await runHere(environment, 'token', 'rotate', id, '--grace', '0', '--json');
+    expect(ended.stderr).toBe('');
+    const { replaced } = JSON.parse(ended.stdout);
+    expect(replaced).toEqual({ id, ends_at: expect.any(Number) });
+    expect(Math.abs(replaced.ends_at - Date.now() / 1000)).toBeLessThan(60);
   });
 
   test('with --grace 0 ends the old one at once, and keeps the lifetime', async () => {
@@ -342,6 +400,14 @@ test('the audit log keeps what a user did who was removed meanwhile', async () =
   ]);
 });
 
+test('the audit log says if no organisation has or had the login', async () => {
+  expect(await runHere(environment, 'audit-log', '--organisation', 'nosuch')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'pullscore: No organisation has the login nosuch here, or had it. List them: pullscore organisation list\n',
+  });
+});
+
 test('the audit log shows who did what, by organisation and since a day', async () => {
   const email = 'ada@audited.example';
   const home = ['--organisation', 'audited'];
@@ -368,7 +434,8 @@ test('the audit log shows who did what, by organisation and since a day', async 
   await runJson(environment, 'webhooks', 'enable', ...home);
   const { id: next } = await runJson(environment, 'token', 'rotate', String(id));
   await runJson(environment, 'token', 'revoke', String(next));
-  await runJson(environment, 'user', 'remove', email);
+  await runJson(environment, 'token', 'revoke', String(next));
+  await runJson(environment, 'user', 'remove', email, '--yes');
   const log = await runJson<{ action: string; subject: string; actor: string }[]>(environment, 'audit-log', ...home);
   expect(log.map(({ action, subject }) => [action, subject])).toEqual([
     ['organisation.add', 'audited'],
@@ -388,6 +455,8 @@ test('the audit log shows who did what, by organisation and since a day', async 
   ]);
   expect(new Set(log.map(({ actor }) => actor))).toEqual(new Set([userInfo().username]));
   expect(await runJson(environment, 'audit-log', ...home, '--since', '2999-01-01')).toEqual([]);
+  expect(await runJson(environment, 'audit-log', ...home, '--limit', '2')).toEqual(log.slice(-2));
+  expect((await runHere(environment, 'audit-log', '--limit', '0')).code).toBe(2);
   const { stdout } = await runHere(environment, 'audit-log', '--since', '2020-01-01');
   expect(stdout).toMatch(/^TIME \(UTC\) +ORGANISATION +WHO +ACTION +WHAT +REQUEST\n/);
   expect((await runHere(environment, 'audit-log', '--since', '0000-01-01')).code).toBe(0);

@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
 import { query } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase } from '../support/service.ts';
-import { type Environment, runHere, runJson } from './support.ts';
+import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 
 let github: GithubStandIn;
 let environment: Environment;
@@ -65,6 +66,7 @@ test('an organisation is added once, with its login and name on GitHub', async (
   expect(await addAcme()).toEqual({
     id: expect.stringMatching(/^org_[0-9a-z]{26}$/),
     login: 'Acme',
+    verified: true,
     name: 'Acme Corporation',
     photo_url: github.organisation('acme').avatarUrl,
     webhooks_enabled: true,
@@ -77,6 +79,27 @@ test('an organisation is added once, with its login and name on GitHub', async (
     stderr: 'pullscore: The organisation ACME already exists.\n',
   });
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'Acme' }]);
+});
+
+test('an organisation that is added without credentials is marked, and gets its name from GitHub later', async () => {
+  const without = { ...environment, GITHUB_TOKEN: '' };
+  const added = await runHere(without, 'organisation', 'add', 'acme');
+  expect(added.stdout).toMatch(/^Added acme, not verified on GitHub yet: there are no credentials\. Next, /);
+  github.organisation('named', { name: 'On GitHub' });
+  await runJson(without, 'organisation', 'add', 'named', '--name', 'named');
+  expect(await runJson(environment, 'organisation', 'list')).toMatchObject([
+    { login: 'acme', name: 'acme', verified: false },
+    { login: 'named', name: 'named', verified: false },
+  ]);
+  const before = await runHere(environment, 'organisation', 'list');
+  expect(before.stdout).toMatch(/^acme +acme +not verified on GitHub yet +enabled +none$/m);
+  await runJson(environment, 'members', 'sync', ...acme);
+  await runJson(environment, 'members', 'sync', '--organisation', 'named');
+  expect(await runJson(environment, 'organisation', 'list')).toMatchObject([
+    { login: 'Acme', name: 'Acme Corporation', verified: true },
+    { login: 'named', name: 'named', verified: true },
+  ]);
+  expect((await runHere(environment, 'organisation', 'list')).stdout).toMatch(/^Acme +Acme Corporation +verified /m);
 });
 
 test('an organisation can be added under the former login of another one', async () => {
@@ -102,7 +125,7 @@ test('a user is added once, by an e-mail address in any case, and listed', async
     organisation: 'Acme',
     name: 'Ada Lovelace',
     email: 'ada@acme.example',
-    photo_url: '',
+    photo_url: github.organisation('acme').avatarUrl,
     created_at: seconds,
   });
   const [again, list] = await Promise.all([
@@ -110,6 +133,8 @@ test('a user is added once, by an e-mail address in any case, and listed', async
     runHere(environment, 'user', 'list'),
   ]);
   expect(again).toMatchObject({ code: 1, stderr: 'pullscore: Acme already has a user ADA@acme.example.\n' });
+  const [listed] = await runJson<{ photo_url: string }[]>(environment, 'user', 'list');
+  expect(listed?.photo_url).toBe(github.organisation('acme').avatarUrl);
   expect(list.stdout).toMatch(/^EMAIL +NAME +ORGANISATION\nada@acme\.example +Ada Lovelace +Acme\n$/);
 });
 
@@ -182,6 +207,8 @@ describe('a token', () => {
     await query(environment.DATABASE_URL ?? '', 'update access_tokens set revoked_at = to_timestamp(1)');
     await runJson(environment, 'token', 'revoke', String(id));
     expect(await runJson(environment, 'token', 'list')).toMatchObject([{ id, state: 'revoked', revoked_at: 1 }]);
+    const again = await runHere(environment, 'token', 'revoke', String(id));
+    expect(again).toMatchObject({ code: 0, stdout: `Nothing to do: ${id} was revoked before.\n` });
     const unknown = await runHere(environment, 'token', 'revoke', 'tok_00000000000000000000000000');
     expect(unknown).toMatchObject({ code: 1, stdout: '' });
     expect(unknown.stderr).toMatch(/^pullscore: There is no token tok_0+\. List them: pullscore token list\n$/);
@@ -463,6 +490,7 @@ test('members and pull requests are imported from GitHub', async () => {
     seen: 61,
     saved: 60,
     untracked: 1,
+    deleted: 0,
     failed: 0,
     requests: 3,
     failed_repositories: [],
@@ -569,6 +597,54 @@ test('members do not leave if GitHub hides them from the token', async () => {
   ]);
 });
 
+test('what an import saved after a new version of the rules counts as up to date', async () => {
+  await addAcme();
+  await runJson(environment, 'members', 'sync', ...acme);
+  await runJson(environment, 'import', ...acme);
+  const apply = (value: string) => {
+    const path = join(folder, 'rules.yaml');
+    writeFileSync(
+      path,
+      `rules: [{ name: A, logic: [{ expression: merged, effect: { action: ADD, value: ${value} } }] }]\n`,
+    );
+    return runHere(environment, 'rules', 'apply', path, ...acme);
+  };
+  const outdated = async () => (await runJson(environment, 'standings', ...acme)).outdated;
+  expect((await apply('1')).stdout).toBe(
+    'Version 1 is in force: 1 rule. No service is running. To update the scores: pullscore rescore --organisation Acme\n',
+  );
+  expect(await outdated()).toBe(60);
+  await runJson(environment, 'import', ...acme);
+  expect(await outdated()).toBe(0);
+  const worker = new Client({ connectionString: environment.DATABASE_URL, application_name: 'pullscore listener' });
+  await worker.connect();
+  expect((await apply('1 * 1')).stdout).toBe(
+    'Version 2 is in force: 1 rule. The service updates the scores. To watch: pullscore rescore --organisation Acme\n',
+  );
+  await worker.end();
+  expect(await outdated()).toBe(60);
+});
+
+test('rules without any scores to update are just in force', async () => {
+  await addAcme();
+  const { stdout } = await runHere(environment, 'rules', 'apply', 'rules.example.yaml', ...acme);
+  expect(stdout).toMatch(/^Version 1 is in force: \d+ rules\.\n$/);
+});
+
+test('an empty list of rules is applied only if that is confirmed', async () => {
+  await addAcme();
+  const path = join(folder, 'none.yaml');
+  writeFileSync(path, 'rules: []\n');
+  for (const options of [[], ['--json']]) {
+    const { code, stderr } = await runHere(environment, 'rules', 'apply', path, ...acme, ...options);
+    expect([code, stderr]).toEqual([
+      2,
+      'pullscore: Apply no rules to Acme? Every score becomes 0. Add --yes to go on.\n',
+    ]);
+  }
+  expect(await runJson(environment, 'rules', 'apply', path, ...acme, '--yes')).toMatchObject({ version: 1, rules: 0 });
+});
+
 test('rescore brings all scores up to date', async () => {
   await addAcme();
   await runJson(environment, 'members', 'sync', ...acme);
@@ -618,6 +694,20 @@ test('webhooks can be disabled, enabled and inspected', async () => {
   expect(status.stdout).toContain('No delivery has arrived yet, except perhaps a ping.');
 });
 
+test('the status of webhooks has as many deliveries as --limit says', async () => {
+  await addAcme();
+  await query(
+    environment.DATABASE_URL ?? '',
+    `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)
+      select id, 'guid ' || number, 'ping', '', 'applied', number from organisations, generate_series(1, 25) as number`,
+  );
+  const count = async (...options: string[]) =>
+    (await runJson<{ deliveries: unknown[] }>(environment, 'webhooks', 'status', ...acme, ...options)).deliveries
+      .length;
+  expect([await count(), await count('--limit', '3'), await count('--limit', '1000')]).toEqual([20, 3, 25]);
+  expect((await runHere(environment, 'webhooks', 'status', ...acme, '--limit', 'all')).code).toBe(2);
+});
+
 test('a migrated database has nothing to migrate', async () => {
   expect(await runJson(environment, 'migrate')).toEqual({ applied: 0 });
   expect((await runHere(environment, 'migrate')).stdout).toBe('The schema is up to date.\n');
@@ -627,7 +717,13 @@ test('a user is removed with their tokens', async () => {
   await addAcme();
   await addAda();
   await createToken();
-  expect(await runJson(environment, 'user', 'remove', 'ADA@acme.example')).toEqual({
+  const unconfirmed = await runHere(environment, 'user', 'remove', 'ADA@acme.example');
+  expect([unconfirmed.code, complaintOf(unconfirmed)]).toEqual([
+    2,
+    "pullscore: Remove ada@acme.example from Acme with all tokens? This can't be undone. Add --yes to go on.",
+  ]);
+  expect(await runJson(environment, 'token', 'list')).toHaveLength(1);
+  expect(await runJson(environment, 'user', 'remove', 'ADA@acme.example', '--yes')).toEqual({
     id: expect.stringMatching(/^usr_/),
     removed: true,
   });

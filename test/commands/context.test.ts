@@ -33,7 +33,7 @@ test.each([
   ['Ctrl-D', '\u0004'],
 ])('%s removes nothing, and the command ends on a new line', async (_name, typed) => {
   const { refusal, shown } = await ask(typed);
-  expect(refusal).toBe('Nothing was removed.');
+  expect(refusal).toBe('Nothing was changed.');
   expect(shown).toMatch(/[^\n]\r?\n$/);
 });
 

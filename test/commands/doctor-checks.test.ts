@@ -232,11 +232,11 @@ describe('the webhook', () => {
     contentType: 'json',
     hasSecret: true,
   };
-  const linesFor = (change: Partial<Parameters<typeof checkHook>[0]>) =>
+  const linesFor = (change: Partial<Parameters<typeof checkHook>[0]>, environment = {}) =>
     linesOf(
       checkHook(
         { settings, hooks: { shown: [hook], mayHideMore: true }, hook, deliveries: [], ...change },
-        scopeWith(),
+        scopeWith(environment),
       ),
     );
   const delivery = (statusCode: number) => ({ event: 'ping', statusCode, status: 'x', deliveredAt: Date.now() / 1000 });
@@ -246,6 +246,19 @@ describe('the webhook', () => {
       'ok: GitHub delivers to https://scores.example/webhooks/github.',
       'ok: GitHub has made no deliveries in the last few days.',
     ]);
+  });
+
+  test('is not ok if it goes to another port than the service has, unless PUBLIC_URL says so', () => {
+    const url = 'http://127.0.0.1:4000/webhooks/github';
+    const firstLine = (environment: Record<string, string>) =>
+      linesFor({ hook: { ...hook, url } }, { PUBLIC_URL: '', ...environment })[0];
+    expect(firstLine({})).toBe(
+      `warning: GitHub delivers to ${url}, and PORT is 3000 here. → If a proxy passes deliveries on from port 4000, set PUBLIC_URL to its address. Otherwise fix the address at ${settings}/7.`,
+    );
+    expect(firstLine({ PORT: '4000' })).toMatch(/^ok: GitHub delivers to /);
+    expect(firstLine({ PUBLIC_URL: 'http://127.0.0.1:4000' })).toMatch(/^ok: GitHub delivers to /);
+    // A proxy has it.
+    expect(linesFor({}, { PUBLIC_URL: '' })[0]).toMatch(/^ok: GitHub delivers to https:\/\/scores\.example/);
   });
 
   test.each([

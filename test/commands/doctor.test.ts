@@ -530,7 +530,7 @@ describe('the webhook on GitHub', () => {
 
   test('is found by its path if PUBLIC_URL is not set', async () => {
     await hook();
-    const { output } = await doctor({ PUBLIC_URL: undefined }, '--json');
+    const { output } = await doctor({ PUBLIC_URL: undefined, PORT: new URL(here()).port }, '--json');
     expect(output).toContain('(check the address: PUBLIC_URL is not set)');
   });
 

@@ -1,4 +1,7 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
@@ -255,7 +258,7 @@ describe('a score', () => {
   test('that is out of date is explained by its own version, with the score by the version in force', async () => {
     await scene.applyRules([rule('Merged', ['merged', '7'])]);
     expect(await explain(id)).toContain(
-      'Score 33 under version 2 of the rules. It is out of date: version 3, in force, gives 7. The service will update it. To watch: pullscore rescore --organisation acme',
+      'Score 33 under version 2 of the rules. It is out of date: version 3, in force, gives 7. No service is running. To update the scores: pullscore rescore --organisation acme',
     );
     expect(await explainJson(id)).toMatchObject({
       score: 33,
@@ -267,6 +270,38 @@ describe('a score', () => {
     await applyAndScore(rules);
     // The row keeps version 2, which gave the same score.
     expect(await explainJson(id)).toMatchObject({ score: 33, ruleset_version: 4, outdated: false });
+  });
+
+  test('that is out of date says so if the version in force gives the same', async () => {
+    await scene.applyRules([rule('Thirty-three', ['merged', '33'])]);
+    expect(await explain(id)).toContain(
+      '\nScore 33 under version 2 of the rules; version 3, in force, gives the same.\n',
+    );
+  });
+
+  test('by a rules file is explained with --rules, and nothing is saved', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'pullscore-explain-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'next.yaml');
+    writeFileSync(
+      file,
+      JSON.stringify({ rules: [rule('Merged', ['merged', '7'])].map(({ name, logic }) => ({ name, logic })) }),
+    );
+    const before = await explainJson(id);
+    const text = await explain(id, '--rules', file);
+    expect(text).toContain(`\nScore 7 by ${file}. The stored score is 33.\n\n     +7  Merged\n`);
+    expect(JSON.parse(await explain(id, '--rules', file, '--json'))).toMatchObject({
+      file,
+      ruleset_version: null,
+      score: 33,
+      explained_score: 7,
+      rules: [{ name: 'Merged' }],
+      history: before.history,
+    });
+    expect(await explainJson(id)).toEqual(before);
+    expect(before).toMatchObject({ file: null, ruleset_version: 2 });
+    writeFileSync(file, 'rules: [{ name: A }]');
+    await expect(explain(id, '--rules', file)).rejects.toThrow('next.yaml:1: ');
   });
 
   test('by another release is compared with what this release calculates', async () => {

@@ -1,8 +1,8 @@
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { query } from '../support/database-server.ts';
 import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
 import { createEmptyDatabase } from '../support/service.ts';
-import { requireBuild, run, runHere, startForTest } from './support.ts';
+import { requireBuild, run, runHere, runJson, startForTest } from './support.ts';
 
 beforeAll(requireBuild);
 
@@ -42,7 +42,68 @@ test.each(['serve', 'worker'])('%s brings the schema up to date', async command 
   expect(await countApplied(url)).toBe((await readJournal()).length);
 });
 
-test('the first command sets up an empty database', async () => {
+const tablesIn = (url: string) =>
+  query(
+    url,
+    "select schemaname, tablename from pg_tables where schemaname not in ('pg_catalog', 'information_schema')",
+  );
+
+describe('a database without our schema', () => {
+  test.each([
+    ['an empty one', ''],
+    ['one of another application', 'create table users (email text)'],
+  ])('is left as it is by commands that only read, which say what to do: %s', async (_name, statement) => {
+    const url = await createEmptyDatabase();
+    if (statement !== '') await query(url, statement);
+    const before = await tablesIn(url);
+    const [{ name } = { name: '' }] = await query<{ name: string }>(url, 'select current_database() as name');
+    for (const operands of [
+      ['organisation', 'list'],
+      ['organisation', 'remove', 'acme', '--yes'],
+      ['user', 'add', '--organisation', 'acme', '--name', 'Ada', '--email', 'ada@acme.example'],
+      ['audit-log'],
+      ['standings', '--organisation', 'acme'],
+      ['explain', 'acme/web#1'],
+    ]) {
+      expect(await runHere({ DATABASE_URL: url }, ...operands)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `pullscore: The database ${name} is not set up for pullscore. Check DATABASE_URL. To set up an empty database, run pullscore migrate, start the service or add an organisation.\n`,
+      });
+    }
+    expect(await tablesIn(url)).toEqual(before);
+  });
+
+  test('is refused by commands that set it up if it has tables of others', async () => {
+    const url = await createEmptyDatabase();
+    // Another application that uses Drizzle is known by its migrations.
+    await query(
+      url,
+      `create table users (); create table orders (); create table basket (); create schema shop;
+      create table shop.goods (); create schema drizzle;
+      create table drizzle.__drizzle_migrations (id serial, hash text, created_at bigint);
+      insert into drizzle.__drizzle_migrations (hash, created_at) values ('theirs', 9e12)`,
+    );
+    const before = await tablesIn(url);
+    const [{ name } = { name: '' }] = await query<{ name: string }>(url, 'select current_database() as name');
+    for (const operands of [['migrate'], ['serve'], ['worker'], ['organisation', 'add', 'acme']]) {
+      expect(await runHere({ DATABASE_URL: url, PORT: '0' }, ...operands)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `pullscore: The database ${name} has tables that are not of pullscore: basket, drizzle.__drizzle_migrations, orders and 2 more. Create an empty database for pullscore, and name that one in DATABASE_URL.\n`,
+      });
+    }
+    expect(await tablesIn(url)).toEqual(before);
+  });
+
+  test('is set up if its only tables are those of an extension', async () => {
+    const url = await createEmptyDatabase();
+    await query(url, 'create table of_extension (); alter extension plpgsql add table of_extension');
+    expect(await runJson({ DATABASE_URL: url }, 'migrate')).toEqual({ applied: (await readJournal()).length });
+  });
+});
+
+test('the first organisation sets up an empty database', async () => {
   const url = await createEmptyDatabase();
   expect((await run({ DATABASE_URL: url }, 'organisation', 'add', 'acme')).code).toBe(0);
   expect(await countApplied(url)).toBe((await readJournal()).length);

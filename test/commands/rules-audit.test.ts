@@ -26,10 +26,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function rulesFile(expression: string, value: string): string {
+function rulesFile(expression: string, value: string, name = 'Pays'): string {
   const path = join(folder, 'rules.yaml');
   const logic = [{ expression, effect: { action: 'ADD', value } }];
-  writeFileSync(path, JSON.stringify({ rules: [{ name: 'Pays', logic }] }));
+  writeFileSync(path, JSON.stringify({ rules: [{ name, logic }] }));
   return path;
 }
 
@@ -64,9 +64,16 @@ test('a reward for size is reported for padding, in words', async () => {
   const { code, stdout } = await audit(rulesFile('size > 0', 'per(size, 10)'));
   expect(code).toBe(0);
   expect(stdout).toMatch(/^How these rules can be gamed: all 4 pull requests of /);
-  expect(stdout).toMatch(/padded with lock, .* 100% +\+30 +\+30 +Pays 100%/);
+  expect(stdout).toMatch(/padded with lock, .* 100% +\+30 +\+30\n {2}paid by Pays 100%\n/);
   expect(stdout).toMatch(/EXAMPLE +SCORE +ADDRESS\n.* 0 → 30 +https:\/\/github\.com\/acme\/web\/pull\/\d\n/);
   expect(stdout).toMatch(/No gain from: .*split into two/);
+});
+
+test('all of a long name of a rule that pays is shown in a narrow terminal, and when piped', async () => {
+  const name = 'A reward for pull requests of any size, also for large ones';
+  const path = rulesFile('size > 0', 'per(size, 10)', name);
+  const { stdout } = await audit(path);
+  expect(stdout.replace(/\s+/g, ' ')).toContain(`paid by ${name} 100%`);
 });
 
 test('--max-share fails if a way gains on more', async () => {

@@ -81,6 +81,40 @@ test('a diff shows the lines in which two versions differ', async () => {
   });
 });
 
+test('a diff has nothing that a CI service would take for a command', async () => {
+  const text = '##[error]x\\n::error::y';
+  const apply = (name: string, keys: string) => {
+    const path = file(name, rules(7, 'Merged').replace('logic', `${keys}\n    logic`));
+    return runJson(environment, 'rules', 'apply', path, ...acme);
+  };
+  await apply('3.yaml', `description: "${text}"`);
+  await apply('4.yaml', `description: "${text}"\n    enabled: false`);
+  // The text is new in the first diff, and the second one has it as a line that did not change.
+  for (const versions of [
+    ['2', '3'],
+    ['3', '4'],
+  ]) {
+    const { stdout } = await runHere(environment, 'rules', 'diff', ...versions, ...acme);
+    expect(stdout).toContain('## [error]x');
+    expect(stdout).toContain('error::y');
+    expect(stdout).not.toMatch(/##\[|^\s*::/m);
+  }
+  const exported = await runHere(environment, 'rules', 'export', ...acme);
+  expect(exported.stdout).toContain(text);
+});
+
+test('an earlier version can be exported', async () => {
+  const exported = async (...options: string[]) =>
+    (await runHere(environment, 'rules', 'export', ...acme, ...options)).stdout;
+  expect(await exported('--version', '1')).toBe(rules(5, 'Merged', 'Old'));
+  expect(await exported('--version', '2')).toBe(await exported());
+  const unknown = await runHere(environment, 'rules', 'export', ...acme, '--version', '0');
+  expect([unknown.code, complaintOf(unknown)]).toEqual([
+    1,
+    expect.stringContaining('acme has no version 0 of its rules.'),
+  ]);
+});
+
 test('an earlier version can be applied again, as a new version', async () => {
   const applied = await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
   expect(applied).toMatchObject({ version: 3, changed: true });
@@ -190,6 +224,9 @@ describe('definitions and conditions of rules', () => {
     expect(await apply('4.yaml', defined('size < 6', 'merged'))).toMatchObject({ version: 4, changed: true });
     expect(await apply('5.yaml', defined('size < 6', 'draft'))).toMatchObject({ version: 5, changed: true });
     const [fifth, fourth, third] = await runJson<unknown[]>(environment, 'rules', 'history', ...acme);
+    const { stdout: history } = await runHere(environment, 'rules', 'history', ...acme);
+    const columns = history.split('\n').map(line => line.split(/ {2,}/).at(-1));
+    expect(columns.slice(0, 4)).toEqual(['DEFINITIONS', '-', '1 changed', '2 added']);
     const none = { added: [], changed: [], removed: [] };
     expect(fifth).toMatchObject({ changed: ['Small'], definitions: none });
     expect(fourth).toMatchObject({ changed: ['Small'], definitions: { ...none, changed: ['small'] } });

@@ -19,8 +19,8 @@ interface Standings {
   organisation: string;
   outdated: number;
   pull_requests: number;
-  total: number;
-  standings: { rank: number; name: string; login?: string; pull_requests: number; total: number }[];
+  score: number;
+  standings: { rank: number; name: string; login?: string; pull_requests: number; score: number }[];
 }
 
 /** One point for each line added, and one less for each line removed. */
@@ -110,9 +110,9 @@ const standingsJson = (login: string, ...options: string[]) =>
 const standings = (login: string, ...options: string[]) =>
   runHere(environment, 'standings', '--organisation', login, ...options);
 
-/** `ada 2 30`: who, how many pull requests, which total. */
+/** `ada 2 30`: who, how many pull requests, which score. */
 const rowsOf = (document: Standings) =>
-  document.standings.map(({ login, name, pull_requests: count, total }) => `${login ?? name} ${count} ${total}`);
+  document.standings.map(({ login, name, pull_requests: count, score }) => `${login ?? name} ${count} ${score}`);
 
 describe('of members', () => {
   let acme: Tenant & { login: string };
@@ -134,14 +134,14 @@ describe('of members', () => {
   });
 
   test('the highest total comes first, and equal ones share a rank and are sorted as people sort names', async () => {
-    const row = (rank: number, login: string, name: string, count: number, total: number, mean: number) => ({
+    const row = (rank: number, login: string, name: string, count: number, score: number, mean: number) => ({
       rank,
       id: expect.stringMatching(/^mem_[0-9a-z]{26}$/),
       name,
       login,
       left: login === 'grace',
       pull_requests: count,
-      total,
+      score,
       mean,
     });
     expect(await standingsJson(acme.login)).toEqual({
@@ -154,7 +154,7 @@ describe('of members', () => {
       ruleset_version: 1,
       outdated: 0,
       pull_requests: 8,
-      total: 1_246,
+      score: 1_246,
       standings: [
         row(1, 'ada', 'Ada Lovelace', 3, 1_234, 411.33),
         row(2, 'zola', 'Émile Zola', 1, 5, 5),
@@ -182,7 +182,7 @@ RANK  MEMBER        LOGIN         PULL REQUESTS  TOTAL    MEAN
 
   test('--csv has a header line and plain numbers', async () => {
     const { stdout, stderr } = await standings(acme.login, '--csv');
-    expect(stdout.replace(/mem_\w{26}/g, 'ID')).toBe(`rank,id,name,login,left,pull_requests,total,mean
+    expect(stdout.replace(/mem_\w{26}/g, 'ID')).toBe(`rank,id,name,login,left,pull_requests,score,mean
 1,ID,Ada Lovelace,ada,false,3,1234,411.33
 2,ID,Émile Zola,zola,false,1,5,5
 2,ID,eva,eva,false,1,5,5
@@ -254,17 +254,17 @@ describe('a period', () => {
       'pull requests merged from 2026-01-01 to 2026-01-31 (UTC)',
     ],
   ])('%j counts both days, from midnight to midnight UTC', async (options, total, words) => {
-    expect((await standingsJson(login, ...options)).total).toBe(total);
+    expect((await standingsJson(login, ...options)).score).toBe(total);
     expect((await standings(login, ...options)).stdout).toMatch(`${login}: ${words}, scored by version 1`);
     const again = await standingsJson(login, ...options, '--rules', rulesFile('double.yaml', 'additions * 2'));
-    expect(again.total).toBe(2 * total);
+    expect(again.score).toBe(2 * total);
   });
 
   test('without any pull request has no rows', async () => {
     const empty = ['--since', '2024-01-01', '--until', '2024-12-31'];
-    expect(await standingsJson(login, ...empty)).toMatchObject({ pull_requests: 0, total: 0, standings: [] });
+    expect(await standingsJson(login, ...empty)).toMatchObject({ pull_requests: 0, score: 0, standings: [] });
     expect((await standings(login, ...empty, '--csv')).stdout).toBe(
-      'rank,id,name,login,left,pull_requests,total,mean\n',
+      'rank,id,name,login,left,pull_requests,score,mean\n',
     );
     expect((await standings(login, ...empty, '--rules', lineRules)).stdout).toBe(
       `${login}: pull requests created from 2024-01-01 to 2024-12-31 (UTC), scored by ${lineRules}\n\nNo pull requests in this period.\n`,
@@ -292,13 +292,13 @@ describe('of repositories', () => {
 
   test('equal totals are sorted by name, and one that has left is not listed', async () => {
     const document = await standingsJson(login, '--of', 'repositories');
-    expect(document).toMatchObject({ pull_requests: 4, total: 67 });
+    expect(document).toMatchObject({ pull_requests: 4, score: 67 });
     expect(document.standings[0]).toEqual({
       rank: 1,
       id: expect.stringMatching(/^repo_[0-9a-z]{26}$/),
       name: 'acme/API',
       pull_requests: 1,
-      total: 30,
+      score: 30,
       mean: 30,
     });
     expect(document.standings.map(({ rank, name }) => [rank, name])).toEqual([
@@ -314,7 +314,7 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
       total                   4     67  16.75
 `);
     expect((await standings(login, '--of', 'repositories', '--csv')).stdout).toMatch(
-      /^rank,id,name,pull_requests,total,mean\n1,repo_\w{26},acme\/API,1,30,30\n/,
+      /^rank,id,name,pull_requests,score,mean\n1,repo_\w{26},acme\/API,1,30,30\n/,
     );
   });
 
@@ -344,7 +344,7 @@ describe('--rules', () => {
     const file = rulesFile('merged.yaml', 'merged ? 100 : additions');
     const before = await standingsJson(login);
     const planned = await standingsJson(login, '--rules', file);
-    expect(planned).toMatchObject({ file, ruleset_version: null, outdated: 0, pull_requests: 3, total: 150 });
+    expect(planned).toMatchObject({ file, ruleset_version: null, outdated: 0, pull_requests: 3, score: 150 });
     expect(rowsOf(planned)).toEqual(['ada 2 110', 'bert 1 40']);
     expect(rowsOf(before)).toEqual(['bert 1 40', 'ada 2 -10']);
     expect(await standingsJson(login)).toEqual(before);
@@ -362,21 +362,21 @@ describe('--rules', () => {
 });
 
 describe('a note', () => {
-  test('says that stored scores are out of date, with --csv on standard error', async () => {
+  test('says that stored scores are not those of the rules in force, with --csv on standard error', async () => {
     const { login } = await newOrganisation({ ada: 'Ada' }, [
       { by: 'ada', lines: 10 },
       { by: 'ada', lines: 20 },
     ]);
     const file = rulesFile('new.yaml', 'additions * 3');
     await runJson(environment, 'rules', 'apply', file, '--organisation', login);
-    const note = `2 stored scores of ${login} are out of date. The service will update them. To watch: pullscore rescore --organisation ${login}\n`;
-    expect(await standingsJson(login)).toMatchObject({ ruleset_version: 2, outdated: 2, total: 30 });
+    const note = `2 stored scores of ${login} have yet to be recalculated. No service is running. To update the scores: pullscore rescore --organisation ${login}\n`;
+    expect(await standingsJson(login)).toMatchObject({ ruleset_version: 2, outdated: 2, score: 30 });
     expect((await standings(login)).stdout).toMatch(`\n\n${note}`);
     const csv = await standings(login, '--csv');
     expect([csv.stderr, csv.stdout.split('\n')]).toEqual([note, expect.objectContaining({ length: 3 })]);
     // Those of a file are not.
-    expect(await standingsJson(login, '--rules', file)).toMatchObject({ outdated: 0, total: 90 });
-    expect((await standings(login, '--rules', file)).stdout).not.toContain('out of date');
+    expect(await standingsJson(login, '--rules', file)).toMatchObject({ outdated: 0, score: 90 });
+    expect((await standings(login, '--rules', file)).stdout).not.toContain('recalculated');
   });
 
   test('says that there are no rules yet', async () => {
@@ -386,7 +386,7 @@ describe('a note', () => {
     expect(stdout).toContain(
       `\n\nNo rules have been applied yet. Apply some: pullscore rules apply FILE --organisation ${login}\n`,
     );
-    expect(await standingsJson(login)).toMatchObject({ ruleset_version: 0, total: 0 });
+    expect(await standingsJson(login)).toMatchObject({ ruleset_version: 0, score: 0 });
   });
 });
 

@@ -208,6 +208,15 @@ describe('help', () => {
     expect(required.map(line => /--\w+/.exec(line)?.[0])).toEqual(['--name', '--email', '--organisation']);
   });
 
+  test.each([
+    ['serve', /--json once it is ready, print its address and what to set up next as a line of JSON/],
+    ['worker', /--json once it is ready, say so as a line of JSON/],
+  ])('says when %s --json answers', async (command, expected) => {
+    const { stdout } = await runHere({}, command, '--help');
+    expect(stdout.replace(/\s+/g, ' ')).toMatch(expected);
+    expect(stdout.match(/--json/g)).toHaveLength(1);
+  });
+
   test('names a command with all its words', async () => {
     const [named, asked, all, unknown] = await Promise.all([
       runHere({}, 'help', 'rules', 'plan'),

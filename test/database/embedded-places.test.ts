@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   cleanUpAfterTests,
   dataDirectories,
@@ -65,6 +65,7 @@ describe('places', () => {
 describe.runIf(ordinary !== undefined)('an ordinary user', () => {
   function createOwnHome(): string {
     const home = realpathSync(createHome('ordinary'));
+    onTestFinished(() => rmSync(home, { recursive: true, force: true }));
     dataDirectories.add(join(home, 'postgresql', 'data'));
     if (isRoot) chownSync(home, nobody.uid, nobody.gid);
     return home;

@@ -84,11 +84,13 @@ describe('sharing', () => {
 
   it('ends the server of a program that cannot use its database', async () => {
     const first = await joinAt(shared);
-    await query(first.url, 'CREATE SCHEMA drizzle');
-    await query(first.url, 'CREATE TABLE drizzle.__drizzle_migrations AS SELECT 9e12::bigint AS created_at');
+    await query(first.url, 'CREATE TABLE of_others ()');
     await leave(first);
-    const starting = createDeps(loadConfig({ PULLSCORE_HOME: shared }), pino({ level: 'silent' }), { upgrade: false });
-    await expect(starting).rejects.toThrow('newer than this release');
+    const starting = createDeps(loadConfig({ PULLSCORE_HOME: shared }), pino({ level: 'silent' }), {
+      create: true,
+      upgrade: false,
+    });
+    await expect(starting).rejects.toThrow('has tables that are not of pullscore');
     expect(processesOf(first.dataDirectory)).toEqual([]);
   });
 

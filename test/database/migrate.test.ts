@@ -125,7 +125,11 @@ test('a schema of an earlier release is refused without an upgrade, and an empty
   expect(await query(url, countMigrations)).toEqual([{ count: 6 }]);
   expect(await migrateDatabase(url, { upgrade: true })).toBeGreaterThan(0);
   expect(await migrateDatabase(url, { upgrade: false })).toBe(0);
-  expect(await migrateDatabase(await createEmptyDatabase(), { upgrade: false })).toBe((await readJournal()).length);
+  const empty = await createEmptyDatabase();
+  await expect(migrateDatabase(empty, { create: false, upgrade: false })).rejects.toThrow(
+    'is not set up for pullscore',
+  );
+  expect(await migrateDatabase(empty, { upgrade: false })).toBe((await readJournal()).length);
 });
 
 test('a migration lets go of a table in use after a moment, and tries again', async () => {
@@ -157,13 +161,14 @@ test('a schema without the latest migration is not ready', async () => {
 });
 
 test('a failed migration leaves no change and no lock behind', async () => {
-  const url = await createEmptyDatabase();
-  await query(url, 'create table webhook_deliveries (in_the_way int)');
+  const last = 4;
+  const url = await createEarlierDatabase(last);
+  await query(url, 'create table untracked_pull_requests (in_the_way int)');
   await expect(migrateDatabase(url)).rejects.toMatchObject({
-    text: `The database schema can't be brought up to date: relation "webhook_deliveries" already exists. Check the rights of the user in DATABASE_URL.`,
+    text: `The database schema can't be brought up to date: relation "untracked_pull_requests" already exists. Check the rights of the user in DATABASE_URL.`,
   });
-  expect(await query(url, `select relname from pg_class where relname = 'organisations'`)).toEqual([]);
-  await query(url, 'drop table webhook_deliveries');
+  expect(await query(url, countMigrations)).toEqual([{ count: last + 1 }]);
+  await query(url, 'drop table untracked_pull_requests');
   expect(await migrateDatabase(url)).toBeGreaterThan(0);
 });
 

@@ -57,8 +57,8 @@ describe('rules check and the schema accept', () => {
       'rules:\n- { name: R, description: ~, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
     ],
     ['no rules', 'rules: []'],
-    ['no rules yet', 'rules:\ntests:'],
-    ['nothing, said as null', 'define: ~\nrules: null\ntests: ~'],
+    ['no tests yet', 'rules: []\ntests:'],
+    ['no definitions and no tests, said as null', 'define: ~\nrules: []\ntests: ~'],
     ['a test without facts', withTest('')],
     ['days and Unix times', withTest('created_at: 2026-01-31, merged_at: "2026-02-01", closed_at: 1769817600')],
     ['times as `explain` shows them', withTest('created_at: 2026-01-31T12:30:00Z')],
@@ -82,6 +82,7 @@ describe('rules check and the schema refuse', () => {
   test.each([
     ['a misspelt key', 'rule: []'],
     ['no rules at all', 'tests: []'],
+    ['rules without a value', 'rules:\ntests: []'],
     ['a list at the top', '- name: R'],
     ['a rule without a name', 'rules:\n- logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]'],
     ['null for a name', 'rules:\n- { name: ~, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }'],

@@ -30,7 +30,8 @@ const summary = ({ code, text, retryAfter, tooMuch, retryAfterGuessed, unknownCu
   retryAfter,
   flags: Object.entries({ tooMuch, retryAfterGuessed, unknownCursor }).flatMap(([name, is]) => (is ? [name] : [])),
 });
-const translated = (error: unknown) => summary(errorOfRequest(error, 'GITHUB_TOKEN') as GithubError);
+const url = 'https://ghe.example';
+const translated = (error: unknown) => summary(errorOfRequest(error, 'GITHUB_TOKEN', url) as GithubError);
 
 describe('an error of GitHub', () => {
   test('is a ServiceError without flags by default', () => {
@@ -213,8 +214,8 @@ describe('a rate limit', () => {
 describe('a request that fails', () => {
   test('because of one of our own errors fails with that error', () => {
     const own = new GithubError('github_timeout', 'Ours.');
-    expect(errorOfRequest(own, '')).toBe(own);
-    expect(errorOfRequest(httpError('around', 500, {}, own), '')).toBe(own);
+    expect(errorOfRequest(own, '', url)).toBe(own);
+    expect(errorOfRequest(httpError('around', 500, {}, own), '', url)).toBe(own);
   });
 
   test.each([
@@ -239,7 +240,7 @@ describe('a request that fails', () => {
   ])('with the status %d says what to do, and keeps its cause', (status, text) => {
     const cause = httpError('x', status);
     expect(translated(cause)).toMatchObject({ text, flags: [], retryAfter: undefined });
-    expect(errorOfRequest(cause, 'GITHUB_TOKEN').cause).toBe(cause);
+    expect(errorOfRequest(cause, 'GITHUB_TOKEN', url).cause).toBe(cause);
   });
 
   test.each([
@@ -266,13 +267,19 @@ describe('a request that fails', () => {
       code: 'github_failed',
       text: `The connection to GitHub failed: ECONNRESET. ${action}`,
     });
-    expect(errorOfRequest(httpError('other side closed'), '', 'https://ghe.example')).toMatchObject({
+    expect(errorOfRequest(httpError('other side closed'), '', url, url)).toMatchObject({
       message: 'The connection to https://ghe.example failed: other side closed.',
       action,
     });
-    expect(errorOfRequest(httpError('other side closed'), '', 'https://api.github.com')).toMatchObject({
-      action: 'Check that the network and its firewall allow this machine to connect.',
-    });
+  });
+
+  test.each([
+    [undefined, 'Check that the network and its firewall allow this machine to connect.'],
+    ['ENOTFOUND', 'Check that this machine can look up names.'],
+  ])("without a reply from GitHub's own address does not name GITHUB_API_URL, which is unset: %s", (code, action) => {
+    const error = httpError('x', undefined, {}, Object.assign(new Error('connect'), { code }));
+    const { message, action: shown } = errorOfRequest(error, '', 'https://api.github.com');
+    expect([message, shown]).toEqual([expect.stringMatching(/^The connection to GitHub failed: /), action]);
   });
 
   test.each([
@@ -283,7 +290,7 @@ describe('a request that fails', () => {
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /NODE_EXTRA_CA_CERTS/],
   ])('without a reply, because of %s, says what to do', (code, action) => {
     const error = httpError('x', undefined, {}, Object.assign(new Error('connect'), { code }));
-    expect(errorOfRequest(error, '').action).toMatch(action);
+    expect(errorOfRequest(error, '', url).action).toMatch(action);
   });
 
   test.each([new SyntaxError('Unexpected token'), 'text', undefined])(
@@ -294,7 +301,7 @@ describe('a request that fails', () => {
         text: "GitHub's reply is not valid. Check GITHUB_API_URL, or try again later.",
         flags: [],
       });
-      expect(errorOfRequest(cause, '').cause).toBe(cause);
+      expect(errorOfRequest(cause, '', url).cause).toBe(cause);
     },
   );
 

@@ -73,7 +73,7 @@ export const changes: readonly Change[] = [
 
   ...of('Deletion', 'sync/pull-requests.ts', sync('deletion', 'order'), [
     ['tombstone.ticket < ticket && ', ''],
-    [' && tombstone.sourceUpdatedAt < sourceUpdatedAt)', ')'],
+    [' && (restoresDeleted || tombstone.sourceUpdatedAt < sourceUpdatedAt))', ')'],
     ['tombstone.sourceUpdatedAt < sourceUpdatedAt', 'tombstone.sourceUpdatedAt <= sourceUpdatedAt'],
   ]),
   ...of('Deletion', 'database/pull-requests.ts', sync('deletion'), [
@@ -140,6 +140,8 @@ export const changes: readonly Change[] = [
     ['limit ${batchSize * splitSize + 1}', 'limit ${batchSize * splitSize}'],
     ['    eq(rescoreRanges.id, id),\n', ''],
     [' from saved where from_score <> score', ' from saved'],
+    ['          and (ticket is null or fetch_ticket < ticket)\n', ''],
+    ['      ticket: remainder.ticket,\n', ''],
     ["    .limit(1)\n    .for('update');", '    .limit(1);'],
     [".for('update', { skipLocked: true })", ".for('update')"],
     ["await lockOrganisation(executor, organisationId, 'shared');", ''],

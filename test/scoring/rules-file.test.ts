@@ -173,7 +173,7 @@ test('names that differ only by case are those of two rules', () => {
 });
 
 test('a file may have no rules', () => {
-  for (const text of ['rules: []', 'rules:', 'rules: ~', 'rules: null\ntests: NULL', '\ufeffrules: []\r\n']) {
+  for (const text of ['rules: []', 'rules: []\ntests: NULL', '\ufeffrules: []\r\n']) {
     expect(parseRulesFile(text)).toEqual({ definitions: [], rules: [], tests: [], problems: [], warnings: [] });
   }
 });
@@ -189,6 +189,10 @@ describe('a problem names the line, the rule, the entry and the part', () => {
         '1: The file has no `rules`; add them, or `rules: []` for none',
       ],
     ],
+    ...['rules:', 'rules: ~', 'rules: # none'].map((text): [string, string[]] => [
+      text,
+      ['1: `rules` has no value; list the rules below it, or write `rules: []` for none'],
+    ]),
     ['rules: 5', ['1: `rules` must be a list, each item beginning with `-`, not a text']],
     ['rules:\n- 5', ['2: Rule 1 must be a map with `name`, `description`, `enabled`, `when`, `logic`, not a text']],
     ['rules:\n- logic: []', ['2: Rule 1 has no `name`; add one']],

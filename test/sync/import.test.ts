@@ -90,6 +90,7 @@ describe('an import', () => {
       seen: 151,
       saved: 150,
       untracked: 1,
+      deleted: 0,
       failed: 0,
       requests: 4,
     });

@@ -144,6 +144,24 @@ describe('re-scoring', () => {
     expect(await rescoreBatch(world.service, home.organisation.id)).toBe(0);
   });
 
+  test('does not count as outdated what was fetched since it was requested, before and after batches are split', async () => {
+    const home = await newHome(world);
+    const { database } = world.service;
+    const [first, second, third] = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
+    const outdated = async () => (await countOutdated(database.executor, home.organisation.id)).outdated;
+    if (first === undefined || second === undefined || third === undefined) throw new Error('no pull requests');
+    for (const each of [first, second, third]) await sync(world.service, home, each);
+    await apply(world.service, home, rule('1'));
+    expect(await outdated()).toBe(3);
+    await sync(world.service, home, first);
+    expect(await outdated()).toBe(2);
+    await database.transaction(executor => splitRemainder(executor, home.organisation.id));
+    await sync(world.service, home, second);
+    expect(await outdated()).toBe(1);
+    expect(await rescore(home)).toBe(3);
+    expect(await outdated()).toBe(0);
+  });
+
   test('shared by two replicas scores and records each once', async () => {
     const home = await newHome(world);
     const replica = await world.replica();

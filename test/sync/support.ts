@@ -137,15 +137,25 @@ export const pageExceeded: Fault = {
 };
 
 /** Starts a sync that has fetched and waits for `save()`. */
-export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
+export async function fetchedSync(
+  deps: Deps,
+  home: Home,
+  wanted: PullRequest,
+  options: { restoresDeleted?: boolean } = {},
+) {
   const saving = createLatch();
   const fetching = createLatch();
-  const done = syncPullRequests(deps, home.organisation, async () => {
-    const reply = await fetchOf(deps, home, [wanted]);
-    fetching.release();
-    await saving.released;
-    return reply;
-  });
+  const done = syncPullRequests(
+    deps,
+    home.organisation,
+    async () => {
+      const reply = await fetchOf(deps, home, [wanted]);
+      fetching.release();
+      await saving.released;
+      return reply;
+    },
+    options,
+  );
   await Promise.race([fetching.released, done]);
   return {
     async save(): Promise<SyncOutcome | undefined> {

@@ -209,6 +209,13 @@ function goesHere(config: Config, { url }: GithubHook): boolean {
   return config.publicUrl === undefined ? pathname.endsWith(webhookPath) : href === new URL(webhookUrl(config)).href;
 }
 
+/** The port in the webhook's address, if PUBLIC_URL does not say that it is right and the service listens on another. */
+function findOtherPort({ publicUrl, port }: Config, { url }: GithubHook): string | undefined {
+  // Without a port in it, the address is that of a proxy.
+  const given = publicUrl === undefined && url !== null && new URL(url).port;
+  return given && given !== String(port) ? given : undefined;
+}
+
 export function checkHook(facts: Awaited<ReturnType<typeof readHook>>, scope: OrganisationScope): Verdicts {
   const { settings, hooks, hook, deliveries } = facts;
   const { config } = scope;
@@ -233,6 +240,15 @@ export function checkHook(facts: Awaited<ReturnType<typeof readHook>>, scope: Or
   const page = hook.id === null ? 'the settings of the App' : `${settings}/${hook.id}`;
   const note = config.publicUrl === undefined ? ' (check the address: PUBLIC_URL is not set)' : '';
   const faults = checkSettings(hook, page);
+  const otherPort = findOtherPort(config, hook);
+  if (otherPort !== undefined) {
+    faults.push(
+      warning(
+        `GitHub delivers to ${hook.url}, and PORT is ${config.port} here.`,
+        `If a proxy passes deliveries on from port ${otherPort}, set PUBLIC_URL to its address. Otherwise fix the address at ${page}.`,
+      ),
+    );
+  }
   return [
     ...(faults.some(Boolean) ? faults : [ok(`GitHub delivers to ${hook.url}${note}.`)]),
     checkAnswers(deliveries, page, scope),

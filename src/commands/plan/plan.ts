@@ -23,8 +23,8 @@ import { planMarkdown } from './markdown.ts';
 import { planReport } from './report.ts';
 import { planText } from './text.ts';
 
-/** The exit code of `--detailed-exitcode` if the file would change something. */
-const changesExitCode = 2;
+/** The exit code of `--detailed-exitcode` if the file would change something. 2 is wrong usage. */
+const changesExitCode = 3;
 
 /** Scores all stored pull requests by the rules in force and by these, in one snapshot. Writes nothing. */
 async function makePlan(
@@ -86,7 +86,7 @@ export function planCommand(group: PullscoreCommand, context: Context): void {
         .default('text'),
     )
     .option('--report <file.html>', 'also write the plan as a web page')
-    .option('--detailed-exitcode', 'exit with 2 if the file would change rules or scores, with 0 if not')
+    .option('--detailed-exitcode', 'exit with 3 if the file would change rules or scores, with 0 if not')
     .addHelpText(
       'after',
       `

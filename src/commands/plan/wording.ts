@@ -29,10 +29,12 @@ export function describeScores({ pull_requests: pulls, ruleset_version: version 
     'pull request keeps its score, but its breakdown changes',
     'pull requests keep their scores, but their breakdowns change',
   );
-  const stored = counted(outdated, 'stored score is', 'stored scores are');
+  const stored = counted(outdated, 'stored score has', 'stored scores have');
   return [
     ...(same > 0 ? [`${kept}.`] : []),
-    ...(outdated > 0 ? [`${stored} out of date; the plan compares with the scores of version ${version}.`] : []),
+    ...(outdated > 0
+      ? [`${stored} yet to be recalculated; the plan compares with the scores of version ${version}.`]
+      : []),
   ];
 }
 

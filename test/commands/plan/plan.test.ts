@@ -239,10 +239,10 @@ describe('a plan without rules in force', () => {
 });
 
 describe('--detailed-exitcode', () => {
-  test('ends with 2 if something would change, 0 if nothing, and 1 for a failure', async () => {
+  test('ends with 3 if something would change, 0 if nothing, and 1 for a failure', async () => {
     const { login } = await newOrganisation(2);
     const one = rulesFile('code.yaml', ['One', 'true', '1']);
-    expect((await plan(login, one, '--detailed-exitcode')).code).toBe(2);
+    expect((await plan(login, one, '--detailed-exitcode')).code).toBe(3);
     expect((await plan(login, one)).code).toBe(0);
     await runJson(environment, 'rules', 'apply', one, '--organisation', login);
     const nothing = await plan(login, one, '--detailed-exitcode');
@@ -254,8 +254,9 @@ describe('--detailed-exitcode', () => {
       '--detailed-exitcode',
       '--json',
     );
-    expect(renamed.code).toBe(2);
+    expect(renamed.code).toBe(3);
     expect(JSON.parse(renamed.stdout)).toMatchObject({ pull_requests: { changed: 0, breakdown_only: 2 } });
+    expect((await plan(login, one, '--detailed-exitcodes')).code).toBe(2);
     expect((await plan('nobody', one, '--detailed-exitcode')).code).toBe(1);
     expect((await plan(login, join(folder, 'missing.yaml'), '--detailed-exitcode')).code).toBe(1);
   });

@@ -1,0 +1,1 @@
+ALTER TABLE "rescore_ranges" ADD COLUMN "ticket" bigint;
