@@ -72,6 +72,7 @@ test('an organisation is added once, with its login and name on GitHub', async (
     webhooks_enabled: true,
     ruleset_version: 0,
     created_at: seconds,
+    removal_began_at: null,
   });
   expect(await runHere(environment, 'organisation', 'add', 'ACME')).toMatchObject({
     code: 1,
