@@ -51,6 +51,7 @@ select create_reference_table('service_reports');
 --   members                    (organisation_id, id), (organisation_id, github_id)
 --   users                      (organisation_id, id), (organisation_id, lower(email))
 --   access_tokens              (organisation_id, id)
+--   erased_people              (organisation_id, id_hash)
 --   untracked_pull_requests    (organisation_id, github_id)
 --   deleted_pull_requests      (organisation_id, github_id)
 --   rules                      (organisation_id, id), (organisation_id, name)
@@ -66,6 +67,7 @@ select create_distributed_table('repositories', 'organisation_id', colocate_with
 select create_distributed_table('members', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('users', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('access_tokens', 'organisation_id', colocate_with => 'pull_requests');
+select create_distributed_table('erased_people', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('untracked_pull_requests', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('deleted_pull_requests', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('rules', 'organisation_id', colocate_with => 'pull_requests');

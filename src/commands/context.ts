@@ -65,13 +65,28 @@ export async function withDeps<Result>(
   }
 }
 
-/** @throws CommandError if it is not stored; says how to add it */
-export async function requireOrganisation(context: Context, deps: Deps, login: string): Promise<Organisation> {
+/**
+ * @param options `removed`: also one whose removal has begun
+ * @throws CommandError if it is not stored; says how to add it
+ */
+export async function requireOrganisation(
+  context: Context,
+  deps: Deps,
+  login: string,
+  { removed = false } = {},
+): Promise<Organisation> {
   const organisation = await findOrganisation(deps.database.executor, login);
   if (organisation === undefined) {
     throw new CommandError(
       `There is no organisation ${login} here.`,
       `Add it: ${context.program} organisation add ${login}`,
+      'not_found',
+    );
+  }
+  if (organisation.removedAt !== null && !removed) {
+    throw new CommandError(
+      `${organisation.login} is being removed.`,
+      `The service finishes that. To do it now: ${context.program} organisation remove ${organisation.login} --yes`,
       'not_found',
     );
   }

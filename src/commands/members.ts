@@ -1,10 +1,13 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
+import { removeErased } from '../database/erased-people.ts';
 import { findMembersByLogin, listMembers } from '../database/members.ts';
+import type { Organisation } from '../database/organisations.ts';
 import { eraseMembers } from '../database/removal.ts';
+import type { Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { formatId } from '../ids.ts';
-import { syncMembers } from '../sync/members.ts';
-import type { PullscoreCommand } from './command.ts';
+import { readMemberList, syncMembers } from '../sync/members.ts';
+import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, confirm, operator, seconds, showTime } from './context.ts';
 import { counted, formatInteger } from './numbers.ts';
 import { table } from './terminal.ts';
@@ -52,35 +55,64 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .command('member')
     .description('one member of the organisation')
     .command('erase')
-    .description('delete what is stored about a person: profile, pull requests, scores and assignments')
-    .argument('<login>', "the person's login on GitHub")
+    .description('delete what is stored about a person, and store nothing about them any more')
+    .argument('<login>', "the person's login on GitHub, or a former one")
     .option('--yes', 'do not ask')
-    .addHelpText('after', '\nTitles, descriptions and comments of others are left as they are.')
-    .examples('member erase ada --organisation acme --yes')
-    .answerFor<{ yes?: boolean }>(({ yes }, login) => async ({ database }, organisation) => {
+    .option('--allow', 'let what concerns the person be stored again: they are a member, and no longer object')
+    .addHelpText(
+      'after',
+      `
+Deletes the profile, the pull requests with their scores, and the assignments; what the person merged shows "ghost".
+From then on nothing about them is stored, whatever GitHub says: their id is kept as a hash. If the command is
+interrupted, the service goes on with it, or run it again. Titles, descriptions and comments of others stay as they are.
+The audit log keeps for three years that somebody with this login was erased, when and by whom: it is the evidence that
+you did it.`,
+    )
+    .examples('member erase ada --organisation acme --yes', 'member erase ada --organisation acme --allow')
+    .answerFor<{ yes?: boolean; allow?: boolean }>(({ yes, allow }, login) => async (deps, organisation) => {
+      const { database } = deps;
+      if (allow) return allowMember(deps, organisation, login);
       const people = await findMembersByLogin(database.executor, organisation.id, login);
       if (people.length === 0) {
         const message = `No member of ${organisation.login} has the login ${login}.`;
-        throw new CommandError(message, 'Check its spelling.', 'not_found');
+        throw new CommandError(message, 'Check its spelling. It may have been erased before.', 'not_found');
       }
       await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
-      const { pullRequests, assignments, hadLeft } = await eraseMembers(database, organisation.id, people, executor =>
+      const { pullRequests, assignments } = await eraseMembers(database, organisation.id, people, executor =>
         recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
       );
-      const note = hadLeft
-        ? ''
-        : ` GitHub last listed them as a member: remove them from ${organisation.login} there, or the next comparison adds them again.`;
       return {
         json: {
           organisation: organisation.login,
           login,
           pull_requests: pullRequests,
           assignments,
-          had_left: hadLeft,
+          had_left: people.every(({ leftAt }) => leftAt !== null),
         },
-        text: `Erased ${login}: the profile, ${counted(pullRequests, 'pull request')} and ${counted(assignments, 'assignment')}.${note}`,
+        text: `Erased ${login}: the profile, ${counted(pullRequests, 'pull request')} and ${counted(assignments, 'assignment')}. Nothing about them is stored any more.`,
       };
     });
+}
+
+/** GitHub says which id the login has: here it is known as a hash only. */
+async function allowMember(deps: Deps, organisation: Organisation, login: string): Promise<Answer> {
+  const { database } = deps;
+  if (!deps.github.configured) throw noCredentials();
+  const { listed } = await readMemberList(deps, organisation);
+  const ids = listed.flatMap(each => (each.login.toLowerCase() === login.toLowerCase() ? [each.githubId] : []));
+  const wasErased = await database.transaction(async executor => {
+    if (!(await removeErased(executor, organisation.id, ids))) return false;
+    await recordAuditEvent(executor, organisation.id, operator(), 'member.allow', login);
+    return true;
+  });
+  if (!wasErased) {
+    const message = `No member of ${organisation.login} with the login ${login} on GitHub was erased.`;
+    throw new CommandError(message, 'Check its spelling.', 'not_found');
+  }
+  return {
+    json: { organisation: organisation.login, login, allowed: true },
+    text: `${login} may be stored again. The next comparison adds them; their earlier pull requests return when they change.`,
+  };
 }
 
 function describeMembers(login: string, members: number, left: number | null): string {

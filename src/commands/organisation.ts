@@ -1,4 +1,5 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
+import { whileRenewing } from '../database/lease.ts';
 import {
   addOrganisation,
   findGithubOrganisation,
@@ -6,8 +7,8 @@ import {
   type Organisation,
   releaseLogin,
 } from '../database/organisations.ts';
-import { countPullRequests } from '../database/pull-requests.ts';
-import { removeOrganisation } from '../database/removal.ts';
+import { leasePruning } from '../database/pruning.ts';
+import { beginRemoval, countRemoved, finishRemoval } from '../database/removal.ts';
 import type { Deps } from '../deps.ts';
 import { formatId, newId } from '../ids.ts';
 import { askGithub, followIdentity } from '../sync/exchange.ts';
@@ -17,13 +18,15 @@ import {
   type Context,
   confirm,
   operator,
+  requireOrganisation,
   requirePhotoUrl,
   seconds,
+  showTime,
   UsageError,
   withDeps,
-  withOrganisation,
 } from './context.ts';
 import { counted } from './numbers.ts';
+import { startProgress } from './progress.ts';
 import { table } from './terminal.ts';
 
 const nameOf = ({ name, login }: Organisation) => name || login;
@@ -38,6 +41,7 @@ const represent = (organisation: Organisation) => ({
   webhooks_enabled: organisation.webhooksEnabled,
   ruleset_version: organisation.rulesetVersion,
   created_at: seconds(organisation.createdAt),
+  removal_began_at: seconds(organisation.removedAt),
 });
 
 interface AddOptions {
@@ -119,7 +123,9 @@ export function organisationCommands(program: PullscoreCommand, context: Context
             ['LOGIN', 'NAME', 'GITHUB', 'WEBHOOKS', 'RULESET'],
             organisations.map(organisation => [
               organisation.login,
-              nameOf(organisation),
+              organisation.removedAt === null
+                ? nameOf(organisation)
+                : `being removed since ${showTime(organisation.removedAt)} UTC`,
               organisation.githubId === null ? 'not verified on GitHub yet' : 'verified',
               organisation.webhooksEnabled ? 'enabled' : 'disabled',
               organisation.rulesetVersion === 0 ? 'none' : `version ${organisation.rulesetVersion}`,
@@ -136,28 +142,49 @@ export function organisationCommands(program: PullscoreCommand, context: Context
     .argument('<login>')
     .option('--yes', 'do not ask')
     .examples('organisation remove acme --yes')
+    .addHelpText(
+      'after',
+      `
+Nobody sees the organisation from the first moment on. If the command is interrupted, the service finishes the removal,
+or run it again. The audit log keeps who did what, with logins and e-mail addresses, until three years after the removal:
+it is the evidence if somebody asks later who removed it, and why scores were what they were.`,
+    )
     .answer<{ yes?: boolean }>(({ yes }, text) =>
-      withOrganisation(context, text, async ({ database }, { id, login }) => {
-        const pullRequests = await countPullRequests(database.executor, id);
-        await confirm(context, `Remove ${login} with ${counted(pullRequests, 'pull request')}?`, login, yes);
-        const removed = await removeOrganisation(database, id, executor =>
-          recordAuditEvent(executor, id, operator(), 'organisation.remove', login),
-        );
-        const parts = [
-          counted(removed.pullRequests, 'pull request'),
-          counted(removed.members, 'member'),
-          counted(removed.users, 'user'),
-        ];
+      withDeps(context, async deps => {
+        const { database } = deps;
+        const { executor } = database;
+        const { id, login, removedAt } = await requireOrganisation(context, deps, text, { removed: true });
+        const { pullRequests, members, users } = await countRemoved(executor, id);
+        if (removedAt === null) {
+          await confirm(context, `Remove ${login} with ${counted(pullRequests, 'pull request')}?`, login, yes);
+          await database.transaction(transaction =>
+            beginRemoval(transaction, id, each => recordAuditEvent(each, id, operator(), 'organisation.remove', login)),
+          );
+        }
+        await removeRows(context, deps, id);
+        const parts = [counted(pullRequests, 'pull request'), counted(members, 'member'), counted(users, 'user')];
         return {
-          json: {
-            organisation: login,
-            removed: true,
-            pull_requests: removed.pullRequests,
-            members: removed.members,
-            users: removed.users,
-          },
-          text: `Removed ${login}: ${parts.join(', ')}. Remove its webhook on GitHub, too.`,
+          json: { organisation: login, removed: true, pull_requests: pullRequests, members, users },
+          text: `Removed ${login}: ${parts.join(', ')}. Its audit log stays for three years. Remove its webhook on GitHub, too.`,
         };
       }),
     );
+}
+
+/** Deletes what is stored, with progress. If the service has begun to, both do. */
+async function removeRows(context: Context, { database, log }: Deps, id: string): Promise<void> {
+  const lease = await leasePruning(database.executor, id);
+  const progress = startProgress(context, 'rows');
+  let deleted = 0;
+  const work = () =>
+    finishRemoval(database, id, rows => {
+      deleted += rows;
+      progress.update(deleted, 0, '', deleted);
+    });
+  try {
+    if (lease === undefined) await work();
+    else await whileRenewing(database.executor, lease, log, work);
+  } finally {
+    progress.stop();
+  }
 }

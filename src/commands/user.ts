@@ -108,12 +108,14 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
     .description('remove a user and their tokens')
     .argument('<email>')
     .option('--organisation <login>', 'needed if several organisations have this user')
-    .option('--yes', 'do not ask')
+    .option('--yes', 'do not ask on a terminal')
     .examples('user remove ada@acme.example --yes')
     .answer<{ organisation?: string; yes?: boolean }>(({ organisation, yes }, email) =>
       withDeps(context, async deps => {
         const user = await requireUser(context, deps, email, organisation);
-        await confirm(context, `Remove ${user.email} from ${user.organisation} with all tokens?`, user.email, yes);
+        const question = `Remove ${user.email} from ${user.organisation} with all tokens?`;
+        // Scripts rely on it without --yes.
+        await confirm(context, question, user.email, yes || !process.stdin.isTTY);
         await deps.database.transaction(async executor => {
           await removeUser(executor, user);
           await recordAuditEvent(executor, user.organisationId, operator(), 'user.remove', user.email);

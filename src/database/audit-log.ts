@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Caller } from './access-tokens.ts';
 import type { Executor } from './client.ts';
 import { findOrganisation, organisationGone } from './organisations.ts';
@@ -6,6 +6,7 @@ import { auditEvents, organisations, users } from './schema.ts';
 
 export type AuditAction =
   | 'import'
+  | 'member.allow'
   | 'member.erase'
   | 'members.sync'
   | 'organisation.add'
@@ -55,7 +56,7 @@ export async function recordAuditEvent(
       actor: sql<string>`coalesce(${name}, 'a removed user')`,
     })
     .from(organisations)
-    .where(eq(organisations.id, organisationId));
+    .where(and(eq(organisations.id, organisationId), isNull(organisations.removedAt)));
   if (names === undefined) throw organisationGone();
   await executor.insert(auditEvents).values({ organisationId, ...names, action, subject, requestId });
 }

@@ -1,6 +1,7 @@
-import { and, desc, eq, isNull, lte, sql } from 'drizzle-orm';
+import { and, desc, eq, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
+import { readErased } from './erased-people.ts';
 import { createExistsAnywhere } from './organisations.ts';
 import { members } from './schema.ts';
 import { createSelection, isOneOf, limited, placeholder, query, type RowOf } from './statement.ts';
@@ -9,6 +10,10 @@ export type Member = typeof members.$inferSelect;
 
 /** A person as GitHub names them. */
 export type MemberProfile = Pick<Member, 'githubId' | 'login' | 'name' | 'photoUrl'>;
+
+/** Keeps the login that another one replaces. @param login the new one */
+const formerLoginsAfter = (login: SQL) => sql`case when ${members.login} = ${login} then ${members.formerLogins}
+  else array_append(array_remove(${members.formerLogins}, ${members.login}), ${members.login}) end`;
 
 /** False if the row is from a newer fetch. */
 const isBehind = sql`${members.fetchTicket} <= excluded.fetch_ticket`;
@@ -27,7 +32,9 @@ export async function saveMembers(
   profiles: readonly MemberProfile[],
 ): Promise<Map<number, string>> {
   if (profiles.length === 0) return new Map();
+  const isErased = await readErased(executor, organisationId);
   const rows = [...new Map(profiles.map(profile => [profile.githubId, profile])).values()]
+    .filter(({ githubId }) => !isErased(githubId))
     // The same order everywhere: no deadlocks.
     .sort((a, b) => a.githubId - b.githubId)
     .map(profile => ({ organisationId, id: newId(), ...profile, fetchTicket: ticket }));
@@ -41,6 +48,7 @@ export async function saveMembers(
         target: [members.organisationId, members.githubId],
         set: {
           login: sql`excluded.login`,
+          formerLogins: formerLoginsAfter(sql`excluded.login`),
           name: sql`excluded.name`,
           photoUrl: sql`excluded.photo_url`,
           leftAt: null,
@@ -65,7 +73,7 @@ export async function saveProfile(
 ): Promise<void> {
   await executor
     .update(members)
-    .set({ login, name, photoUrl, fetchTicket: ticket })
+    .set({ login, formerLogins: formerLoginsAfter(sql`${login}`), name, photoUrl, fetchTicket: ticket })
     .where(
       and(eq(members.organisationId, organisationId), eq(members.githubId, githubId), lte(members.fetchTicket, ticket)),
     );
@@ -79,12 +87,21 @@ export const listMembers = (executor: Executor, organisationId: string, left: bo
     .where(and(eq(members.organisationId, organisationId), left ? undefined : isNull(members.leftAt)))
     .orderBy(sql`lower(${members.login})`, members.id);
 
-/** Also those who have left. Several, if somebody took the login of a person who gave it up. */
-export const findMembersByLogin = (executor: Executor, organisationId: string, login: string): Promise<Member[]> =>
-  executor
+/**
+ * Also those who have left. Several, if somebody took the login of a person who gave it up. If nobody has it, those who
+ * had it before.
+ */
+export async function findMembersByLogin(executor: Executor, organisationId: string, login: string): Promise<Member[]> {
+  const isOfOrganisation = eq(members.organisationId, organisationId);
+  const wanted = login.toLowerCase();
+  const present = await executor
     .select()
     .from(members)
-    .where(and(eq(members.organisationId, organisationId), eq(sql`lower(${members.login})`, login.toLowerCase())));
+    .where(and(isOfOrganisation, eq(sql`lower(${members.login})`, wanted)));
+  if (present.length > 0) return present;
+  const hadIt = sql`lower(${members.formerLogins}::text)::text[] @> array[${wanted}]`;
+  return executor.select().from(members).where(and(isOfOrganisation, hadIt));
+}
 
 /** Stored members by GitHub id, including those who have left. */
 export async function findMembers(

@@ -1,4 +1,4 @@
-import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, isNull, lte, or, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { ServiceError } from '../errors.ts';
 import { newId } from '../ids.ts';
@@ -133,11 +133,18 @@ export async function releaseLogin(
 
 export const organisationGone = () => new ServiceError('not_found', 'The organisation has been removed.');
 
-/** @throws ServiceError `not_found` if it has been removed */
+/** @throws ServiceError `not_found` if it has been removed, or is being removed */
 export async function getOrganisation(executor: Executor, id: string): Promise<Organisation> {
-  const [organisation] = await executor.select().from(organisations).where(eq(organisations.id, id));
+  const isPresent = and(eq(organisations.id, id), isNull(organisations.removedAt));
+  const [organisation] = await executor.select().from(organisations).where(isPresent);
   if (organisation === undefined) throw organisationGone();
   return organisation;
+}
+
+/** Whether its removal has begun. False if nothing is left of it. */
+export async function isBeingRemoved(executor: Executor, id: string): Promise<boolean> {
+  const isIt = and(eq(organisations.id, id), isNotNull(organisations.removedAt));
+  return (await executor.$count(organisations, isIt)) > 0;
 }
 
 export async function updateOrganisation(

@@ -22,8 +22,12 @@ export async function claimPruning(executor: Executor): Promise<Lease | undefine
   const { id, pruneDueAt } = organisations;
   const isDue = lte(pruneDueAt, sql`now()`);
   const [next] = await executor.select({ id }).from(organisations).where(isDue).orderBy(pruneDueAt).limit(1);
-  return next && takeLease(executor, 'pruneDueAt', next.id, isDue);
+  return next && leasePruning(executor, next.id);
 }
+
+/** Leases an organisation that is due to the caller. @returns undefined if another replica prunes it */
+export const leasePruning = (executor: Executor, organisationId: string): Promise<Lease | undefined> =>
+  takeLease(executor, 'pruneDueAt', organisationId, lte(organisations.pruneDueAt, sql`now()`));
 
 /**
  * Deliveries are kept for eight days: GitHub redelivers those of the last three. Those of a pull request that can't be

@@ -1,18 +1,20 @@
-import { and, eq, inArray, like, type SQL, sql } from 'drizzle-orm';
-import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
+import { and, eq, inArray, isNull, like, type SQL, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
-import type { Member } from './members.ts';
+import { addErased, finishErased, readErased } from './erased-people.ts';
+import { listMembers, type Member } from './members.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { deletePullRequests } from './pull-requests.ts';
 import { requestRescoring } from './rescoring.ts';
 import {
   accessTokens,
   deletedPullRequests,
+  erasedPeople,
   githubLimits,
   members,
   organisations,
   pullRequests,
+  rescoreRanges,
   scoreChanges,
   syncRequests,
   untrackedPullRequests,
@@ -23,91 +25,105 @@ import { isOneOf } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
 /*
- * Removes what operators ask for. Large tables are emptied in steps: one statement for all rows would exceed its
- * timeout and hold up webhooks. If it is interrupted, run the command again.
+ * Removes what operators ask for. It is a level, like all else: the first transaction says what must go, and nobody sees
+ * it from then on. Large tables are emptied in steps, because one statement for all rows would exceed its timeout and
+ * hold up webhooks. What an interrupted command leaves is done by whoever prunes the organisation.
  */
 
 const stepSize = 2_000;
 
-/** @returns how many rows it deleted */
-async function deleteInSteps(
-  { executor }: Pick<Database, 'executor'>,
-  table: PgTable & { organisationId: PgColumn },
-  organisationId: string,
-): Promise<number> {
-  const isOfOrganisation = eq(table.organisationId, organisationId);
-  for (let deleted = 0; ; ) {
-    // By the rows' places: a step then costs the same however many rows there are.
-    const step = executor.select({ ctid: sql`ctid` }).from(table).where(isOfOrganisation).limit(stepSize);
-    const { rowCount } = await executor.delete(table).where(and(isOfOrganisation, sql`ctid = any(array${step})`));
-    deleted += rowCount ?? 0;
-    if ((rowCount ?? 0) === 0) return deleted;
-  }
+/** Its tables, in an order in which no row loses what it refers to. The others are small, and go with the organisation. */
+const largeTables = [
+  syncRequests,
+  webhookDeliveries,
+  scoreChanges,
+  pullRequests,
+  untrackedPullRequests,
+  deletedPullRequests,
+];
+
+/** How much is stored for an organisation. */
+export async function countRemoved(executor: Executor, id: string) {
+  const count = (table: typeof pullRequests | typeof members | typeof users) =>
+    executor.$count(table, eq(table.organisationId, id));
+  return { pullRequests: await count(pullRequests), members: await count(members), users: await count(users) };
 }
 
 /**
- * Removes an organisation and all that is stored for it, except its audit events.
+ * Begins to remove an organisation: no token is valid any more, webhooks are ignored, and whatever is being saved for it
+ * is either complete before this or never saved. Runs in a transaction.
  *
- * @param record runs in the last transaction, before the organisation is gone
- * @returns how many there were
+ * @param record records the removal, while the organisation is still there
  */
-export async function removeOrganisation(
-  database: Database,
+export async function beginRemoval(
+  executor: Executor,
   id: string,
   record: (executor: Executor) => Promise<void>,
-) {
-  const { executor } = database;
-  const [memberCount, userCount] = await Promise.all([
-    executor.$count(members, eq(members.organisationId, id)),
-    executor.$count(users, eq(users.organisationId, id)),
-  ]);
-  // Nobody sees it half removed, and no replica starts anything new for it.
+): Promise<void> {
+  await lockOrganisation(executor, id, 'exclusive');
+  await record(executor);
   await executor.delete(accessTokens).where(eq(accessTokens.organisationId, id));
-  await updateOrganisation(executor, id, { webhooksEnabled: false, syncLeasedUntil: sql`'infinity'` });
-  await deleteInSteps(database, syncRequests, id);
-  await deleteInSteps(database, webhookDeliveries, id);
-  await deleteInSteps(database, scoreChanges, id);
-  const pullRequestCount = await deleteInSteps(database, pullRequests, id);
-  await deleteInSteps(database, untrackedPullRequests, id);
-  await deleteInSteps(database, deletedPullRequests, id);
-  await database.transaction(async transaction => {
-    await lockOrganisation(transaction, id, 'exclusive');
-    await record(transaction);
-    await transaction.delete(githubLimits).where(like(githubLimits.credential, `%:${id}`));
+  await executor.delete(rescoreRanges).where(eq(rescoreRanges.organisationId, id));
+  await updateOrganisation(executor, id, { removedAt: sql`now()`, webhooksEnabled: false, pruneDueAt: sql`now()` });
+  await renewContentVersion(executor, id);
+}
+
+/**
+ * Deletes all that is stored for an organisation whose removal has begun, except its audit events. Several may do so at
+ * once.
+ *
+ * @param onStep called with the number of rows that a step has deleted
+ */
+export async function finishRemoval(database: Database, id: string, onStep?: (deleted: number) => void): Promise<void> {
+  for (const table of largeTables) {
+    const isOfOrganisation = eq(table.organisationId, id);
+    for (;;) {
+      const { rowCount } = await database.transaction(executor => {
+        // By the rows' places: a step then costs the same however many rows there are.
+        const step = executor.select({ ctid: sql`ctid` }).from(table).where(isOfOrganisation).limit(stepSize);
+        return executor.delete(table).where(and(isOfOrganisation, sql`ctid = any(array${step})`));
+      });
+      if ((rowCount ?? 0) === 0) break;
+      onStep?.(rowCount ?? 0);
+    }
+  }
+  await database.transaction(async executor => {
+    await executor.delete(githubLimits).where(like(githubLimits.credential, `%:${id}`));
     // The rest goes with it.
-    await transaction.delete(organisations).where(eq(organisations.id, id));
+    await executor.delete(organisations).where(eq(organisations.id, id));
   });
-  return { pullRequests: pullRequestCount, members: memberCount, users: userCount };
 }
 
 export interface ErasedMember {
-  /** False if GitHub listed them as a member last: then the next comparison adds them again. */
-  hadLeft: boolean;
   pullRequests: number;
   /** Pull requests of others that they were assigned to. */
   assignments: number;
 }
 
 /**
- * Erases what is stored about a person: profile, pull requests with their scores, and assignments; what they merged then
- * shows `ghost`. Tombstones, which name only GitHub's ids, keep their pull requests away until these change on
- * GitHub.
+ * Erases what is stored about people: profiles, pull requests with their scores, and assignments; what they merged then
+ * shows `ghost`. From the first transaction on, nothing about them is saved.
  *
- * @param people all who have the login
- * @param record runs in the last transaction
+ * @param record runs in the first transaction
  */
 export async function eraseMembers(
   database: Database,
   organisationId: string,
   people: readonly Member[],
-  record: (executor: Executor) => Promise<void>,
+  record?: (executor: Executor) => Promise<void>,
 ): Promise<ErasedMember> {
   const ids = people.map(({ id }) => id);
+  const githubIds = people.map(({ githubId }) => githubId);
   const { assignees, mergedBy } = pullRequests;
-  const erase = (executor: Executor) => erasePullRequests(executor, organisationId, ids);
-  const erased = await inSteps(database, organisationId, erase);
+  await database.transaction(async executor => {
+    // No save that began before this ends after it.
+    await lockOrganisation(executor, organisationId, 'exclusive');
+    await record?.(executor);
+    await addErased(executor, organisationId, githubIds);
+  });
+  const erased = await inSteps(database, organisationId, executor => erasePullRequests(executor, organisationId, ids));
   let assignments = 0;
-  for (const login of new Set(people.map(person => person.login))) {
+  for (const login of new Set(people.flatMap(person => [person.login, ...person.formerLogins]))) {
     assignments += await inSteps(database, organisationId, executor =>
       changePullRequests(executor, organisationId, sql`${assignees} @> array[${login}]`, {
         assignees: sql`array_remove(${assignees}, ${login})`,
@@ -117,25 +133,25 @@ export async function eraseMembers(
       changePullRequests(executor, organisationId, eq(mergedBy, login), { mergedBy: 'ghost' }),
     );
   }
-  const savedMeanwhile = await database.transaction(async executor => {
+  await database.transaction(async executor => {
     await lockOrganisation(executor, organisationId, 'exclusive');
-    const last = await erase(executor);
-    const authorIds = people.map(({ githubId }) => githubId);
+    const { organisationId: organisation, authorGithubId } = untrackedPullRequests;
     await executor
       .delete(untrackedPullRequests)
-      .where(
-        and(
-          eq(untrackedPullRequests.organisationId, organisationId),
-          inArray(untrackedPullRequests.authorGithubId, authorIds),
-        ),
-      );
+      .where(and(eq(organisation, organisationId), inArray(authorGithubId, githubIds)));
     await executor.delete(members).where(and(eq(members.organisationId, organisationId), inArray(members.id, ids)));
-    await record(executor);
+    await finishErased(executor, organisationId, githubIds);
     await renewContentVersion(executor, organisationId);
-    return last;
   });
-  const hadLeft = people.every(({ leftAt }) => leftAt !== null);
-  return { hadLeft, pullRequests: erased + savedMeanwhile, assignments };
+  return { pullRequests: erased, assignments };
+}
+
+/** Members whose erasure was begun and not finished. */
+export async function findHalfErased(executor: Executor, organisationId: string): Promise<Member[]> {
+  const isUnfinished = and(eq(erasedPeople.organisationId, organisationId), isNull(erasedPeople.finishedAt));
+  if ((await executor.$count(erasedPeople, isUnfinished)) === 0) return [];
+  const isHalfErased = await readErased(executor, organisationId, { unfinished: true });
+  return (await listMembers(executor, organisationId, true)).filter(({ githubId }) => isHalfErased(githubId));
 }
 
 /**

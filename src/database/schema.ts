@@ -102,6 +102,8 @@ export const organisations = pgTable(
     pruneDueAt: now('prune_due_at'),
     /** The pull request whose score changes were folded last; null before the first. */
     foldedId: uuid('folded_id'),
+    /** Since when it is being removed: nobody sees it any more, and whoever prunes it deletes what is left of it. */
+    removedAt: moment('removed_at'),
     createdAt: now('created_at'),
   },
   table => [uniqueIndex('organisations_login').on(sql`lower(${table.login})`)],
@@ -159,6 +161,8 @@ export const members = pgTable(
     login: text('login').notNull(),
     name: text('name').notNull(),
     photoUrl: text('photo_url').notNull(),
+    /** Logins that the person had before: pull requests that were not fetched since still name them. */
+    formerLogins: text('former_logins').array().notNull().default(sql`'{}'`),
     createdAt: now('created_at'),
     /** Set once GitHub no longer lists the person; their pull requests stay. */
     leftAt: moment('left_at'),
@@ -283,6 +287,20 @@ export const pullRequests = pgTable(
     // Empty once all rows are renewed.
     index('pull_requests_to_renew').on(table.organisationId).concurrently().where(sql`${table.fileChanges} is null`),
   ],
+);
+
+/** People whose data was erased. Nothing about them is saved again. */
+export const erasedPeople = pgTable(
+  'erased_people',
+  {
+    organisationId: organisationId(),
+    /** Of GitHub's id of the person: see `hashOfPerson`. */
+    idHash: text('id_hash').notNull(),
+    erasedAt: now('erased_at'),
+    /** Null until nothing that was stored before is left. */
+    finishedAt: moment('finished_at'),
+  },
+  table => [primaryKey({ columns: [table.organisationId, table.idHash] })],
 );
 
 /** Fetched, but not kept: the author was not a member. They are fetched again when the author becomes one. */

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, lte, notExists, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, lte, notExists, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
@@ -12,7 +12,7 @@ import { isOneOf, secondsFromNow } from './statement.ts';
  */
 export async function claimSyncTurn(executor: Executor): Promise<Lease | undefined> {
   const { id, syncLeasedUntil, syncServedAt } = organisations;
-  const isFree = lte(syncLeasedUntil, sql`now()`);
+  const isFree = and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt));
   const waiting = executor
     .select({ organisationId: syncRequests.organisationId })
     .from(syncRequests)

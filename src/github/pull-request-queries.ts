@@ -66,13 +66,13 @@ fragment PullRequestFacts on PullRequest {
       ... on User { databaseId }
     }
   }
-  mergedBy { __typename login }
+  mergedBy { __typename login ... on User { databaseId } }
   milestone { title }
   commits { totalCount }
   comments { totalCount }
   closingIssuesReferences { totalCount }
   labels(first: 100) { nodes { name } }
-  assignees(first: 20) { nodes { login } }
+  assignees(first: 20) { nodes { login databaseId } }
   ${selectPage('files')}
   ${selectPage('reviews')}
   latestOpinionatedReviews(first: 100) { nodes { state authorCanPushToRepository author { __typename login } } }

@@ -30,9 +30,14 @@ export interface FetchedPullRequest extends PullRequestRecord {
   authorName: string;
   /** Empty for a ghost. */
   authorPhotoUrl: string;
+  /** Null as for the author, and for bots. */
+  mergerGithubId: number | null;
+  /** In the order of `assignees`. */
+  assigneeGithubIds: (number | null)[];
 }
 
 const Actor = Type.Object({ __typename: Text, login: Text });
+const Identified = Type.Object({ ...Actor.properties, databaseId: Type.Optional(Nullable(Id)) });
 const Author = Type.Object({ ...Actor.properties, avatarUrl: Link, databaseId: Nullable(Id), name: Nullable(Text) });
 const Review = Type.Object({ author: Nullable(Actor), submittedAt: Nullable(Time), state: Text });
 const Verdict = Type.Object({ author: Nullable(Actor), state: Text, authorCanPushToRepository: Nullable(Flag) });
@@ -64,13 +69,13 @@ const PullRequestFacts = Type.Object({
   closedAt: Nullable(Time),
   author: Nullable(Author),
   repository: Type.Object({ id: Text, databaseId: Id, name: Text, owner: Identity }),
-  mergedBy: Nullable(Actor),
+  mergedBy: Nullable(Identified),
   milestone: Nullable(Type.Object({ title: Text })),
   commits: Total,
   comments: Total,
   closingIssuesReferences: Nullable(Total),
   labels: listOf(Type.Object({ name: Text })),
-  assignees: listOf(Type.Object({ login: Text })),
+  assignees: listOf(Type.Object({ login: Text, databaseId: Nullable(Id) })),
   files: Nullable(pageOf({ nodes: Entries(File) })),
   reviews: Nullable(pageOf({ nodes: Entries(Review) })),
   latestOpinionatedReviews: listOf(Verdict),
@@ -133,6 +138,7 @@ function readMerger({ state, mergedBy, author }: Facts) {
   const isMerged = state === 'MERGED';
   return {
     mergedBy: isMerged ? (mergedBy?.login ?? 'ghost') : null,
+    mergerGithubId: isMerged && mergedBy?.databaseId ? Number(mergedBy.databaseId) : null,
     selfMerged: isMerged && author != null && actorKey(author) === actorKey(mergedBy),
   };
 }
@@ -235,5 +241,6 @@ export function readPullRequest(value: unknown): FetchedPullRequest {
     closedAt: optionalUnixSeconds(node.closedAt),
     labels: present(node.labels?.nodes).map(label => label.name),
     assignees: present(node.assignees?.nodes).map(assignee => assignee.login),
+    assigneeGithubIds: present(node.assignees?.nodes).map(({ databaseId }) => (databaseId ? Number(databaseId) : null)),
   };
 }

@@ -1,6 +1,6 @@
 import type { Executor } from '../database/client.ts';
 import { findMembers, type MemberProfile, markOthersLeft, saveMembers, saveProfile } from '../database/members.ts';
-import type { Organisation } from '../database/organisations.ts';
+import { lockOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { maxMembers } from '../github/client.ts';
@@ -22,6 +22,22 @@ export async function syncMembers(
   unidentified: Organisation,
   record?: (executor: Executor) => Promise<void>,
 ) {
+  const { organisation, ticket, listed, isPublicOnly } = await readMemberList(deps, unidentified);
+  return deps.database.transaction(async executor => {
+    // Whoever is erased meanwhile stays so.
+    await lockOrganisation(executor, organisation.id, 'shared');
+    await saveMembers(executor, organisation.id, ticket, listed);
+    const githubIds = listed.map(({ githubId }) => githubId);
+    const left = isPublicOnly ? null : await markOthersLeft(executor, organisation.id, ticket, githubIds);
+    // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
+    await requestUntrackedOfMembers(executor, organisation.id);
+    await record?.(executor);
+    return { members: listed.length, left };
+  });
+}
+
+/** @returns `ticket` was drawn before the first request; `isPublicOnly`: GitHub lists public members only */
+export async function readMemberList(deps: Deps, unidentified: Organisation) {
   const organisation = await identifyOrganisation(deps, unidentified);
   const pageSize = createPageSize(maxMembers);
   const readPage = (after: string | null) =>
@@ -42,15 +58,7 @@ export async function syncMembers(
     isPublicOnly ||= page.isPublicOnly;
     if (!page.hasNextPage) break;
   }
-  return deps.database.transaction(async executor => {
-    await saveMembers(executor, organisation.id, ticket, listed);
-    const githubIds = listed.map(({ githubId }) => githubId);
-    const left = isPublicOnly ? null : await markOthersLeft(executor, organisation.id, ticket, githubIds);
-    // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
-    await requestUntrackedOfMembers(executor, organisation.id);
-    await record?.(executor);
-    return { members: listed.length, left };
-  });
+  return { organisation, ticket, listed, isPublicOnly };
 }
 
 /**
@@ -95,6 +103,8 @@ export async function saveAuthors(
     else await saveProfile(executor, organisationId, ticket, profile);
   }
   for (const [githubId, id] of await saveMembers(executor, organisationId, ticket, changed)) ids.set(githubId, id);
-  const joined = changed.flatMap(({ githubId }) => (known.get(githubId)?.leftAt === null ? [] : [githubId]));
+  const joined = changed.flatMap(({ githubId }) =>
+    known.get(githubId)?.leftAt === null || !ids.has(githubId) ? [] : [githubId],
+  );
   return { ids, joined };
 }

@@ -1,4 +1,5 @@
 import { moveLease, whileRenewing } from '../database/lease.ts';
+import { isBeingRemoved } from '../database/organisations.ts';
 import {
   claimPruning,
   deleteEventsOfRemovedOrganisations,
@@ -7,6 +8,7 @@ import {
   deleteOldLimits,
   foldScoreChanges,
 } from '../database/pruning.ts';
+import { eraseMembers, findHalfErased, finishRemoval } from '../database/removal.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 
@@ -18,7 +20,8 @@ const retrySeconds = 60;
 const maxFoldSteps = 100;
 
 /**
- * Deletes and folds what one organisation no longer needs, in short steps. One replica at a time does so.
+ * Deletes and folds what one organisation no longer needs, in short steps, and finishes what an interrupted removal of
+ * the organisation or of a person has left. One replica at a time does so.
  *
  * @param signal ends the turn after the step under way
  * @returns whether an organisation was due
@@ -34,6 +37,9 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
   let wait = retrySeconds;
   try {
     await whileRenewing(executor, pruning, log, async () => {
+      if (await isBeingRemoved(executor, organisationId)) return finishRemoval(database, organisationId);
+      const halfErased = await findHalfErased(executor, organisationId);
+      if (halfErased.length > 0) await eraseMembers(database, organisationId, halfErased);
       await work(() => deleteOldDeliveries(executor, organisationId));
       await work(() => deleteOldAuditEvents(executor, organisationId));
       await work(() => deleteEventsOfRemovedOrganisations(executor));

@@ -1,5 +1,6 @@
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
+import { readErased } from '../database/erased-people.ts';
 import {
   findTombstones,
   lockPullRequests,
@@ -108,17 +109,20 @@ async function save(
       const stored = await findRepositories(executor, organisation.id, repositoriesOf(own));
       if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(own))) return false;
       const ruleset = await loadRuleset(log, executor, organisation.id, rulesetVersion);
+      const isErased = await readErased(executor, organisation.id);
       const githubIds = own.map(({ githubId }) => githubId);
       const known = await lockPullRequests(executor, organisation.id, githubIds);
       const tombstones = await findTombstones(executor, organisation.id, githubIds);
-      const current = own.filter(({ githubId, sourceUpdatedAt }) => {
-        const tombstone = tombstones.get(githubId);
-        const returns =
-          tombstone === undefined ||
-          (tombstone.ticket < ticket && (restoresDeleted || tombstone.sourceUpdatedAt < sourceUpdatedAt));
-        if (!returns) outcomes.set(githubId, 'deleted');
-        return returns;
-      });
+      const current = own
+        .flatMap(each => withoutErased(each, isErased))
+        .filter(({ githubId, sourceUpdatedAt }) => {
+          const tombstone = tombstones.get(githubId);
+          const returns =
+            tombstone === undefined ||
+            (tombstone.ticket < ticket && (restoresDeleted || tombstone.sourceUpdatedAt < sourceUpdatedAt));
+          if (!returns) outcomes.set(githubId, 'deleted');
+          return returns;
+        });
 
       const { ids: authorIds, joined } = await saveAuthors(executor, organisation.id, ticket, current);
       const tracked = current.flatMap(pullRequest => {
@@ -199,6 +203,21 @@ async function scoreAhead(
     scores.set(pullRequest, await ruleset.scoreWithPauses(factsOf(pullRequest), pauseIfLong));
   }
   return { rulesetVersion, scores };
+}
+
+/** The pull request without people whose data was erased; nothing if it is theirs. */
+function withoutErased(pullRequest: FetchedPullRequest, isErased: (githubId: number) => boolean): FetchedPullRequest[] {
+  const { authorGithubId, assignees, assigneeGithubIds, mergedBy, mergerGithubId } = pullRequest;
+  const isLeftOut = (id: number | null | undefined) => id != null && isErased(id);
+  if (isLeftOut(authorGithubId)) return [];
+  if (![mergerGithubId, ...assigneeGithubIds].some(isLeftOut)) return [pullRequest];
+  return [
+    {
+      ...pullRequest,
+      assignees: assignees.filter((_, index) => !isLeftOut(assigneeGithubIds[index])),
+      mergedBy: isLeftOut(mergerGithubId) ? 'ghost' : mergedBy,
+    },
+  ];
 }
 
 /** The pull request's address, with the repository's stored name. */

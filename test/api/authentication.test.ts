@@ -129,7 +129,10 @@ describe('with a valid token', () => {
     const token = await createToken(service, tenant.user);
     for (const each of [client, other]) expect((await each.get('/2025-04/account', token)).status).toBe(200);
     const newest = (await listAccessTokens(service.database.executor)).at(-1);
-    expect(await revokeAccessToken(service.database.executor, newest?.id ?? '')).toMatchObject({ id: newest?.id });
+    expect(await revokeAccessToken(service.database.executor, newest?.id ?? '')).toMatchObject({
+      token: { id: newest?.id },
+      changed: true,
+    });
     for (const each of [other, client]) expect((await each.get('/2025-04/account', token)).status).toBe(401);
   });
 

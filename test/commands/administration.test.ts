@@ -5,8 +5,11 @@ import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Caller } from '../../src/database/access-tokens.ts';
 import { callerOf, recordAuditEvent } from '../../src/database/audit-log.ts';
+import { findMembersByLogin } from '../../src/database/members.ts';
+import { eraseMembers } from '../../src/database/removal.ts';
 import { accessTokens, githubLimits, pullRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { formatId, newId, parseId } from '../../src/ids.ts';
+import { pruneOrganisation } from '../../src/sync/prune.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { type Scene, startScene } from '../support/scene.ts';
@@ -24,6 +27,18 @@ beforeAll(async () => {
   };
 });
 afterAll(() => scene.close());
+
+/** What is stored of the organisation, by table, without the audit log. */
+async function tablesOf(organisationId: string): Promise<Record<string, unknown[]>> {
+  const { executor } = scene.service.database;
+  const tables: Record<string, unknown[]> = {};
+  for (const name of Object.keys(await countRows(organisationId))) {
+    if (name === 'audit_events') continue;
+    const isOfOrganisation = sql`from ${sql.identifier(name)} where organisation_id = ${organisationId}`;
+    tables[name] = (await executor.execute(sql`select * ${isOfOrganisation}`)).rows;
+  }
+  return tables;
+}
 
 /** Rows that belong to the organisation, by table. */
 async function countRows(organisationId: string): Promise<Record<string, number>> {
@@ -96,8 +111,15 @@ describe('organisation remove', () => {
     }
     expect((await scene.client.get('/2025-04/account', token)).status).toBe(401);
     const { rows } = await executor.execute(sql`
-      select webhooks_enabled, sync_leased_until = 'infinity' as leased from organisations where id = ${organisation.id}`);
-    expect(rows).toEqual([{ webhooks_enabled: false, leased: true }]);
+      select webhooks_enabled, removed_at is not null as removed from organisations where id = ${organisation.id}`);
+    expect(rows).toEqual([{ webhooks_enabled: false, removed: true }]);
+    const lines = (await runHere(environment, 'organisation', 'list')).stdout;
+    expect(lines).toMatch(/stuck +being removed since /);
+    expect((await runHere(environment, 'doctor')).stdout).toContain('stuck is being removed since');
+    const refused = await runHere(environment, 'token', 'create', '--user', 'ada@stuck.example');
+    expect([refused.code, complaintOf(refused)]).toEqual([1, expect.stringContaining('removed')]);
+    const other = await runHere(environment, 'import', '--organisation', 'stuck');
+    expect([other.code, complaintOf(other)]).toEqual([1, expect.stringContaining('stuck is being removed.')]);
     await runJson(environment, 'organisation', 'remove', 'stuck', '--yes');
     expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
   });
@@ -161,9 +183,20 @@ describe('member erase', () => {
       sql`select row_to_json(${pullRequests})::text as row from ${pullRequests} where organisation_id = ${organisation.id}`,
     );
     expect(rows.map(({ row }) => row).join()).not.toContain('"ada"');
-    github.leave(ada);
+    // She is still a member on GitHub, opens another one, and merges and is assigned to those of others.
+    github.repository('web').openPullRequest({ author: ada });
+    const [others] = github.repository('web').pullRequests.filter(({ author }) => author !== ada);
+    others?.edit({ title: 'Merged by her, and assigned to her' });
+    await runJson(environment, 'members', 'sync', '--organisation', 'erasing');
     await runJson(environment, 'import', '--organisation', 'erasing');
     expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
+    const { rows: kept } = await executor.execute(sql`
+      select assignees, merged_by from pull_requests where organisation_id = ${organisation.id}`);
+    expect(kept).toEqual([{ assignees: ['bert'], merged_by: 'ghost' }]);
+    expect(JSON.stringify(await tablesOf(organisation.id))).not.toMatch(new RegExp(`"ada"|${ada.id}`));
+    await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'erasing', '--allow');
+    await runJson(environment, 'members', 'sync', '--organisation', 'erasing');
+    expect(await countRows(organisation.id)).toMatchObject({ members: 2 });
   });
 
   test('applies the deliveries about what it deletes, which nothing else would', async () => {
@@ -190,29 +223,40 @@ describe('member erase', () => {
     );
   });
 
-  test('deletes also what is saved meanwhile', async () => {
-    const { organisation } = await newHome('saving');
-    const { executor } = scene.service.database;
-    // Saves a pull request of Ada's after hers are deleted, while assignments are.
-    await executor.execute(
-      sql.raw(`
-      create function save_one() returns trigger language plpgsql as $$ begin
-        insert into pull_requests select saved.* from members, jsonb_populate_record(null::pull_requests,
-          to_jsonb(new) || jsonb_build_object('id', gen_random_uuid(), 'github_id', 99, 'member_id', members.id)) as saved
-        where members.organisation_id = new.organisation_id and members.login = 'ada';
-        return null;
-      end $$;
-      create trigger save_one after update on pull_requests for each row
-        when (new.assignees is distinct from old.assignees) execute function save_one()`),
-    );
-    try {
-      expect(await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'saving', '--yes')).toMatchObject({
-        pull_requests: 3,
-      });
-    } finally {
-      await executor.execute(sql`drop function save_one cascade`);
-    }
+  test('that is interrupted is finished by the service; what is fetched meanwhile is not saved', async () => {
+    const { organisation, github, ada } = await newHome('halfway');
+    const { database } = scene.service;
+    const people = await findMembersByLogin(database.executor, organisation.id, 'ada');
+    const stop = new Error('a power cut');
+    // Once it has begun, every later transaction fails.
+    let begun = 0;
+    const failing: typeof database = {
+      ...database,
+      transaction: (work, options) => (begun++ === 0 ? database.transaction(work, options) : Promise.reject(stop)),
+    };
+    await expect(eraseMembers(failing, organisation.id, people)).rejects.toThrow(stop);
+    github.repository('web').openPullRequest({ author: ada });
+    await runJson(environment, 'import', '--organisation', 'halfway');
+    expect(await countRows(organisation.id)).toMatchObject({ members: 2, pull_requests: 3 });
+    await database.executor.execute(sql`update organisations set prune_due_at = now() + interval '1 hour'`);
+    await database.executor.execute(sql`update organisations set prune_due_at = now() where id = ${organisation.id}`);
+    expect(await pruneOrganisation(scene.service)).toBe(true);
     expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
+  });
+
+  test('finds a person by a former login, and deletes all logins that they had', async () => {
+    const { organisation, ada } = await newHome('renaming');
+    ada.login = 'countess';
+    onTestFinished(() => {
+      ada.login = 'ada';
+    });
+    await runJson(environment, 'members', 'sync', '--organisation', 'renaming');
+    const logins = async () => JSON.stringify(await tablesOf(organisation.id));
+    expect(await logins()).toContain('"ada"');
+    expect(await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'renaming', '--yes')).toMatchObject({
+      pull_requests: 2,
+    });
+    expect(await logins()).not.toMatch(/"ada"|countess/);
   });
 
   test('without --yes and without a terminal erases nothing', async () => {
@@ -230,7 +274,7 @@ describe('member erase', () => {
     const ended = await runHere(environment, 'member', 'erase', 'nobody', '--organisation', 'acme');
     expect([ended.code, complaintOf(ended)]).toEqual([
       1,
-      'pullscore: No member of acme has the login nobody. Check its spelling.',
+      'pullscore: No member of acme has the login nobody. Check its spelling. It may have been erased before.',
     ]);
   });
 });

@@ -80,10 +80,12 @@ describe('a pull request', () => {
       mergedAt: 1_700_003_720,
       closedAt: 1_700_003_720,
       mergedBy: 'bob',
+      mergerGithubId: bob.id,
       selfMerged: false,
       firstReviewAt: 1_700_000_120,
       labels: ['bug', 'parser'],
       assignees: ['bob'],
+      assigneeGithubIds: [bob.id],
       files: ['src/a.ts', 'src/b.ts'],
       fileChanges: [11, 4, 0, 5, 0, 0],
     });

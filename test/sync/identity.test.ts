@@ -155,7 +155,8 @@ describe('members', () => {
     author.login = `countess-${home.acme.login}`;
     author.name = 'Ada King';
     await sync(world.service, home, pullRequest);
-    const now = { login: author.login, name: 'Ada King', fetchTicket: expect.any(Number) };
+    const formerLogins = [before?.login];
+    const now = { login: author.login, formerLogins, name: 'Ada King', fetchTicket: expect.any(Number) };
     expect(await storedMembers(home)).toEqual([{ ...before, ...now }]);
     expect(await stored(world.service, home, pullRequest)).toMatchObject({
       author: author.login,

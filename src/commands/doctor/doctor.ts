@@ -127,6 +127,7 @@ async function checkDatabase(
   await report.check(checks.workers, scope, async () => scope.workers);
   const organisations = chosen?.organisations ?? [];
   for (const organisation of organisations) {
+    if (organisation.removedAt !== null) continue;
     const { id, rulesetVersion } = organisation;
     const own = { ...scope, organisation };
     const inspecting = inspectOrganisation(executor, id);
@@ -146,7 +147,7 @@ async function checkDatabase(
       report.check(checks.facts, own, () => inspecting),
     ]);
   }
-  return organisations;
+  return organisations.filter(({ removedAt }) => removedAt === null);
 }
 
 interface Access extends local.Scope {

@@ -136,13 +136,25 @@ export function checkOrganisations(
   { login, organisations }: { login: string | undefined; organisations: readonly Organisation[] },
   { program }: Scope,
 ): Verdicts {
+  const removed = organisations.flatMap(({ login: name, removedAt }) =>
+    removedAt === null
+      ? []
+      : warning(
+          `${name} is being removed since ${showTime(removedAt)} UTC; a running service finishes that.`,
+          `To do it now: ${program} organisation remove ${name} --yes`,
+        ),
+  );
   if (login !== undefined) {
-    if (organisations.length > 0) return [];
+    if (organisations.length > 0) return removed;
     return problem(`There is no organisation ${login} here.`, `Add it: ${program} organisation add ${login}`);
   }
-  return organisations.length > 0
-    ? ok(`Tracked here: ${organisations.map(each => each.login).join(', ')}.`)
-    : warning('No organisation is tracked yet.', `Add one: ${program} organisation add LOGIN`);
+  const tracked = organisations.filter(({ removedAt }) => removedAt === null).map(each => each.login);
+  return [
+    tracked.length > 0
+      ? ok(`Tracked here: ${tracked.join(', ')}.`)
+      : warning('No organisation is tracked yet.', `Add one: ${program} organisation add LOGIN`),
+    ...removed,
+  ];
 }
 
 export function checkWorkers(workers: number, { program, config }: Scope): Verdicts {

@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import type { Executor } from './client.ts';
+import { erasedPeople } from './schema.ts';
+
+/*
+ * Whose data was erased, by a hash, so that no fetch, list or import brings it back. The hash keeps the list from being
+ * one of ids at a glance. It is no secret: whoever has the database can try all ids of GitHub.
+ */
+
+const hashOfPerson = (organisationId: string, githubId: number): string =>
+  createHash('sha256').update(`${organisationId} ${githubId}`).digest('base64url');
+
+const isOf = (organisationId: string, githubIds: readonly number[]) =>
+  and(
+    eq(erasedPeople.organisationId, organisationId),
+    inArray(
+      erasedPeople.idHash,
+      githubIds.map(githubId => hashOfPerson(organisationId, githubId)),
+    ),
+  );
+
+/** @param options `unfinished`: only people of whom something that was stored before may be left */
+export async function readErased(
+  executor: Executor,
+  organisationId: string,
+  { unfinished = false } = {},
+): Promise<(githubId: number) => boolean> {
+  const rows = await executor
+    .select({ idHash: erasedPeople.idHash })
+    .from(erasedPeople)
+    .where(
+      and(eq(erasedPeople.organisationId, organisationId), unfinished ? isNull(erasedPeople.finishedAt) : undefined),
+    );
+  if (rows.length === 0) return () => false;
+  const hashes = new Set(rows.map(({ idHash }) => idHash));
+  return githubId => hashes.has(hashOfPerson(organisationId, githubId));
+}
+
+/** From now on nothing about them is saved. */
+export async function addErased(
+  executor: Executor,
+  organisationId: string,
+  githubIds: readonly number[],
+): Promise<void> {
+  const rows = githubIds.map(githubId => ({ organisationId, idHash: hashOfPerson(organisationId, githubId) }));
+  await executor
+    .insert(erasedPeople)
+    .values(rows)
+    .onConflictDoUpdate({ target: [erasedPeople.organisationId, erasedPeople.idHash], set: { finishedAt: null } });
+}
+
+export async function finishErased(
+  executor: Executor,
+  organisationId: string,
+  githubIds: readonly number[],
+): Promise<void> {
+  await executor.update(erasedPeople).set({ finishedAt: sql`now()` }).where(isOf(organisationId, githubIds));
+}
+
+/** Lets them be saved again. @returns whether they were erased */
+export async function removeErased(
+  executor: Executor,
+  organisationId: string,
+  githubIds: readonly number[],
+): Promise<boolean> {
+  const { rowCount } = await executor.delete(erasedPeople).where(isOf(organisationId, githubIds));
+  return (rowCount ?? 0) > 0;
+}
