@@ -7,7 +7,7 @@ import { isAccessToken } from '../../src/access-token.ts';
 import { query } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase } from '../support/service.ts';
-import { complaintOf, type Environment, runHere, runJson } from './support.ts';
+import { type Environment, runHere, runJson } from './support.ts';
 
 let github: GithubStandIn;
 let environment: Environment;
