@@ -315,9 +315,39 @@ test('HOST may be a loopback address in any form', () => {
   expect(['::', '0.0.0.0', '127.example', 'pullscore'].map(isLoopback)).toEqual([false, false, false, false]);
 });
 
+const composeFile = parse(readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8'), { merge: true });
+
+test('docker compose limits the memory and the rights of every container', () => {
+  for (const [name, service] of Object.entries(composeFile.services)) {
+    expect([name, service]).toEqual([
+      name,
+      expect.objectContaining({
+        mem_limit: expect.stringMatching(/^\dg$/),
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+      }),
+    ]);
+  }
+});
+
+test('images are pinned by digest', () => {
+  const pinned = /^[a-z]+:\d+\.\d+(\.\d+)?-bookworm(-slim)?@sha256:[0-9a-f]{64}$/;
+  const [, database = ''] = /^\$\{POSTGRES_IMAGE:-(.*)\}$/.exec(composeFile.services.database.image) ?? [];
+  const dockerfile = readFileSync(new URL('../Dockerfile', import.meta.url), 'utf8');
+  const [, node = ''] = /^FROM \$\{NODE_IMAGE:-(.*)\} AS node$/m.exec(dockerfile) ?? [];
+  expect([database, node]).toEqual([expect.stringMatching(pinned), expect.stringMatching(pinned)]);
+  expect(dockerfile.match(/^FROM .*$/gm)?.slice(1)).toEqual([
+    'FROM node AS dependencies',
+    'FROM node AS build',
+    'FROM node',
+  ]);
+});
+
 test('docker compose publishes the API and nothing else, on this machine only unless PORT says otherwise', () => {
-  const { services } = parse(readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8'), { merge: true });
-  const published = Object.entries<{ ports?: string[] }>(services).map(([name, { ports = [] }]) => [name, ports]);
+  const published = Object.entries<{ ports?: string[] }>(composeFile.services).map(([name, { ports = [] }]) => [
+    name,
+    ports,
+  ]);
   const portOf = (port: string) => `\${PORT:-${port}}:3000`;
   expect(Object.fromEntries(published)).toEqual({
     database: [],
