@@ -88,12 +88,12 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   };
   // The user shares the token with the demo, which reads often.
   const environment = createEnvironment({ ...settings, RATE_LIMIT: '1000000' }) as Parameters<typeof startService>[0];
-  printCommand(['npx', 'pullscore', 'serve']);
+  printCommand(['node', 'dist/main.js', 'serve']);
   const service = await startService(environment, signal, stop => cleanups.push(stop));
   print(`${service.url} is ready, with its own PostgreSQL in ${home}`);
 
   const run = async (...operands: string[]) => {
-    printCommand(['npx', 'pullscore', ...operands]);
+    printCommand(['node', 'dist/main.js', ...operands]);
     const answer = await Promise.race([runCommand(environment, operands, signal), service.failed]);
     print(styleText('dim', answer));
     return answer;
@@ -119,7 +119,7 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   print();
   print(styleText('dim', '# to run commands in another terminal, paste this line there first'));
   print(exportLine({ ...settings, PORT: new URL(service.url).port }));
-  print(`npx pullscore rules export --organisation ${organisation.login}`);
+  print(`node dist/main.js rules export --organisation ${organisation.login}`);
 
   printSection(
     `Live: each change arrives as a signed webhook${events === Number.POSITIVE_INFINITY ? ' (Ctrl-C stops)' : ''}`,

@@ -45,8 +45,7 @@ export function createEnvironment(settings: Environment): Environment {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  // Because npm sets this, commands suggest `npx pullscore`: the program is not on the PATH.
-  return { ...Object.fromEntries(inherited), npm_execpath: 'npm', ...settings };
+  return { ...Object.fromEntries(inherited), ...settings };
 }
 
 /** With what commands in another shell need: the settings, and none of the user's own that would change what they do. */
@@ -147,6 +146,8 @@ export async function startService(
   if (child.stdout === null) throw new Error('the service has no standard output');
   const ready = once(createInterface({ input: child.stdout }), 'line', { signal }) as Promise<[string]>;
   const [line] = await Promise.race([ready, failed]);
+  // A failure is a document of several lines.
+  if (line === '{') await failed;
   const { url } = JSON.parse(line) as { url: string };
   return { url, failed };
 }

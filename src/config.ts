@@ -21,6 +21,9 @@ const Environment = Type.Object({
   GITHUB_TOKEN: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]+$', title: 'a token without spaces' })),
   GITHUB_APP_ID: Type.Optional(Type.String({ pattern: '^[0-9A-Za-z.]+$', title: "the App's id or client id" })),
   GITHUB_APP_PRIVATE_KEY: Type.Optional(Type.String({ pattern: 'PRIVATE KEY', title: 'a PEM private key' })),
+  HTTP_PROXY: Type.Optional(Type.String()),
+  HTTPS_PROXY: Type.Optional(Type.String()),
+  NO_PROXY: Type.Optional(Type.String()),
   GITHUB_WEBHOOK_SECRET: Type.Optional(Type.String()),
   METRICS_TOKEN: Type.Optional(
     Type.String({ pattern: '^[\\x21-\\x7e]{16,}$', title: 'at least 16 characters without spaces' }),
@@ -45,6 +48,9 @@ const secrets: readonly (keyof Environment)[] = [
   'GITHUB_WEBHOOK_SECRET',
   'METRICS_TOKEN',
 ];
+
+/** Other programs read these, too, in small letters first. */
+const sharedNames: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'];
 
 /** Shorter ones can be guessed from a single signed delivery. */
 const minSecretLength = 16;
@@ -74,7 +80,8 @@ export function loadConfig(env: Variables) {
   const problems = new Set<string>();
   const values: Record<string, unknown> = {};
   for (const [name, schema] of Object.entries(Environment.properties)) {
-    const text = (secrets.includes(name as keyof Environment) ? readSecret(env, name, problems) : env[name])?.trim();
+    const [given = name] = spellings(name).filter(each => env[each]?.trim());
+    const text = (secrets.includes(name as keyof Environment) ? readSecret(env, name, problems) : env[given])?.trim();
     // Compose files pass an unset variable as an empty one.
     values[name] = text === undefined || text === '' ? schema.default : parse(schema.type, text);
     if (values[name] === undefined) delete values[name];
@@ -84,9 +91,13 @@ export function loadConfig(env: Variables) {
     problems.add(`${name} must be ${expectation(error.schema)}`);
   }
   const environment = values as Environment;
+  const proxy = readProxy(environment);
 
   for (const name of ['PUBLIC_URL', 'GITHUB_API_URL'] as const) {
     if (!URL.canParse(environment[name] ?? 'https://unset')) problems.add(`${name} must be ${address.title}`);
+  }
+  if (proxy !== undefined && !(URL.canParse(proxy.url) && /^https?:/i.test(proxy.url))) {
+    problems.add(`${proxy.name} must be ${address.title}`);
   }
   const trustProxy = list(environment.TRUST_PROXY);
   for (const proxy of trustProxy) {
@@ -135,6 +146,8 @@ export function loadConfig(env: Variables) {
     github: Object.freeze({
       /** Without a trailing slash. */
       apiUrl: environment.GITHUB_API_URL.replace(/\/+$/, ''),
+      /** Through which GitHub is reached; undefined: directly. */
+      proxy: proxy && Object.freeze({ ...proxy, place: new URL(proxy.url).origin }),
       token: environment.GITHUB_TOKEN,
       /** The variable that holds the token, or would hold it. */
       tokenName: env.GITHUB_TOKEN_FILE?.trim() ? 'GITHUB_TOKEN_FILE' : 'GITHUB_TOKEN',
@@ -164,8 +177,27 @@ export function loadConfig(env: Variables) {
 /** Names of our variables that are set. */
 export const setVariables = (env: Variables): string[] =>
   Object.keys(Environment.properties)
-    .flatMap(name => (secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : [name]))
+    .flatMap(name => (secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : spellings(name)))
     .filter(name => env[name]?.trim());
+
+const spellings = (name: string): string[] => (sharedNames.includes(name) ? [name.toLowerCase(), name] : [name]);
+
+/** Which proxy to use for GitHub, by the rules of curl: https://everything.curl.dev/usingcurl/proxies/env.html */
+function readProxy({ GITHUB_API_URL, HTTP_PROXY, HTTPS_PROXY, NO_PROXY = '' }: Environment) {
+  if (!URL.canParse(GITHUB_API_URL)) return undefined;
+  const { protocol, hostname, port } = new URL(GITHUB_API_URL);
+  const isHttps = protocol === 'https:';
+  const given = isHttps ? HTTPS_PROXY : HTTP_PROXY;
+  const isExcepted = NO_PROXY.toLowerCase()
+    .split(/[\s,]+/)
+    .some(entry => {
+      const [, domain = '', only] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? [];
+      if (only !== undefined && only !== (port || (isHttps ? '443' : '80'))) return false;
+      return entry === '*' || (domain !== '' && `.${hostname}`.endsWith(`.${domain}`));
+    });
+  if (given === undefined || isExcepted) return undefined;
+  return { name: isHttps ? 'HTTPS_PROXY' : 'HTTP_PROXY', url: given.includes('://') ? given : `http://${given}` };
+}
 
 function readSecret(env: Variables, name: string, problems: Set<string>): string | undefined {
   const path = env[`${name}_FILE`]?.trim();

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
+import { basename, relative } from 'node:path';
 import type { Context } from './commands/context.ts';
 import { failure, runProgram } from './commands/program.ts';
-import { lineWidth } from './commands/terminal.ts';
+import { lineWidth, shellWord } from './commands/terminal.ts';
 import { loadConfig } from './config.ts';
 import { createLog } from './deps.ts';
 
@@ -16,6 +17,20 @@ stdout.on('error', (error: NodeJS.ErrnoException) => {
   stderr.write(`pullscore: The answer can't be written (${error.code}): check where standard output goes.\n`);
 });
 
+// The image has the program on its PATH, and so has npx, but only for itself.
+const isOnPath = basename(process.argv[1] ?? '') === 'pullscore';
+const isByNpx = isOnPath && process.env.npm_lifecycle_event === 'npx';
+
+if (isByNpx) {
+  // npx passes a signal on to its shell only, which ends without telling us.
+  const shell = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === shell) return;
+    clearInterval(watch);
+    process.kill(process.pid, 'SIGTERM');
+  }, 250).unref();
+}
+
 let interruption: AbortController | undefined;
 let config: Context['config'] | undefined;
 let log: Context['log'] | undefined;
@@ -28,8 +43,7 @@ const context: Context = {
     log ??= createLog(this.config);
     return log;
   },
-  // In a checkout the program is not on the PATH.
-  program: process.env.npm_execpath === undefined ? 'pullscore' : 'npx pullscore',
+  program: isOnPath && !isByNpx ? 'pullscore' : `node ${shellWord(relative('', import.meta.filename))}`,
   // A command that reads this handles interruption itself; any other ends at once.
   get interrupted() {
     if (interruption === undefined) {

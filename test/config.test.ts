@@ -178,6 +178,53 @@ test.each(['10.0.0.1/0', '10.0.0.1/32', '::1/0', '::1/128', '10.0.0.1', '::1', '
   },
 );
 
+describe('the proxy for GitHub', () => {
+  const proxy = 'http://proxy.example:3128';
+  const proxyWith = (environment: Record<string, string>) => loadConfig(environment).github.proxy;
+
+  test('is HTTPS_PROXY, or HTTP_PROXY if GITHUB_API_URL is not https', () => {
+    const both = { HTTPS_PROXY: proxy, HTTP_PROXY: 'http://other.example:80' };
+    expect(proxyWith(both)).toEqual({ name: 'HTTPS_PROXY', url: proxy, place: proxy });
+    const plain = { name: 'HTTP_PROXY', url: 'http://other.example:80', place: 'http://other.example' };
+    expect(proxyWith({ ...both, GITHUB_API_URL: 'http://github.example' })).toEqual(plain);
+    expect(proxyWith({ HTTP_PROXY: proxy })).toBeUndefined();
+  });
+
+  test('may be named in small letters, which come first, and without a scheme', () => {
+    expect(proxyWith({ https_proxy: 'proxy.example:3128', HTTPS_PROXY: 'http://other.example' })?.url).toBe(proxy);
+    expect(proxyWith({ https_proxy: '', HTTPS_PROXY: proxy })?.url).toBe(proxy);
+    expect(proxyWith({ HTTPS_PROXY: proxy, no_proxy: 'github.com', NO_PROXY: 'x' })).toBeUndefined();
+    const { variables } = loadConfig({ https_proxy: proxy, no_proxy: 'x', NO_PROXY: 'x' });
+    expect(variables).toEqual(['https_proxy', 'no_proxy', 'NO_PROXY']);
+  });
+
+  test('is shown without its password', () => {
+    const secret = 'http://me:hush@proxy.example:3128';
+    expect(proxyWith({ HTTPS_PROXY: secret })).toMatchObject({ url: secret, place: proxy });
+  });
+
+  test.each([
+    ['api.github.com', false],
+    ['github.com', false],
+    ['.github.com', false],
+    ['*.GitHub.com', false],
+    ['*', false],
+    ['localhost, 10.0.0.1 github.com', false],
+    ['github.com:443', false],
+    ['github.com:8443', true],
+    ['hub.com', true],
+    ['api.github.com.example', true],
+    [',', true],
+    ['.', true],
+  ])('with NO_PROXY=%s is used: %s', (noProxy, isUsed) => {
+    expect(proxyWith({ HTTPS_PROXY: proxy, NO_PROXY: noProxy }) !== undefined).toBe(isUsed);
+  });
+
+  test('that is not used may be anything', () => {
+    expect(proxyWith({ HTTPS_PROXY: 'socks5://x', NO_PROXY: '*' })).toBeUndefined();
+  });
+});
+
 describe('refused is', () => {
   test.each([
     ['PORT', '65536'],
@@ -197,6 +244,8 @@ describe('refused is', () => {
     ['GITHUB_API_URL', 'https://github.example:port'],
     ['DATABASE_URL', 'postgres://me:pa#ss@db:notaport/x'],
     ['GITHUB_APP_ID', 'one two'],
+    ['HTTPS_PROXY', 'socks5://proxy.example:1080'],
+    ['HTTPS_PROXY', 'http://proxy.example:port'],
     ['TRUST_PROXY', '10.0.0.1/33'],
     ['TRUST_PROXY', '::1/129'],
     ['TRUST_PROXY', '10.0.0.1/-1'],
@@ -288,6 +337,7 @@ test('no message ever shows a secret', () => {
     { GITHUB_WEBHOOK_SECRET: secret, PORT: 'x' },
     { GITHUB_API_URL: `ftp://me:${secret}@github` },
     { PUBLIC_URL: `me:${secret}@host` },
+    { HTTPS_PROXY: `http://me:${secret}@proxy:port` },
   ]) {
     expect(problemsOf(env)).not.toContain(secret);
   }
@@ -315,9 +365,39 @@ test('HOST may be a loopback address in any form', () => {
   expect(['::', '0.0.0.0', '127.example', 'pullscore'].map(isLoopback)).toEqual([false, false, false, false]);
 });
 
+const composeFile = parse(readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8'), { merge: true });
+
+test('docker compose limits the memory and the rights of every container', () => {
+  for (const [name, service] of Object.entries(composeFile.services)) {
+    expect([name, service]).toEqual([
+      name,
+      expect.objectContaining({
+        mem_limit: expect.stringMatching(/^\dg$/),
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+      }),
+    ]);
+  }
+});
+
+test('images are pinned by digest', () => {
+  const pinned = /^[a-z]+:\d+\.\d+(\.\d+)?-bookworm(-slim)?@sha256:[0-9a-f]{64}$/;
+  const [, database = ''] = /^\$\{POSTGRES_IMAGE:-(.*)\}$/.exec(composeFile.services.database.image) ?? [];
+  const dockerfile = readFileSync(new URL('../Dockerfile', import.meta.url), 'utf8');
+  const [, node = ''] = /^FROM \$\{NODE_IMAGE:-(.*)\} AS node$/m.exec(dockerfile) ?? [];
+  expect([database, node]).toEqual([expect.stringMatching(pinned), expect.stringMatching(pinned)]);
+  expect(dockerfile.match(/^FROM .*$/gm)?.slice(1)).toEqual([
+    'FROM node AS dependencies',
+    'FROM node AS build',
+    'FROM node',
+  ]);
+});
+
 test('docker compose publishes the API and nothing else, on this machine only unless PORT says otherwise', () => {
-  const { services } = parse(readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8'), { merge: true });
-  const published = Object.entries<{ ports?: string[] }>(services).map(([name, { ports = [] }]) => [name, ports]);
+  const published = Object.entries<{ ports?: string[] }>(composeFile.services).map(([name, { ports = [] }]) => [
+    name,
+    ports,
+  ]);
   const portOf = (port: string) => `\${PORT:-${port}}:3000`;
   expect(Object.fromEntries(published)).toEqual({
     database: [],

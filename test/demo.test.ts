@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { startService } from '../demo/pullscore.ts';
+import { createHome, removeHome } from './support/home.ts';
 
 const program = fileURLToPath(new URL('../demo/demo.ts', import.meta.url));
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
@@ -168,7 +170,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
 
   it('leaves nothing behind after Ctrl-C, even while a command runs', async () => {
     const demo = startDemo();
-    await demo.shows(/\$ npx pullscore user add/);
+    await demo.shows(/\$ node dist\/main\.js user add/);
     const traces = tracesOf(demo);
     // A terminal sends SIGINT to the whole process group.
     process.kill(-Number(demo.child.pid), 'SIGINT');
@@ -185,6 +187,15 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     demo.child.kill('SIGKILL');
     await expectNothingRunning(traces);
     await vi.waitFor(() => expect(isRemoved(traces)).toBe(true), { timeout: timeoutMs / 2 });
+  });
+
+  it('says why the service does not start', async ({ onTestFinished }) => {
+    const home = createHome('demo-failure');
+    onTestFinished(() => removeHome(home));
+    const environment = { PULLSCORE_HOME: home, PATH: process.env.PATH ?? '', DATABASE_URL: foreign.DATABASE_URL };
+    await expect(startService(environment, new AbortController().signal, () => undefined)).rejects.toThrow(
+      /^the service has ended \(exit code 1\):\npullscore: The database server at 127\.0\.0\.1:1 can't be reached/,
+    );
   });
 
   it('shows its usage after a wrong option', async () => {

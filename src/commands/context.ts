@@ -11,7 +11,7 @@ import { startOfDay } from '../scoring/text.ts';
 export interface Context {
   readonly config: Config;
   readonly log: Logger;
-  /** How the operator calls this program, such as `npx pullscore`: for commands that messages suggest. */
+  /** How the operator calls this program, such as `node dist/main.js`: for commands that messages suggest. */
   readonly program: string;
   /** Aborted by Ctrl-C and SIGTERM. Once a command has read it, these signals no longer end the process. */
   readonly interrupted: AbortSignal;

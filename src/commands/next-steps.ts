@@ -66,7 +66,7 @@ function stepsOf(
 
 /** How to set a variable: in the shell of a checkout, or in the environment file of a container. */
 const setting = (program: string, variable: string): string =>
-  program.startsWith('npx ')
+  program.startsWith('node ')
     ? `export ${variable}=…`
     : `${variable}=…   (with docker compose: in .env, then docker compose up -d)`;
 

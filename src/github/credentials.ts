@@ -5,10 +5,12 @@ import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../errors.ts';
 import { decode, present, Reply } from './decode.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
+import type { GithubProxy } from './guarded-fetch.ts';
 
 export interface GithubConfig {
   /** The REST address without a slash at its end, such as `https://github.example.com/api/v3`. */
   apiUrl: string;
+  proxy?: GithubProxy | undefined;
   token: string | undefined;
   /** The variable that holds the token, for messages. */
   tokenName?: string;

@@ -173,24 +173,48 @@ function connectionError(error: RequestError, apiUrl: string, place: string): Gi
   });
 }
 
+/** A request that did not get through the proxy. */
+export function proxyError(error: unknown, { name, place }: { name: string; place: string }): GithubError {
+  // Only the text of undici's error has the answer to CONNECT.
+  const [, status] = /Proxy response \((\d+)\)/.exec([...causesOf(error)].join()) ?? [];
+  const code = connectionErrorCode(error) ?? String(error);
+  const reason = status === undefined ? code : `it answered ${status}`;
+  const [certificateCodes, certificateAction] = certificates;
+  const check =
+    status === '407'
+      ? `Check the user and the password in ${name}.`
+      : `Check ${name}, or name the host in NO_PROXY if it is reached directly.`;
+  return new GithubError('github_failed', `The connection to GitHub through the proxy ${place} failed: ${reason}.`, {
+    action: certificateCodes.test(code) ? certificateAction : check,
+    cause: error,
+  });
+}
+
 const checkNetwork = 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.';
 
+const certificates = [
+  /CERT|SELF_SIGNED|UNABLE_TO/,
+  'If your own authority issued the certificate, name it in NODE_EXTRA_CA_CERTS; see docs/deployment.md.',
+] as const;
+
 /** What to do, by the codes of the system and of TLS. */
-const connectionActions: readonly [RegExp, string][] = [
+const connectionActions: readonly (readonly [RegExp, string])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'Check the name in GITHUB_API_URL, and that this machine can look up names.'],
-  [
-    /CERT|SELF_SIGNED|UNABLE_TO/,
-    'If your own authority issued the certificate, name it in NODE_EXTRA_CA_CERTS; see docs/deployment.md.',
-  ],
+  certificates,
 ];
 
 /** The system's code for a failed connection, such as `ECONNRESET`; it is one or two causes deep. */
 export function connectionErrorCode(error: unknown): string | undefined {
+  for (const cause of causesOf(error)) if ('code' in cause && typeof cause.code === 'string') return cause.code;
+  return undefined;
+}
+
+/** The error itself first. */
+function* causesOf(error: unknown): Generator<Error> {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; depth++) {
-    if ('code' in cause && typeof cause.code === 'string') return cause.code;
+    yield cause;
     cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
   }
-  return undefined;
 }
 
 /** What a reply with a status of 400 or more means. */

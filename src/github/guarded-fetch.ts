@@ -1,4 +1,4 @@
-import { connectionErrorCode, GithubError } from './errors.ts';
+import { connectionErrorCode, GithubError, proxyError } from './errors.ts';
 
 const mebibyte = 1024 * 1024;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
@@ -9,13 +9,40 @@ const maxErrorBytes = 16 * 1024;
 
 const lostConnection = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
+/** The proxy between us and GitHub. */
+export interface GithubProxy {
+  /** May contain a password. */
+  url: string;
+  /** The same without it, for messages. */
+  place: string;
+  /** The variable that names it. */
+  name: string;
+}
+
+type Send = (url: string, init: RequestInit) => Promise<Response>;
+
+/** Node's own `fetch` ignores proxies before Node 24. */
+function sendThrough({ url: proxyUrl }: GithubProxy): Send {
+  const loading = async () => {
+    const { fetch: send, ProxyAgent } = await import('undici');
+    return { send, dispatcher: new ProxyAgent(proxyUrl) };
+  };
+  let loaded: ReturnType<typeof loading> | undefined;
+  return async (url, init) => {
+    loaded ??= loading();
+    const { send, dispatcher } = await loaded;
+    // Node's types are those of another version.
+    return (await send(url, { ...(init as object), dispatcher })) as unknown as Response;
+  };
+}
+
 /** A kept-alive connection may have died unnoticed, so a request that breaks before the reply is sent once more. */
-async function fetchOnceMore(url: string, init: RequestInit): Promise<Response> {
+async function sendOnceMore(send: Send, url: string, init: RequestInit): Promise<Response> {
   try {
-    return await fetch(url, init);
+    return await send(url, init);
   } catch (error) {
     if (init.signal?.aborted || !lostConnection.has(connectionErrorCode(error) ?? '')) throw error;
-    return fetch(url, init);
+    return send(url, init);
   }
 }
 
@@ -41,13 +68,18 @@ async function readBody({ body, ok }: Response, maxReplyBytes: number): Promise<
 /**
  * A `fetch` for Octokit that reads the whole reply, refuses one that is too large, and follows redirects only to the
  * same scheme and host, which the credentials are meant for.
+ *
  * @param maxReplyBytes of a successful reply, decompressed
+ * @param proxy undefined: requests are sent directly
  */
-export function createGuardedFetch(maxReplyBytes: number): typeof fetch {
+export function createGuardedFetch(maxReplyBytes: number, proxy?: GithubProxy): typeof fetch {
+  const send = proxy === undefined ? fetch : sendThrough(proxy);
   return async (input, init = {}) => {
     let url = String(input);
     for (let hops = 0; ; hops++) {
-      const response = await fetchOnceMore(url, { ...init, redirect: 'manual' });
+      const response = await sendOnceMore(send, url, { ...init, redirect: 'manual' }).catch(error => {
+        throw proxy === undefined || init.signal?.aborted ? error : proxyError(error, proxy);
+      });
       const location = response.headers.get('location');
       if (redirectStatuses.has(response.status) && location !== null) {
         await response.body?.cancel();

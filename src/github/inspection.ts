@@ -44,7 +44,7 @@ const octokitModule = () => import('octokit');
  */
 export function createInspection(config: GithubConfig) {
   const baseUrl = config.apiUrl;
-  const guardedFetch = createGuardedFetch(maxReplyBytes);
+  const guardedFetch = createGuardedFetch(maxReplyBytes, config.proxy);
   const credentials = createCredentials(config, guardedFetch, timeoutMs);
 
   /** Throws Octokit's own errors, which have a status. */

@@ -76,7 +76,7 @@ function graphqlUrl(apiUrl: string): string {
 export function createTransport(config: GithubConfig, options: GithubOptions) {
   const { timeoutMs = 8_000, maxReplyBytes = 32 * 1024 * 1024 } = options;
   const baseUrl = config.apiUrl;
-  const guardedFetch = createGuardedFetch(maxReplyBytes);
+  const guardedFetch = createGuardedFetch(maxReplyBytes, config.proxy);
   const credentials = createCredentials(config, guardedFetch, timeoutMs, options.maxInstallations);
   const listeners = new Set<(request: GithubRequest) => void>();
   let client: ReturnType<typeof createClient> | undefined;

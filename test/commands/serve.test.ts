@@ -1,4 +1,5 @@
 import dns from 'node:dns/promises';
+import { readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,7 +8,16 @@ import { query } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { startProxy } from '../support/proxy.ts';
 import { closing, createDatabase, createTenant, startReplica, type Tenant, webhookSecret } from '../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runHere, runJson, startForTest } from './support.ts';
+import {
+  complaintOf,
+  type Environment,
+  requireBuild,
+  run,
+  runHere,
+  runJson,
+  startForTest,
+  typeForTest,
+} from './support.ts';
 
 let database: { url: string; drop(): Promise<void> };
 let github: GithubStandIn;
@@ -248,6 +258,36 @@ describe('serve', () => {
       });
       const ended = await runHere({ ...environment, HOST: 'nowhere' }, 'serve');
       expect([ended.code, complaintOf(ended)]).toEqual([1, expect.stringContaining('HOST nowhere is not an address')]);
+    },
+  );
+});
+
+describe('SIGTERM to the process that a supervisor knows ends the service, if it was started by', () => {
+  const unit = readFileSync(new URL('../../ops/pullscore.service', import.meta.url), 'utf8');
+  const [, command = ''] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
+  const cases = [
+    ['npm start', 'npm start', 0],
+    ['the unit of systemd', command.replace('/usr/bin/node', process.execPath), 0],
+    // It ends at once, by the signal; the service follows.
+    ['npx', 'npx pullscore serve', null],
+  ] as const;
+  test.each(cases)('%s', async (_way, line, expected) => {
+    const { child, shows, ended } = typeForTest(environment, line);
+    const [, url = ''] = await shows(/ready at (http:\S+)/);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    child.kill('SIGTERM');
+    // Until all that it started has ended.
+    expect((await ended).code).toBe(expected);
+    await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed');
+  });
+});
+
+describe('in a checkout', () => {
+  test.each(['node dist/main.js', 'npx pullscore'])(
+    '%s suggests commands that need nothing but Node',
+    async program => {
+      const { code, stderr } = await typeForTest(environment, `${program} token list --nope`).ended;
+      expect([code, stderr]).toEqual([2, expect.stringContaining(' See: node dist/main.js token list --help\n')]);
     },
   );
 });

@@ -1,8 +1,8 @@
-import { type ChildProcess, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,7 +15,9 @@ import { loadConfig } from '../../src/config.ts';
 import { createLog } from '../../src/deps.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const program = join(root, 'dist/main.js');
+const main = join(root, 'dist/main.js');
+/** As on the PATH of the image: messages then call it `pullscore`. */
+const program = join(root, 'node_modules/.cache/pullscore');
 
 const newestIn = (folder: string): number =>
   Math.max(
@@ -26,8 +28,17 @@ const newestIn = (folder: string): number =>
 
 /** @throws if the program is missing or older than its sources; `npm test` builds it first */
 export function requireBuild(): void {
-  if (existsSync(program) && newestIn(join(root, 'dist')) >= newestIn(join(root, 'src'))) return;
-  throw new Error('dist is older than src: run npm run build.');
+  if (!existsSync(main) || newestIn(join(root, 'dist')) < newestIn(join(root, 'src'))) {
+    throw new Error('dist is older than src: run npm run build.');
+  }
+  if (existsSync(program)) return;
+  mkdirSync(dirname(program), { recursive: true });
+  try {
+    symlinkSync(main, program);
+  } catch (error) {
+    // Another worker was faster.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
 }
 
 export type Environment = Record<string, string>;
@@ -68,10 +79,19 @@ export function runWith(options: SpawnSyncOptions, environment: Environment, ...
   return { code, stdout, stderr };
 }
 
-export function start(environment: Environment, ...operands: string[]): Running {
+export const start = (environment: Environment, ...operands: string[]): Running =>
+  startProcess(environment, [process.execPath, program, ...operands]);
+
+/** Starts a whole command line, by default in a folder that is not the checkout. */
+function startProcess(
+  environment: Environment,
+  [file = '', ...operands]: readonly string[],
+  options: SpawnOptions = {},
+): Running {
   const begin = performance.now();
-  const child = spawn(process.execPath, [program, ...operands], {
+  const child = spawn(file, operands, {
     ...settingsOf(environment),
+    ...options,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';
@@ -107,6 +127,24 @@ export function startForTest(environment: Environment, ...operands: string[]): R
   const running = start(environment, ...operands);
   onTestFinished(async () => {
     running.child.kill('SIGKILL');
+    await running.ended;
+  });
+  return running;
+}
+
+/**
+ * Types a command in the checkout, as the documentation shows it. npm asks no registry. All that the command starts is
+ * killed when the test ends.
+ */
+export function typeForTest(environment: Environment, line: string): Running {
+  const settings = { npm_config_cache: join(root, 'node_modules/.cache/npm'), npm_config_offline: 'true' };
+  const running = startProcess({ ...environment, ...settings }, line.split(' '), { cwd: root, detached: true });
+  onTestFinished(async () => {
+    try {
+      process.kill(-Number(running.child.pid), 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
     await running.ended;
   });
   return running;

@@ -7,6 +7,7 @@ import {
   readFileSync,
   readlinkSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -15,6 +16,9 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { findAbandonedDatabases } from '../../src/database/embedded/abandoned.ts';
+import { findServerUser } from '../../src/database/embedded/cluster.ts';
+import { runHere } from '../commands/support.ts';
 import {
   cleanUpAfterTests,
   dataDirectories,
@@ -29,6 +33,7 @@ import {
   query,
   refusalOf,
   root,
+  serverOf,
 } from '../support/embedded.ts';
 import { createHome } from '../support/home.ts';
 
@@ -58,7 +63,7 @@ describe('places', () => {
   it('refuses a home that is a file', async () => {
     const file = join(root, 'file');
     writeFileSync(file, '');
-    expect(await refusalOf(joinAt(file))).toContain('EEXIST');
+    expect(await refusalOf(joinAt(file))).toContain('ENOTDIR');
   });
 });
 
@@ -120,7 +125,7 @@ describe.runIf(isRoot)('root', () => {
     expect(dirname(dirname(first.dataDirectory))).toBe('/var/lib/pullscore');
     expect(readlinkSync(join(home, 'postgresql'))).toBe(dirname(first.dataDirectory));
     const { uid } = statSync(first.dataDirectory);
-    expect(readFileSync('/etc/passwd', 'utf8')).toMatch(new RegExp(`^(postgres|nobody):[^:]*:${uid}:`, 'm'));
+    expect(readFileSync('/etc/passwd', 'utf8')).toMatch(new RegExp(`^(pullscore|postgres):[^:]*:${uid}:`, 'm'));
     await leave(first);
     expect(await query((await joinAt(home)).url, 'SELECT one FROM mine')).toBe(1);
   });
@@ -133,6 +138,53 @@ describe.runIf(isRoot)('root', () => {
     const second = await joinAt(home);
     expect(second.dataDirectory).not.toBe(first.dataDirectory);
     expect(existsSync(first.dataDirectory)).toBe(true);
+  });
+
+  it('prefers a user pullscore to postgres, and refuses to run the server as nobody, whom others share', async () => {
+    const line = (name: string, id: number) => `${name}:x:${id}:${id + 1}::/:/bin/sh\n`;
+    const others = `${line('root', 0)}${line('nobody', 65_534)}${line('notpostgres', 7)}`;
+    expect(findServerUser(`${others}${line('postgres', 5)}`)).toEqual({ uid: 5, gid: 6 });
+    expect(findServerUser(`${others}${line('postgres', 5)}${line('pullscore', 8)}`)).toEqual({ uid: 8, gid: 9 });
+    expect(() => findServerUser(others)).toThrow(
+      expect.objectContaining({
+        code: 'database_unavailable',
+        text: 'You are root. PostgreSQL does not run as root, and there is no user pullscore or postgres to run it. Create one (useradd --system pullscore), run this as another user, or set DATABASE_URL.',
+      }),
+    );
+    const home = join(root, 'of nobody');
+    const database = await joinAt(home);
+    await leave(database);
+    const { dataDirectory } = database;
+    execFileSync('chown', ['-R', '65534', dataDirectory]);
+    expect(await refusalOf(joinAt(home))).toContain(`chown -R pullscore ${dataDirectory}`);
+  });
+
+  it('is told by doctor which databases have lost their home, and how to delete them', async () => {
+    const abandoned = async (folder: string) => (await findAbandonedDatabases()).find(each => each.folder === folder);
+    const home = join(root, 'lost');
+    const first = await joinAt(home);
+    const folder = dirname(first.dataDirectory);
+    expect(await abandoned(folder)).toBeUndefined();
+
+    renameSync(home, `${home} and moved`);
+    expect(await abandoned(folder)).toEqual({ folder, home, serverId: String(serverOf(first)) });
+    await leave(await joinAt(`${home} and moved`));
+    expect(await abandoned(folder)).toBeUndefined();
+
+    rmSync(`${home} and moved`, { recursive: true });
+    const findings = async () => {
+      const { stdout } = await runHere({ PULLSCORE_HOME: join(root, 'other') }, 'doctor', '--json');
+      const { checks } = JSON.parse(stdout) as { checks: { name: string; message: string }[] };
+      return checks.filter(({ name, message }) => name === 'abandoned' && message.includes(folder));
+    };
+    const left = `The database in ${folder} is left over`;
+    const gone = `its home ${home} and moved is gone.`;
+    const moved = 'If you moved the home, run a command there. Otherwise';
+    const stop = `${moved} stop it, and run this again: kill -INT ${serverOf(first)}`;
+    expect(await findings()).toMatchObject([{ message: `${left} and still runs: ${gone}`, action: stop }]);
+    await leave(first);
+    const remove = `${moved} delete the data: rm -r ${folder}`;
+    expect(await findings()).toMatchObject([{ status: 'warning', message: `${left}: ${gone}`, action: remove }]);
   });
 
   it('follows no link of another user, and none out of its store', async () => {

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
 import { connectDatabase, type Database } from '../../database/client.ts';
+import { findAbandonedDatabases } from '../../database/embedded/abandoned.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
 import { findLimits } from '../../database/github-limits.ts';
 import { findUnconfirmedRepositories, inspectOrganisation, inspectServer } from '../../database/inspection.ts';
@@ -27,6 +28,7 @@ const checks = {
   environment: ['configuration', 'environment', local.checkEnvironment, local.environmentRemedy],
   service: ['configuration', 'environment', local.checkService, local.environmentRemedy],
   server: ['database', 'server', local.checkServer, local.serverRemedy],
+  abandoned: ['database', 'abandoned', local.checkAbandoned, 'Check the rights of /var/lib/pullscore.'],
 
   organisations: ['organisations', 'organisations', local.checkOrganisations, logs],
   rules: ['organisations', 'rules', local.checkRules, logs],
@@ -92,6 +94,7 @@ async function examine(context: Context, login: string | undefined): Promise<Fin
         opened.embedded = await joinEmbeddedDatabase({ home: config.home, create: false });
       return inspectServer(config.databaseUrl ?? opened.embedded?.url ?? '');
     });
+    if (config.databaseUrl === undefined) await report.check(checks.abandoned, {}, findAbandonedDatabases);
     // Unlike other commands, doctor does not migrate the database.
     if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
     scope.workers = server?.workers ?? 0;

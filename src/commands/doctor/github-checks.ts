@@ -49,8 +49,10 @@ const maxClockDifferenceSeconds = 30;
 export function checkReach(facts: { milliseconds: number; clockAhead: number | null }, { config }: Scope): Verdicts {
   const ahead = facts.clockAhead ?? 0;
   const difference = `${duration(Math.abs(ahead))} ${ahead > 0 ? 'behind' : 'ahead of'} GitHub's`;
+  const { apiUrl, proxy } = config.github;
+  const through = proxy === undefined ? '' : `, through the proxy ${proxy.place} (${proxy.name})`;
   return [
-    ok(`${config.github.apiUrl} answers in ${Math.ceil(facts.milliseconds)} ms.`),
+    ok(`${apiUrl} answers in ${Math.ceil(facts.milliseconds)} ms${through}.`),
     Math.abs(ahead) > maxClockDifferenceSeconds &&
       warning(`The clock of this machine is ${difference}.`, 'Synchronise it with NTP, such as chrony.'),
   ];

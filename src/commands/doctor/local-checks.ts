@@ -1,6 +1,7 @@
 /** Checks of the configuration and of the database. Each is a function from facts to findings. */
 import { type Config, isLoopback, isUnencrypted, webhookUrl } from '../../config.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
+import type { AbandonedDatabase } from '../../database/embedded/abandoned.ts';
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import { laterSchema } from '../../database/migrate.ts';
 import type { Organisation } from '../../database/organisations.ts';
@@ -130,6 +131,19 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
       ),
   ];
 }
+
+export const checkAbandoned = (databases: readonly AbandonedDatabase[]): Verdicts =>
+  databases.map(({ folder, home, serverId }) =>
+    serverId === undefined
+      ? warning(
+          `The database in ${folder} is left over: its home ${home} is gone.`,
+          `If you moved the home, run a command there. Otherwise delete the data: rm -r ${folder}`,
+        )
+      : warning(
+          `The database in ${folder} is left over and still runs: its home ${home} is gone.`,
+          `If you moved the home, run a command there. Otherwise stop it, and run this again: kill -INT ${serverId}`,
+        ),
+  );
 
 /** @param facts.login the one to check; undefined for all */
 export function checkOrganisations(

@@ -9,7 +9,9 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
+  renameSync,
   rmSync,
   type Stats,
   statSync,
@@ -48,7 +50,10 @@ export interface ClusterOptions {
 type ServerUser = Pick<Stats, 'uid' | 'gid'>;
 
 /** PostgreSQL refuses to run as root. The user that it runs as instead can enter this folder, wherever the home is. */
-const rootStore = '/var/lib/pullscore';
+export const rootStore = '/var/lib/pullscore';
+
+/** In each folder of the store: a link back to the link in its home. */
+export const backLink = 'home';
 
 /** Name of the database and of the role that owns it. */
 const name = 'pullscore';
@@ -67,20 +72,21 @@ export async function openCluster({ home, create, log }: ClusterOptions): Promis
   const path = resolve(home);
   const link = join(path, 'postgresql');
   const isRoot = process.getuid?.() === 0;
-  if (!create && findFolder(link, isRoot) === undefined) {
+  const isNew = findFolder(link, isRoot) === undefined;
+  if (isNew && !create) {
     throw new ServiceError('database_unavailable', `There is no database in this folder (${home}).`, {
       action:
         'Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.',
     });
   }
+  const user = isNew && isRoot ? findServerUser(readFileSync(usersFile, 'utf8')) : undefined;
   const store = isRoot ? rootStore : path;
   mkdirSync(path, { recursive: true, mode: 0o700 });
   if (isRoot && mkdirSync(store, { recursive: true }) !== undefined) chmodSync(store, 0o755);
   removeUnfinished(store);
 
   const binaries = await findBinaries(store);
-  if (findFolder(link, isRoot) === undefined) {
-    const user = isRoot ? systemUser() : undefined;
+  if (isNew) {
     const made = isRoot ? join(rootStore, randomBytes(6).toString('hex')) : link;
     await makeFolder(made, unfinished => initialise(unfinished, binaries, user));
     if (isRoot && publishLink(made, link)) log(`run by root, the embedded database keeps its data in ${made}`);
@@ -89,6 +95,14 @@ export async function openCluster({ home, create, log }: ClusterOptions): Promis
   const folder = findFolder(link, isRoot) ?? link;
   const data = join(folder, 'data');
   const { uid, gid } = statSync(data);
+  if (isRoot) {
+    if (uid === findUser(readFileSync(usersFile, 'utf8'), 'nobody')?.uid) {
+      throw new Error(
+        `its data belongs to nobody, as whom other programs run, too: useradd --system pullscore; chown -R pullscore ${data}`,
+      );
+    }
+    linkBack(folder, link);
+  }
   const socketFolder = findSocketFolder(data);
   return {
     data,
@@ -116,12 +130,36 @@ function findFolder(link: string, isRoot: boolean): string | undefined {
   return folder;
 }
 
-/** An existing user that owns little. */
-function systemUser(): ServerUser {
-  const users = readFileSync('/etc/passwd', 'utf8');
-  const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(users) ?? /^nobody:[^:]*:(\d+):(\d+):/m.exec(users) ?? [];
-  if (uid === undefined) throw new Error('PostgreSQL does not run as root, and there is no user postgres or nobody');
-  return { uid: Number(uid), gid: Number(gid) };
+const usersFile = '/etc/passwd';
+
+/**
+ * Whom root lets run the server: a user of its own, or that of PostgreSQL. Whoever else runs programs as that user can
+ * read and change all data, so it is never `nobody`.
+ *
+ * @param users the content of /etc/passwd
+ */
+export function findServerUser(users: string): ServerUser {
+  const user = findUser(users, 'pullscore') ?? findUser(users, 'postgres');
+  if (user !== undefined) return user;
+  throw new ServiceError(
+    'database_unavailable',
+    'You are root. PostgreSQL does not run as root, and there is no user pullscore or postgres to run it.',
+    { action: 'Create one (useradd --system pullscore), run this as another user, or set DATABASE_URL.' },
+  );
+}
+
+function findUser(users: string, name: string): ServerUser | undefined {
+  const [, uid, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(users) ?? [];
+  return uid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) };
+}
+
+/** So that `doctor` can tell data in use from data whose home is gone. A home that was moved is linked again. */
+function linkBack(folder: string, link: string): void {
+  const found = join(folder, backLink);
+  if (lstatSync(found, { throwIfNoEntry: false }) !== undefined && readlinkSync(found) === link) return;
+  const unfinished = join(folder, randomBytes(6).toString('hex'));
+  symlinkSync(link, unfinished);
+  renameSync(unfinished, found);
 }
 
 async function initialise(folder: string, binaries: string, user: ServerUser | undefined) {
