@@ -15,6 +15,7 @@ import { createPageCache, type SendPage } from './api/page-cache.ts';
 import { PageLinks, PageMeta } from './api/pagination.ts';
 import { pullRequestRoutes, pullRequestSchemas } from './api/pull-requests.ts';
 import { limitRequests } from './api/rate-limit.ts';
+import { boundReplies } from './api/replies.ts';
 import { ruleRoutes } from './api/rules.ts';
 import { userRoutes } from './api/users.ts';
 import { compileValidator } from './api/validation.ts';
@@ -34,9 +35,13 @@ export type App = Awaited<ReturnType<typeof buildApp>>;
 /**
  * The HTTP service, ready to be injected into or to listen; closing it leaves `deps` open.
  *
- * @param options `maxEventLoopDelayMs`: above this delay, requests get 503; 0 turns the check off
+ * @param options `maxEventLoopDelayMs`: above this delay, requests get 503; 0 turns the check off. `maxReplyMs`: as
+ *   {@link boundReplies} takes it
  */
-export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { maxEventLoopDelayMs?: number } = {}) {
+export async function buildApp(
+  deps: Deps,
+  { maxEventLoopDelayMs = 2_000, maxReplyMs }: { maxEventLoopDelayMs?: number; maxReplyMs?: number } = {},
+) {
   const { config, log } = deps;
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
@@ -82,6 +87,7 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
     reply.header('x-request-id', request.id);
   });
   requireHost(app);
+  const refuseUnread = boundReplies(app, maxReplyMs);
   for (const schema of [ErrorBody, PageMeta, PageLinks, ...pullRequestSchemas]) app.addSchema(schema);
 
   await app.register(helmet, {
@@ -129,6 +135,7 @@ export async function buildApp(deps: Deps, { maxEventLoopDelayMs = 2_000 }: { ma
         });
       }
       requireAuthentication(api, deps);
+      api.addHook('onRequest', refuseUnread);
       if (config.rateLimit > 0) await limitRequests(api, config.rateLimit);
       for (const routes of [accountRoutes, memberRoutes, pullRequestRoutes, ruleRoutes, userRoutes]) {
         await api.register(routes);

@@ -85,7 +85,7 @@ export function sendError(error: FastifyError | Error, request: FastifyRequest, 
   );
   reply.code(failure.status).type('application/json; charset=utf-8').header('x-request-id', request.id);
   if (failure.retryAfter !== undefined) reply.header('retry-after', Math.max(1, Math.ceil(failure.retryAfter)));
-  reply.header('cache-control', 'no-store');
+  reply.header('cache-control', 'no-store').removeHeader('etag');
   if (failure.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
   // Sent as text, so that no response schema of the route applies.
   reply.serializer(String).send(JSON.stringify({ message: failure.text }));

@@ -13,7 +13,14 @@ export const PageQuery = Type.Object({
     }),
   ),
   per_page: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 15, description: 'Number of items on a page' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      default: 15,
+      description:
+        'Number of items on a page. A page of long texts ends below a megabyte and may hold fewer: only ' +
+        '`next_cursor` and `prev_cursor` say whether the list goes on',
+    }),
   ),
 });
 export type PageQuery = Static<typeof PageQuery>;
@@ -92,8 +99,13 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   placeOf(row: Row): Static<Columns>;
   /** Before all rows. */
   readonly start: Position;
-  /** Up to `limit` rows after the position, or before it with the nearest first. */
+  /**
+   * Up to `limit` rows after the position, or before it with the nearest first. If there are fewer although the list goes
+   * on, the last one is not for this page.
+   */
   read(direction: 'next' | 'previous', from: Position, limit: number): Promise<Row[]>;
+  /** False for a row that only shows that the list goes on. */
+  isForPage?(row: Row): boolean;
   /** The item as JSON, its texts as byte strings. */
   format(row: Row): string;
 }
@@ -109,8 +121,8 @@ export async function paginate<Row, Columns extends TObject, Position>(
 
   // One extra row shows whether there is another page.
   const rows = await list.read(cursor?.direction ?? 'next', cursor?.position ?? list.start, perPage + 1);
-  const more = rows.length > perPage;
-  const page = rows.slice(0, perPage);
+  const page = rows.slice(0, perPage).filter(row => list.isForPage?.(row) ?? true);
+  const more = page.length < rows.length;
   if (backwards) page.reverse();
 
   const first = page[0];

@@ -8,6 +8,7 @@ import {
   beforeAllPullRequests,
   deletePullRequest,
   findPullRequestRow,
+  isWhole,
   type PullRequestRow,
   pullRequestExistsAnywhere,
   readPullRequestPage,
@@ -114,6 +115,7 @@ export function paginatePullRequests(
     },
     start: beforeAllPullRequests,
     read: (direction, from, limit) => readPullRequestPage(database, list, direction, from, limit),
+    isForPage: isWhole,
     placeOf: (row: PullRequestRow) => ({
       ...(member !== undefined && { member_id: member }),
       created_at: Number(row.createdAt),

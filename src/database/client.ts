@@ -3,7 +3,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { Parser } from 'pg-protocol/dist/parser.js';
 import type { Logger } from 'pino';
-import { CommitUnknown, isConnectionFailure, isRepeatable, isTimeout } from './failures.ts';
+import { CommitUnknown, isConnectionFailure, isRepeatable, isStatementUnprepared, isTimeout } from './failures.ts';
 import { type Selection, type Statement, valuesOf } from './statement.ts';
 
 /** The first parameter of query functions: the database, or a transaction in it. */
@@ -22,7 +22,10 @@ export interface Database {
    * earlier replies, which serves half again as many requests as a pool does. A slow read would hold up the others.
    */
   read<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]>;
-  /** One step of a long list. It waits for the steps of other lists, so that a short read waits for one at most. */
+  /**
+   * One step of a long list. It waits for the steps of the organisation's other lists, so that a read of another one
+   * waits for one of them at most.
+   */
   readStep<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]>;
   /**
    * One statement that writes, durable when it resolves. After a failure or a lost reply it is repeated, and must then
@@ -224,18 +227,25 @@ function createReader(options: pg.ClientConfig, log: Logger) {
     try {
       return await query(selection, values);
     } catch (error) {
-      // A read has no effect: after a lost connection it is tried once more.
-      if (!isConnectionFailure(error) || isTimeout(error)) throw error;
-      return await query(selection, values);
+      const isConnectionLost = isConnectionFailure(error) && !isTimeout(error);
+      if (!isConnectionLost && !isStatementUnprepared(error)) throw error;
+      // A read has no effect: it is tried once more, without a name, so that no other read's failure matters.
+      return await query({ ...selection, name: '' }, values);
     }
   };
 
-  let lastStep: Promise<unknown> = Promise.resolve();
+  /** The last step of each organisation that reads a list. */
+  const lastSteps = new Map<unknown, Promise<void>>();
   return {
     read,
     readStep<Row extends object>(selection: Selection<Row>, values: Values): Promise<Row[]> {
-      const step = lastStep.then(() => read(selection, values));
-      lastStep = step.catch(() => undefined);
+      const { organisationId } = values;
+      const step = (lastSteps.get(organisationId) ?? Promise.resolve()).then(() => read(selection, values));
+      const end = () => {
+        if (lastSteps.get(organisationId) === ended) lastSteps.delete(organisationId);
+      };
+      const ended: Promise<void> = step.then(end, end);
+      lastSteps.set(organisationId, ended);
       return step;
     },
     async close() {

@@ -60,6 +60,13 @@ export function isConnectionFailure(error: unknown): boolean {
 }
 
 /**
+ * Whether another read's failure disturbed this one: it was sent in the belief that the other had prepared their
+ * statement (26000), or had not (42P05).
+ */
+export const isStatementUnprepared = (error: unknown): boolean =>
+  ['26000', '42P05'].includes(String(driverError(error)?.code));
+
+/**
  * Whether the database, not the request, is at fault: it is unreachable, out of resources (class 53), read-only
  * (25006), has storage trouble (class 58), refuses our credentials (class 28), can't answer in time (57014, 55P03), or
  * is still busy with conflicting work after every retry.

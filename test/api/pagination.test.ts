@@ -178,6 +178,41 @@ describe('paging', () => {
   const seconds = fc.array(fc.integer({ min: 1_700_000_000, max: 1_700_000_003 }), { maxLength: 40 });
   const size = fc.integer({ min: 1, max: 12 });
 
+  test('through rows of very different sizes shows each once, in pages below a megabyte or of one row', async () => {
+    const tenant = await createTenant(service);
+    const rows = await insert(
+      tenant,
+      Array.from({ length: 60 }, (_, index) => 1_700_000_000 + (index >> 1)),
+    );
+    // Most are short; every fifth has 200 KB, some of it in the breakdown, which compresses well; one has 3 MB.
+    await service.database.executor.execute(sql`
+      update pull_requests set body = repeat('é', case when number % 5 = 0 then 50000 else number * 7 end),
+        score_breakdown = json_build_array(json_build_object('name', repeat('n', case
+          when number = 30 then 3000000 when number % 5 = 0 then 100000 else number * 70 end),
+          'action', 'ADD', 'effect', 1, 'expression', 'true'))
+      where organisation_id = ${tenant.organisation.id}`);
+    const all = listed(rows);
+    const { body } = await client.get<Page>(`${listUrl}?per_page=1`, tenant.token);
+    const ofMember = `${new URL(body.data[0]?.links.member ?? '').pathname}/pull-requests`;
+    for (const url of [listUrl, ofMember]) {
+      for (const perPage of [100, 30, 7, 1]) {
+        const pages = await follow(tenant, `${url}?per_page=${perPage}`, 'next');
+        const end = pages.at(-1);
+        const backwards = end?.links.prev ? await follow(tenant, end.links.prev, 'prev') : [];
+        expect(idsOf(pages)).toEqual(all);
+        expect(idsOf([...(end ? [end] : []), ...backwards].toReversed())).toEqual(all);
+        for (const page of [...pages, ...backwards]) {
+          expect(page.data.length).toBeGreaterThan(0);
+          expect(page.meta.per_page).toBe(perPage);
+          const isShort = Buffer.byteLength(JSON.stringify(page)) < 1_000_000;
+          expect(isShort || page.data.length === 1, `${page.data.length} on a page`).toBe(true);
+        }
+        const large = pages.find(page => page.data[0]?.number === 30 || page.data.length === 1);
+        expect(large?.data[0]?.score_breakdown[0]?.name).toMatch(/^n+$/);
+      }
+    }
+  });
+
   test('shows what a sorted array shows, forwards and backwards', async () => {
     await fc.assert(
       fc.asyncProperty(seconds, size, async (createdAt, perPage) => {

@@ -266,6 +266,28 @@ describe('a read', () => {
     });
   });
 
+  test('succeeds although another one, which should have prepared its statement, is cancelled', async () => {
+    await withDatabase(async database => {
+      await database.read(now, {});
+      const unprepared = selectionOf('unprepared', 'select count(*) from marks');
+      const results = await database.transaction(async executor => {
+        await executor.execute(sql`lock table marks`);
+        const reads = [1, 2, 3].map(() => database.read(unprepared, {}));
+        const settled = Promise.allSettled(reads);
+        await expect
+          .poll(async () => {
+            const { rows } = await executor.execute(sql`select pg_cancel_backend(pid) from pg_locks where not granted`);
+            return rows.length;
+          })
+          .toBe(1);
+        await Promise.allSettled(reads.slice(0, 1));
+        return { settled };
+      });
+      expect((await results.settled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+      expect(await database.read(unprepared, {})).toHaveLength(1);
+    });
+  });
+
   test("fails with the server's message as it is, also outside ASCII", async () => {
     await withDatabase(async database => {
       const reading = database.read(selectionOf('number', 'select $1::int', 'value'), { value: 'größer' });
@@ -302,6 +324,17 @@ describe('a read', () => {
       await Promise.all([...steps, database.read(now, {}).then(() => ended.push('page'))]);
       expect(ended.indexOf('page')).toBeLessThanOrEqual(1);
       expect(ended).toHaveLength(5);
+    });
+  });
+
+  test('of a step of a list does not wait for the steps of another organisation', async () => {
+    await withDatabase(async database => {
+      const ended: string[] = [];
+      const step = selectionOf('step', 'select pg_sleep(0.05)');
+      const read = (organisationId: string) =>
+        database.readStep(step, { organisationId }).then(() => ended.push(organisationId));
+      await Promise.all([...Array.from({ length: 4 }, () => read('large')), read('small')]);
+      expect(ended.indexOf('small')).toBeLessThanOrEqual(1);
     });
   });
 

@@ -51,7 +51,7 @@ export async function startReplica(
   databaseUrl: string,
   environment: Record<string, string> = {},
   // Off, because test machines are busy: only tests of the overload guard set it.
-  { maxEventLoopDelayMs = 0 }: { maxEventLoopDelayMs?: number } = {},
+  { maxEventLoopDelayMs = 0, ...limits }: Parameters<typeof buildApp>[1] = {},
 ): Promise<Service> {
   const config: Config = loadConfig({
     DATABASE_URL: databaseUrl,
@@ -62,7 +62,7 @@ export async function startReplica(
   const complaints: Service['complaints'] = [];
   const log = pino({ level: 'warn' }, { write: line => complaints.push(JSON.parse(line)) });
   const deps = connectDeps(config, log, databaseUrl);
-  const app = await buildApp(deps, { maxEventLoopDelayMs });
+  const app = await buildApp(deps, { maxEventLoopDelayMs, ...limits });
   return {
     ...deps,
     app,

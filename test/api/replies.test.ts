@@ -1,0 +1,110 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { promisify } from 'node:util';
+import { sql } from 'drizzle-orm';
+import Fastify from 'fastify';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { boundReplies } from '../../src/api/replies.ts';
+import type { App } from '../../src/app.ts';
+import type { Caller } from '../../src/database/access-tokens.ts';
+import { insertPullRequests } from '../support/factories.ts';
+import { listen } from '../support/raw-http.ts';
+import {
+  createTenant,
+  createToken,
+  type Service,
+  startReplica,
+  startService,
+  type Tenant,
+} from '../support/service.ts';
+
+let service: Service;
+let tenant: Tenant;
+let port: number;
+beforeAll(async () => {
+  service = await startService();
+  tenant = await createTenant(service);
+  port = await listen(service.app);
+  await insertPullRequests(service, tenant, [1_700_000_000]);
+  // Longer than any that is stored today, so that the system's buffers can't hold it.
+  await service.database.executor.execute(sql`update pull_requests set body = repeat('b', 12000000)`);
+  await service.database.executor.execute(sql`
+    insert into members (organisation_id, id, github_id, login, name, photo_url)
+    select ${tenant.organisation.id}, gen_random_uuid(), 1000 + number, 'member-' || number, repeat('m', 20000), ''
+    from generate_series(1, 1000) as number`);
+});
+afterAll(() => service.close());
+
+const pages = '/2025-04/pull-requests';
+
+/** Asks, and reads no more than the beginning of the reply. */
+async function askWithoutReading(path: string, to = port, token = tenant.token): Promise<Socket> {
+  const socket = connect(to, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => undefined);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+  await once(socket, 'readable');
+  return socket;
+}
+
+const get = (path: string, token = tenant.token) =>
+  fetch(`http://127.0.0.1:${port}${path}`, { headers: { authorization: `Bearer ${token}` } });
+
+const connectionsOf = ({ server }: Pick<App, 'server'>) => promisify(server.getConnections.bind(server))();
+
+test('a token whose replies of more than 16 MiB are not read gets 429, and no other', async () => {
+  const other = await createToken(service, tenant.user);
+  const slow = await Promise.all([askWithoutReading(pages), askWithoutReading(pages)]);
+  const refused = await get('/2025-04/account');
+  expect(refused.status).toBe(429);
+  expect(refused.headers.get('retry-after')).toBe('5');
+  expect(await refused.json()).toEqual({
+    message: 'Earlier replies to this token have not been read. Read them, or close their connections.',
+  });
+  expect((await get('/2025-04/account', other)).status).toBe(200);
+  for (const socket of slow) socket.destroy();
+  await expect.poll(async () => (await get('/2025-04/account')).status).toBe(200);
+});
+
+test('of requests that come together, those over the limit of their token get 429', async () => {
+  const replies = await Promise.all(Array.from({ length: 6 }, () => askWithoutReading(pages)));
+  const statuses = replies.map(socket => /^HTTP\/1.1 (\d+)/.exec(String(socket.read(20)))?.[1]).toSorted();
+  expect(statuses).toEqual(['200', '200', '429', '429', '429', '429']);
+  for (const socket of replies) socket.destroy();
+  await expect.poll(async () => (await get('/2025-04/account')).status).toBe(200);
+});
+
+test.each([pages, '/2025-04/members'])('a reply of %s that is not taken in time is cut', async path => {
+  const replica = await startReplica(service.database.url, {}, { maxReplyMs: 300 });
+  onTestFinished(() => replica.close());
+  await askWithoutReading(path, await listen(replica.app));
+  expect(await connectionsOf(replica.app)).toBe(1);
+  await expect.poll(() => connectionsOf(replica.app)).toBe(0);
+});
+
+test('if replies to all take more than 128 MiB, the token with most of it loses its oldest', async () => {
+  const app = Fastify();
+  onTestFinished(() => app.close());
+  const check = boundReplies(app);
+  const replies = new Map([10, 16].map(size => [`/${size}`, Buffer.alloc(size * 1024 * 1024)]));
+  app.addHook('onRequest', async request => {
+    request.caller = { tokenId: request.headers.authorization } as Caller;
+    await check(request);
+  });
+  app.get('/:size', async request => replies.get(request.url));
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const address = app.server.address();
+  const own = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const first = await askWithoutReading('/16', own, 'large');
+  await askWithoutReading('/16', own, 'large');
+  for (let token = 0; token < 9; token += 1) await askWithoutReading('/10', own, `small-${token}`);
+  expect(await connectionsOf(app)).toBe(11);
+  await askWithoutReading('/10', own, 'last');
+  await expect.poll(() => connectionsOf(app)).toBe(11);
+  let bytes = 0;
+  first.on('data', chunk => {
+    bytes += chunk.length;
+  });
+  await once(first, 'close');
+  expect(bytes).toBeLessThan(16 * 1024 * 1024);
+});
