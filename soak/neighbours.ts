@@ -20,7 +20,7 @@ import { type Installation, print, startInstallation, webhookSecret } from './in
 import { startReads } from './reads.ts';
 import { login } from './traffic.ts';
 
-const readsPerSecond = 10;
+const readsPerSecond = 50;
 const pullRequestCount = 1_000;
 
 /** What an organisation may do to another one. */
@@ -88,7 +88,7 @@ export async function soakNeighbours(operands: readonly string[]): Promise<boole
   if (!Number.isInteger(seconds) || seconds < 5) throw new RangeError('--seconds takes a whole number from 5');
   const chosen = Object.entries(attacks).filter(([name]) => values.only === undefined || values.only === name);
   if (chosen.length === 0) throw new RangeError(`--only takes one of: ${Object.keys(attacks).join(', ')}`);
-  const installation = await startInstallation('neighbours', 1);
+  const installation = await startInstallation('neighbours', 1, { RATE_LIMIT: '6000' });
   const database = connectDatabase(installation.server.url, pino({ level: 'silent' }));
   let isClean = false;
   try {
@@ -276,7 +276,7 @@ async function syncWithoutEnd({ installation, database, origin, attacker }: Neig
   };
 }
 
-/** A hundred a second, of changes that are all true. */
+/** Fifty a second, of changes that are all true. */
 async function floodWithWebhooks({ installation, origin, attacker }: Neighbours, signal: AbortSignal) {
   let sent = 0;
   const lane = async () => {
@@ -286,7 +286,7 @@ async function floodWithWebhooks({ installation, origin, attacker }: Neighbours,
       if (event !== undefined) {
         await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event);
       }
-      await delay(90);
+      await delay(190);
     }
   };
   const lanes = Array.from({ length: 10 }, lane);
