@@ -45,6 +45,25 @@ async function trickle(count: number, begin: string): Promise<void> {
   }
 }
 
+/** Many connections that ask for the largest page and take 2 KB of it in 20 s. Closed ones are opened again. */
+async function readSlowly(count: number): Promise<void> {
+  const { hostname, port } = new URL(origin);
+  const request = `GET /2025-04/pull-requests?per_page=100 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const sockets = new Set<Socket>();
+  for (;;) {
+    while (sockets.size < count) {
+      const socket = connect({ port: Number(port), host: hostname }, () => socket.write(request));
+      socket.pause();
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('close', () => sockets.delete(socket));
+      await delay(20);
+    }
+    for (const socket of sockets) socket.read(100);
+    await delay(1_000);
+  }
+}
+
 const upload = (bytes: number) => ({
   method: 'POST',
   headers: {
@@ -66,13 +85,23 @@ export const attacks: Record<string, () => Promise<void>> = {
   'slow uploads': () => trickle(50, announced),
 };
 
+/** Of one organisation on the others: see neighbours.ts. */
+const pageAttacks: Record<string, () => Promise<void>> = {
+  'slow pages': () => readSlowly(100),
+  'large pages': () =>
+    repeat(7, 1_000, () =>
+      send(`/2025-04/pull-requests?per_page=100&unseen=${Math.random()}`, { headers: authorization }),
+    ),
+};
+
 function bearer(text: string) {
   return { authorization: `Bearer ${text}` };
 }
 
 // Who imports this only wants the names.
-if (name in attacks) {
+const attack = attacks[name] ?? pageAttacks[name];
+if (attack !== undefined) {
   // Others' machines attack: this one's processors are for the service.
   setPriority(19);
-  await attacks[name]?.();
+  await attack();
 }

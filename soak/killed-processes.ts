@@ -107,6 +107,7 @@ function kill(id: number): void {
 
 export interface KilledReplica {
   readonly port: number;
+  readonly processId: number | undefined;
   /** Number of the process that answers; a restarted one has a higher number. 0 while none answers. */
   readonly life: number;
   /** Kills it with SIGKILL, and starts it again after `pause` milliseconds. */
@@ -163,6 +164,9 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
 
   return {
     port,
+    get processId() {
+      return child.pid;
+    },
     get life() {
       return life;
     },

@@ -2,6 +2,7 @@
 import { soakAttacks } from './attack.ts';
 import { soakHistories } from './histories.ts';
 import { soakKills } from './kill.ts';
+import { soakNeighbours } from './neighbours.ts';
 import { soakRestarts } from './restart.ts';
 
 /** Each takes the remaining operands and returns whether all is well. @throws RangeError or TypeError on wrong ones */
@@ -9,6 +10,7 @@ const soaks: Record<string, (operands: readonly string[]) => Promise<boolean>> =
   histories: soakHistories,
   kill: soakKills,
   attack: soakAttacks,
+  neighbours: soakNeighbours,
   restart: soakRestarts,
 };
 

@@ -90,20 +90,22 @@ const breakdownBytesOf = (rule: RuleDefinition): number =>
 
 /** Why the rules are too many or too long together; undefined if they are not. */
 export function problemOfSize(rules: readonly RuleDefinition[]): RuleProblem | undefined {
-  const bytes = rules.map(breakdownBytesOf);
-  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-  const [entries, total] = [sum(rules.map(({ logic }) => logic.length)), sum(bytes)];
   const { allEntries, breakdownBytes } = ruleLimits;
-  let reason: string;
-  if (entries > allEntries) reason = `all rules together have ${entries} entries, more than ${allEntries}; merge some`;
-  else if (total > breakdownBytes) {
-    const kilobytes = (value: number) => Math.ceil(value / 1024);
-    reason =
-      `the breakdown of one pull request could have ${kilobytes(total)} KB, more than ${kilobytes(breakdownBytes)}: ` +
-      "each entry has its whole condition, with the rule's `when`; shorten them, or give long parts a name in `define`";
-  } else return undefined;
-  const largest = rules[bytes.indexOf(Math.max(...bytes))];
-  return describeProblem(largest?.name ?? '', null, 'logic', reason);
+  const problem = (sizes: readonly number[], reason: string) =>
+    describeProblem(rules[sizes.indexOf(Math.max(...sizes))]?.name ?? '', null, 'logic', reason);
+  const sum = (sizes: readonly number[]) => sizes.reduce((total, size) => total + size, 0);
+  const entries = rules.map(({ logic }) => logic.length);
+  if (sum(entries) > allEntries) {
+    return problem(entries, `all rules together have ${sum(entries)} entries, more than ${allEntries}; merge some`);
+  }
+  const bytes = rules.map(breakdownBytesOf);
+  if (sum(bytes) <= breakdownBytes) return undefined;
+  const [largest, max] = [sum(bytes), breakdownBytes].map(size => `${Math.ceil(size / 1024)} KB`);
+  return problem(
+    bytes,
+    `the breakdown of one pull request could have ${largest}, more than ${max}: each entry has its whole condition, ` +
+      "with the rule's `when`; shorten them, or give long parts a name in `define`",
+  );
 }
 
 /** Does all steps at once. */

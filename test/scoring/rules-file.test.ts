@@ -1161,7 +1161,7 @@ describe('a file that would hurt the process is refused within two seconds,', ()
     [
       'a long condition in front of every entry',
       fileOf(195, 5, `title != "${'x'.repeat(1_700)}"`),
-      /breakdown of one pull request could have 1\d{3} KB, more than 256/,
+      /breakdown of one pull request could have 1\d{3} KB, more than 256 KB/,
     ],
     ['a thousand different patterns', fileOf(200, 5, `${assertions}INDEX.{100}")`), /patterns and globs .* too large/],
     ['a thousand patterns that are too large', fileOf(200, 5, 'matches("", "INDEX(a{9}){60}")'), /reads 54\d char/],

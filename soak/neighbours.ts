@@ -1,0 +1,294 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { eq, sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { generateAccessToken, hashAccessToken, scopes } from '../src/access-token.ts';
+import { addAccessToken } from '../src/database/access-tokens.ts';
+import { connectDatabase, type Database } from '../src/database/client.ts';
+import { addOrganisation, type Organisation } from '../src/database/organisations.ts';
+import { applyRuleset } from '../src/database/rules.ts';
+import { pullRequests as pullRequestsTable } from '../src/database/schema.ts';
+import { addUser } from '../src/database/users.ts';
+import { formatId } from '../src/ids.ts';
+import type { RuleDefinition } from '../src/scoring/ruleset.ts';
+import { insertPullRequests } from '../test/support/factories.ts';
+import type { PullRequest } from '../test/support/github/pull-request.ts';
+import { type Installation, print, startInstallation, webhookSecret } from './installation.ts';
+import { startReads } from './reads.ts';
+import { login } from './traffic.ts';
+
+const readsPerSecond = 50;
+const pullRequestCount = 1_000;
+
+/** What an organisation may do to another one. */
+const limits = { slowdown: 3, megabytes: 300, secondsUntilStored: 5 };
+
+/** As they could be stored before there were limits on rules. */
+const hostileRules: Record<string, RuleDefinition[]> = {
+  'rules that took 27 s to compile': rulesOf(1, 5, () => {
+    const wide = Array.from({ length: 600 }, (_, index) => `${String.fromCodePoint(0x100 + index)}-\u{10fff0}`);
+    return `matches("", "(?i)[${wide.join('')}]")`;
+  }),
+  'rules that took 1.3 GB': rulesOf(200, 50, () => 'matches("", "(?m)(^|\\\\b|\\\\B|$|\\\\A|\\\\z).{127}")'),
+  'rules with breakdowns of 18 MB': rulesOf(195, 50, index => `title != "${String(index).padEnd(1_790, 'x')}"`),
+};
+
+function rulesOf(rules: number, entries: number, when: (index: number) => string): RuleDefinition[] {
+  const entry = { expression: 'true', effect: { action: 'ADD' as const, value: '1' } };
+  return Array.from({ length: rules }, (_, index) => ({
+    name: `Rule ${index}`,
+    description: '',
+    is_enabled: true,
+    when: when(index),
+    logic: Array.from({ length: entries }, () => entry),
+  }));
+}
+
+interface Tenant {
+  organisation: Organisation;
+  token: string;
+  pullRequests: readonly PullRequest[];
+}
+
+interface Neighbours {
+  installation: Installation;
+  database: Database;
+  origin: string;
+  attacker: Tenant;
+  victim: Tenant;
+}
+
+/** Begins an attack, which goes on until `signal` is aborted. @returns what resolves once it is over */
+type Attack = (neighbours: Neighbours, signal: AbortSignal) => Promise<() => Promise<unknown>>;
+
+const attacks: Record<string, Attack> = {
+  ...Object.fromEntries(Object.keys(hostileRules).map(name => [name, applyRules(name)])),
+  'pages that are read slowly': inProcess('slow pages'),
+  'seven pages of maximum size a second': inProcess('large pages'),
+  'eight PUT syncs a second': syncWithoutEnd,
+  'a flood of webhooks': floodWithWebhooks,
+};
+
+/**
+ * One organisation does what it may, while a well-behaved client of another one reads, and webhooks of the other one
+ * arrive.
+ *
+ * @param operands `--seconds N`: for each attack; `--only NAME`: not the others
+ * @returns whether the other one's p99 and the memory stayed within their limits, and none of its changes was lost
+ */
+export async function soakNeighbours(operands: readonly string[]): Promise<boolean> {
+  const { values } = parseArgs({
+    args: [...operands],
+    options: { seconds: { type: 'string' }, only: { type: 'string' } },
+  });
+  const seconds = Number(values.seconds ?? 20);
+  if (!Number.isInteger(seconds) || seconds < 5) throw new RangeError('--seconds takes a whole number from 5');
+  const chosen = Object.entries(attacks).filter(([name]) => values.only === undefined || values.only === name);
+  if (chosen.length === 0) throw new RangeError(`--only takes one of: ${Object.keys(attacks).join(', ')}`);
+  const installation = await startInstallation('neighbours', 1, { RATE_LIMIT: '6000' });
+  const database = connectDatabase(installation.server.url, pino({ level: 'silent' }));
+  let isClean = false;
+  try {
+    const origin = `http://127.0.0.1:${installation.replicas[0]?.port}`;
+    const attacker = await fill(installation, database, login, 100_000, installation.organisationId);
+    const victim = await fill(installation, database, 'neighbour', 1_000);
+    const neighbours = { installation, database, origin, attacker, victim };
+    await measure(neighbours, 3);
+    const rest = await measure(neighbours, seconds);
+    print(`at rest: p99 ${rest.p99.toFixed(1)} ms, ${rest.megabytes.toFixed(0)} MB, stored in ${show(rest.stored)}`);
+    isClean = true;
+    for (const [name, attack] of chosen) {
+      const ending = new AbortController();
+      const finish = await attack(neighbours, ending.signal);
+      const measured = await measure(neighbours, seconds);
+      ending.abort();
+      await finish();
+      isClean = judge(name, measured, rest) && isClean;
+    }
+    for (const end of installation.replicas.flatMap(replica => replica.ends)) {
+      print(end);
+      isClean = false;
+    }
+    return isClean;
+  } finally {
+    await database.close();
+    await installation.stop(isClean);
+  }
+}
+
+const show = (milliseconds: number) => (Number.isFinite(milliseconds) ? `${Math.round(milliseconds)} ms` : 'never');
+
+function judge(name: string, measured: Measured, rest: Measured): boolean {
+  const slowdown = measured.p99 / rest.p99;
+  const grown = measured.megabytes - rest.megabytes;
+  const isGood =
+    slowdown <= limits.slowdown &&
+    grown <= limits.megabytes &&
+    measured.stored <= limits.secondsUntilStored * 1_000 &&
+    measured.failures.size === 0;
+  print(
+    `${isGood ? 'ok    ' : 'MISSED'} ${name}: p99 ${measured.p99.toFixed(1)} ms, ${slowdown.toFixed(1)} times that at rest ` +
+      `(at most ${limits.slowdown}); ${grown.toFixed(0)} MB more (at most ${limits.megabytes}); ` +
+      `a webhook of the other one stored in ${show(measured.stored)} (at most ${limits.secondsUntilStored} s)`,
+  );
+  for (const [reason, count] of measured.failures) print(`         ${count} × ${reason}`);
+  return isGood;
+}
+
+async function fill(
+  { github }: Installation,
+  database: Database,
+  name: string,
+  bodyCharacters: number,
+  existing?: string,
+): Promise<Tenant> {
+  const { executor } = database;
+  const onGithub = github.organisation(name);
+  const ada = onGithub.member('ada');
+  const values = { login: name, githubId: onGithub.id, nodeId: onGithub.nodeId, name, photoUrl: '' };
+  const organisation =
+    existing === undefined ? await addOrganisation(executor, values) : ({ id: existing } as Organisation);
+  if (organisation === undefined) throw new Error('the organisation exists already');
+  const email = `grace@${name}.example`;
+  const user = await addUser(executor, { organisationId: organisation.id, name: 'Grace', email, photoUrl: '' });
+  if (user === undefined) throw new Error('the user exists already');
+  const token = generateAccessToken();
+  await addAccessToken(executor, {
+    ...{ organisationId: organisation.id, userId: user.id, name: 'soak', expiresAt: null },
+    ...{ tokenHash: hashAccessToken(token), scopes: [...scopes] },
+  });
+  const times = Array.from({ length: pullRequestCount }, (_, index) => 1_700_000_000 + index);
+  await insertPullRequests({ database }, { organisation }, times);
+  // Of the attacker, as large as GitHub allows: 65,536 characters, each of three bytes here.
+  await executor
+    .update(pullRequestsTable)
+    .set({ body: sql`repeat('€', ${Math.min(bodyCharacters, 65_536)})` })
+    .where(eq(pullRequestsTable.organisationId, organisation.id));
+  const pullRequests = Array.from({ length: 20 }, () => onGithub.repository('live').addPullRequest({ author: ada }));
+  return { organisation, token, pullRequests };
+}
+
+interface Measured {
+  /** Milliseconds. */
+  p99: number;
+  /** The most that the service had resident. */
+  megabytes: number;
+  /** The longest time from a webhook of the victim until its change was stored, in milliseconds; infinite if one was lost. */
+  stored: number;
+  failures: ReadonlyMap<string, number>;
+}
+
+let addresses = 0;
+let titles = 0;
+
+async function measure({ installation, database, origin, victim }: Neighbours, seconds: number): Promise<Measured> {
+  const nextUrl = () => {
+    addresses += 1;
+    // Each address is new, so that no page comes from memory.
+    return `${origin}/2025-04/pull-requests?unseen=${addresses}`;
+  };
+  const reads = startReads({ nextUrl, token: victim.token, rate: readsPerSecond });
+  const end = performance.now() + seconds * 1_000;
+  const statusFile = `/proc/${installation.replicas[0]?.processId}/status`;
+  let megabytes = 0;
+  const sampling = (async () => {
+    for (; performance.now() < end; await delay(200)) {
+      const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(statusFile, 'utf8'))?.[1]);
+      megabytes = Math.max(megabytes, kilobytes / 1024);
+    }
+  })();
+  let stored = 0;
+  for (; performance.now() < end; await delay(500)) stored = Math.max(stored, await timeWebhook());
+  await sampling;
+  await reads.stop();
+  const sorted = [...reads.latencies].sort((a, b) => a - b);
+  return { p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0, megabytes, stored, failures: reads.failures };
+
+  async function timeWebhook(): Promise<number> {
+    titles += 1;
+    const title = `Change ${titles}`;
+    const pullRequest = victim.pullRequests[titles % victim.pullRequests.length];
+    if (pullRequest === undefined) throw new Error('there is no pull request');
+    const begin = performance.now();
+    const event = pullRequest.edit({ title });
+    const { status } = await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event);
+    if (status !== 202) return Number.POSITIVE_INFINITY;
+    for (; performance.now() - begin < 4 * limits.secondsUntilStored * 1_000; await delay(20)) {
+      const isStored = eq(pullRequestsTable.title, title);
+      if ((await database.executor.$count(pullRequestsTable, isStored)) > 0) return performance.now() - begin;
+    }
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+function applyRules(name: string): Attack {
+  return async ({ database, attacker: { organisation } }) => {
+    const apply = (rules: RuleDefinition[]) =>
+      database.transaction(each => applyRuleset(each, organisation.id, { definitions: [], rules }));
+    await apply(hostileRules[name] ?? []);
+    return () => apply([]);
+  };
+}
+
+/** In a process of its own, so that it delays nobody who measures: see attacker.ts. */
+function inProcess(name: string): Attack {
+  return async ({ origin, attacker: { token } }) => {
+    const child = spawn(process.execPath, ['--import', 'tsx', 'soak/attacker.ts', name, origin, token], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    const exited = once(child, 'exit');
+    process.once('exit', () => child.kill('SIGKILL'));
+    return () => {
+      child.kill('SIGKILL');
+      return exited;
+    };
+  };
+}
+
+/** In a new hour with so few points that the attacker could use them up within the time. */
+async function syncWithoutEnd({ installation, database, origin, attacker }: Neighbours, signal: AbortSignal) {
+  const { github } = installation;
+  const [stored] = await database.executor
+    .select({ id: pullRequestsTable.id })
+    .from(pullRequestsTable)
+    .where(eq(pullRequestsTable.organisationId, attacker.organisation.id))
+    .limit(1);
+  const url = `${origin}/2025-04/pull-requests/${formatId('pr', stored?.id ?? '')}/sync`;
+  const before = github.limit && { ...github.limit };
+  if (github.limit) Object.assign(github.limit, { limit: 200, remaining: 200 });
+  await database.executor.execute(sql`update organisations set points_used = 0`);
+  await database.executor.execute(sql`delete from github_limits`);
+  const headers = { authorization: `Bearer ${attacker.token}` };
+  const attacking = (async () => {
+    const pending: Promise<unknown>[] = [];
+    for (; !signal.aborted; await delay(125)) {
+      pending.push(fetch(url, { method: 'PUT', headers }).then(reply => reply.arrayBuffer()));
+    }
+    await Promise.allSettled(pending);
+  })();
+  return async () => {
+    await attacking;
+    if (github.limit) Object.assign(github.limit, before);
+    await database.executor.execute(sql`delete from github_limits`);
+  };
+}
+
+/** Fifty a second, of changes that are all true. */
+async function floodWithWebhooks({ installation, origin, attacker }: Neighbours, signal: AbortSignal) {
+  let sent = 0;
+  const lane = async () => {
+    while (!signal.aborted) {
+      sent += 1;
+      const event = attacker.pullRequests[sent % attacker.pullRequests.length]?.edit({ title: `Flood ${sent}` });
+      if (event !== undefined) {
+        await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event);
+      }
+      await delay(190);
+    }
+  };
+  const lanes = Array.from({ length: 10 }, lane);
+  return () => Promise.all(lanes);
+}
