@@ -116,6 +116,9 @@ export function loadConfig(env: Variables) {
   if (environment.GITHUB_TOKEN !== undefined && environment.GITHUB_APP_ID !== undefined) {
     problems.add('GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one');
   }
+  if (hasCredentials(environment.GITHUB_API_URL)) {
+    problems.add('GITHUB_API_URL must not contain a user or a password: set GITHUB_TOKEN');
+  }
   const webhookSecrets = list(environment.GITHUB_WEBHOOK_SECRET).map(readWebhookSecret);
   if (webhookSecrets.some(({ secret }) => secret.length < minSecretLength)) {
     problems.add(
@@ -130,22 +133,40 @@ export function loadConfig(env: Variables) {
   }
   if (problems.size > 0) throw new ConfigError([...problems]);
 
+  // Both without a trailing slash; the first in ASCII.
+  const publicUrl = environment.PUBLIC_URL && new URL(environment.PUBLIC_URL).href.replace(/\/+$/, '');
+  const apiUrl = environment.GITHUB_API_URL.replace(/\/+$/, '');
+  const compared: Readonly<Record<string, unknown>> = {
+    ...environment,
+    PUBLIC_URL: publicUrl,
+    GITHUB_API_URL: apiUrl,
+    TRUST_PROXY: trustProxy.join() || undefined,
+    CORS_ORIGINS: corsOrigins.join() || undefined,
+    GITHUB_WEBHOOK_SECRET: list(environment.GITHUB_WEBHOOK_SECRET).join() || undefined,
+  };
+
   return Object.freeze({
     /** Names of the variables that are set, such as `GITHUB_TOKEN_FILE`. */
     variables: Object.freeze(setVariables(env)),
+    /** Values that are not the default, by variable, so that processes can be compared. Secrets are among them. */
+    settings: Object.freeze(
+      Object.fromEntries(
+        Object.entries(Environment.properties)
+          .filter(([name, schema]) => compared[name] !== undefined && compared[name] !== schema.default)
+          .map(([name]) => [name, String(compared[name])]),
+      ),
+    ),
     /** Undefined: the embedded server in `home`. */
     databaseUrl: environment.DATABASE_URL,
     /** Absolute. */
     home: resolve(environment.PULLSCORE_HOME),
     host: environment.HOST,
     port: environment.PORT,
-    /** In ASCII, without a trailing slash. */
-    publicUrl: environment.PUBLIC_URL && new URL(environment.PUBLIC_URL).href.replace(/\/+$/, ''),
+    publicUrl,
     /** Addresses and networks of proxies whose forwarded headers count. */
     trustProxy,
     github: Object.freeze({
-      /** Without a trailing slash. */
-      apiUrl: environment.GITHUB_API_URL.replace(/\/+$/, ''),
+      apiUrl,
       /** Through which GitHub is reached; undefined: directly. */
       proxy: proxy && Object.freeze({ ...proxy, place: new URL(proxy.url).origin }),
       token: environment.GITHUB_TOKEN,
@@ -168,7 +189,7 @@ export function loadConfig(env: Variables) {
     worker: environment.WORKER,
     /** Requests a minute for each token; 0 is off. */
     rateLimit: environment.RATE_LIMIT,
-    /** Seconds; 0 is off. */
+    /** Seconds; with 0, organisations are compared with GitHub only if a webhook asks for it. */
     reconcileInterval: environment.RECONCILE_INTERVAL,
     logLevel: environment.LOG_LEVEL,
   });
@@ -197,6 +218,12 @@ function readProxy({ GITHUB_API_URL, HTTP_PROXY, HTTPS_PROXY, NO_PROXY = '' }: E
     });
   if (given === undefined || isExcepted) return undefined;
   return { name: isHttps ? 'HTTPS_PROXY' : 'HTTP_PROXY', url: given.includes('://') ? given : `http://${given}` };
+}
+
+function hasCredentials(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { username, password } = new URL(url);
+  return username !== '' || password !== '';
 }
 
 function readSecret(env: Variables, name: string, problems: Set<string>): string | undefined {

@@ -22,6 +22,7 @@ test('nothing has to be configured', () => {
     home: resolve('.pullscore'),
     host: '127.0.0.1',
     port: 3000,
+    settings: {},
     publicUrl: undefined,
     trustProxy: [],
     github: { apiUrl: 'https://api.github.com', token: undefined, tokenName: 'GITHUB_TOKEN', app: undefined },
@@ -62,6 +63,11 @@ test('everything can be configured', () => {
       ...['GITHUB_APP_ID', 'GITHUB_APP_PRIVATE_KEY', 'GITHUB_WEBHOOK_SECRET', 'METRICS_TOKEN', 'CORS_ORIGINS'],
       ...['WORKER', 'RATE_LIMIT', 'RECONCILE_INTERVAL', 'LOG_LEVEL'],
     ],
+    settings: expect.objectContaining({
+      PUBLIC_URL: 'https://scores.example/api',
+      GITHUB_API_URL: 'https://github.example/api/v3',
+      RATE_LIMIT: '0',
+    }),
     databaseUrl: 'postgresql://me:p%40ss@db.example:6432/scores?sslmode=require',
     home: '/var/lib/pullscore',
     host: '::',
@@ -87,6 +93,17 @@ test('everything can be configured', () => {
   });
 });
 
+test('a value that is the default counts as not set when processes are compared', () => {
+  const { settings } = loadConfig({ GITHUB_API_URL: 'https://api.github.com/', RATE_LIMIT: '600', PORT: '3001' });
+  expect(settings).toEqual({ PORT: '3001' });
+});
+
+test('an address of GitHub with a password is refused, and not shown', () => {
+  const problems = problemsOf({ GITHUB_API_URL: 'https://me:hush@github.example/api/v3' });
+  expect(problems).toContain('GITHUB_API_URL must not contain a user or a password: set GITHUB_TOKEN');
+  expect(problems).not.toContain('hush');
+});
+
 test.each(['ghp_a\nb', 'ghp_é', 'ghp a'])('a token that is not valid in a header is refused, and not shown', token => {
   const problems = problemsOf({ GITHUB_TOKEN: token });
   expect(problems).toContain('GITHUB_TOKEN must be a token without spaces');
@@ -95,7 +112,12 @@ test.each(['ghp_a\nb', 'ghp_é', 'ghp a'])('a token that is not valid in a heade
 
 test('an empty or blank variable counts as unset, and white space around a value is ignored', () => {
   const config = loadConfig({ DATABASE_URL: '', PORT: '  ', GITHUB_TOKEN: '', WORKER: '', HOST: ' localhost ' });
-  expect(config).toEqual({ ...loadConfig({}), host: 'localhost', variables: ['HOST'] });
+  expect(config).toEqual({
+    ...loadConfig({}),
+    host: 'localhost',
+    variables: ['HOST'],
+    settings: { HOST: 'localhost' },
+  });
 });
 
 test('trailing slashes, empty lists and explicit defaults change nothing', () => {

@@ -53,7 +53,7 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
     help: '1 if the database answered this scrape in time; if 0, its metrics are missing',
     registers,
   });
-  const showBacklog = createBacklogMetrics(registry);
+  const showBacklog = createBacklogMetrics(registry, config.reconcileInterval > 0);
   let reading: Promise<Backlog | undefined> | undefined;
 
   return {
@@ -129,7 +129,8 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
   };
 }
 
-function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined) => void {
+/** @param isPeriodic whether organisations are compared with GitHub regularly */
+function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog: Backlog | undefined) => void {
   const registers = [registry];
   const syncRequests = new Gauge({
     name: 'pullscore_sync_requests',
@@ -140,6 +141,16 @@ function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined
   const overdue = new Gauge({
     name: 'pullscore_sync_requests_overdue_seconds',
     help: 'How long the oldest due pull request has waited to be fetched',
+    registers,
+  });
+  const comparisonAge = new Gauge({
+    name: 'pullscore_comparison_age_seconds',
+    help: 'Since the last comparison with GitHub that reached its end, of the organisation for which it is longest ago; absent while RECONCILE_INTERVAL is 0',
+    registers,
+  });
+  const failingComparisons = new Gauge({
+    name: 'pullscore_failing_comparisons',
+    help: 'Organisations whose last comparison with GitHub failed, in whole or in part',
     registers,
   });
   const ranges = new Gauge({
@@ -156,12 +167,15 @@ function createBacklogMetrics(registry: Registry): (backlog: Backlog | undefined
 
   return backlog => {
     // A gauge without labels is 0 after a reset: only removing it makes it absent.
-    for (const gauge of [overdue, ranges]) gauge.remove();
+    for (const gauge of [overdue, comparisonAge, failingComparisons, ranges]) gauge.remove();
     for (const gauge of [syncRequests, blockedUntil]) gauge.reset();
     if (backlog === undefined) return;
     for (const state of ['waiting', 'behind', 'failing', 'parked'] as const)
       syncRequests.set({ state }, backlog[state]);
     overdue.set(backlog.overdueSeconds);
+    const { maxSeconds, failing } = backlog.comparisons;
+    if (isPeriodic && maxSeconds !== null) comparisonAge.set(maxSeconds);
+    failingComparisons.set(failing);
     ranges.set(backlog.rescoreRanges);
     for (const [organisation, until] of backlog.blockedUntil) blockedUntil.set({ organisation }, until);
   };

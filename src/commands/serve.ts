@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
+import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { App } from '../app.ts';
-import { reportService } from '../database/service-reports.ts';
-import { createDeps } from '../deps.ts';
+import { reportIntervalMs, reportService, type ServiceProcess, withdrawReport } from '../database/service-reports.ts';
+import { createDeps, type Deps } from '../deps.ts';
 import { startLoops } from '../sync/loops.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
+import { sharedSettings } from './doctor/service-checks.ts';
 import { describeSteps, type NextStep, nextSteps } from './next-steps.ts';
 
 /** Time for load balancers to notice that the service is stopping. */
@@ -36,12 +39,14 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
   ]);
   const app = await buildApp(deps);
   let steps: NextStep[];
+  let stopReporting = async () => {};
   try {
-    await reportService(deps.database, 'serve', config.variables);
+    stopReporting = await startReporting(deps, 'serve');
     steps = await nextSteps(context, deps);
     await listen(app, config);
   } catch (error) {
     await app.close();
+    await stopReporting();
     await deps.close();
     throw error;
   }
@@ -55,6 +60,7 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
     };
     // The loops stop at once, because a fetch may take most of the grace period.
     await Promise.all([loops?.stop(), stopAnswering()]);
+    await stopReporting();
     await deps.close();
   });
   if (interrupted.aborted) return;
@@ -73,8 +79,9 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
 async function work(context: Context, options: { json?: boolean }): Promise<void> {
   const { interrupted } = context;
   const deps = await createDeps(context.config, context.log, { create: true, upgrade: true });
+  let stopReporting: () => Promise<void>;
   try {
-    await reportService(deps.database, 'worker', context.config.variables);
+    stopReporting = await startReporting(deps, 'worker');
   } catch (error) {
     await deps.close();
     throw error;
@@ -82,10 +89,38 @@ async function work(context: Context, options: { json?: boolean }): Promise<void
   const loops = startLoops(deps);
   closeOnSignal(context, async () => {
     await loops.stop();
+    await stopReporting();
     await deps.close();
   });
   if (interrupted.aborted) return;
   context.stdout.write(options.json ? `${JSON.stringify({ ready: true })}\n` : 'The pullscore worker is ready.\n');
+}
+
+/**
+ * Reports this process to commands in other shells, now and while it runs.
+ *
+ * @returns a function that ends this
+ */
+async function startReporting({ config, database, log }: Deps, command: ServiceProcess['command']) {
+  const { variables } = config;
+  const place = `${hostname()}, process ${process.pid}`;
+  const own = { id: randomUUID(), command, place, variables, settings: sharedSettings(command, config) };
+  await reportService(database, own);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const renewing = (async () => {
+    for (;;) {
+      await delay(reportIntervalMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await reportService(database, own).catch(error => log.debug({ err: error }, 'this process was not reported'));
+    }
+  })();
+  return async () => {
+    stopping.abort();
+    await renewing;
+    // Without this the report ends by itself.
+    await withdrawReport(database, own.id).catch(() => undefined);
+  };
 }
 
 function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {

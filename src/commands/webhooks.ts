@@ -7,16 +7,20 @@ import {
   retrySyncRequests,
   type SyncRequestCounts,
 } from '../database/backlog.ts';
-import { setWebhooksEnabled } from '../database/organisations.ts';
+import { type Organisation, setWebhooksEnabled } from '../database/organisations.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import type { PullscoreCommand } from './command.ts';
+import { describeComparison, lastFailure } from './comparison.ts';
 import { type Context, operator, parseLimit, seconds, showTime } from './context.ts';
 import { counted } from './numbers.ts';
 import { brief, table } from './terminal.ts';
 
 /** How many failing pull requests `status` shows. */
 const maxFailing = { text: 20, json: 100 };
+
+/** Columns for why something failed. */
+const maxFailureWidth = 600;
 
 export function webhookCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('webhooks').description('deliveries from GitHub: accept, ignore, inspect and retry');
@@ -55,13 +59,19 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
         countSyncRequests(executor, id),
         listFailingRequests(executor, id, maxFailing.json),
       ]);
-      const service = (await listServiceReports(executor)).find(({ process }) => process === 'serve');
-      const isSecretSet = setsVariable((service ?? config).variables, 'GITHUB_WEBHOOK_SECRET');
+      const services = (await listServiceReports(executor)).filter(({ command }) => command === 'serve');
+      const hasService = services.length > 0;
+      const isSecretSet = (hasService ? services : [config]).every(({ variables }) =>
+        setsVariable(variables, 'GITHUB_WEBHOOK_SECRET'),
+      );
       return {
         json: {
           organisation: login,
           webhooks_enabled: webhooksEnabled,
           secret_configured: isSecretSet,
+          compared_at: seconds(organisation.reconciledAt),
+          comparison_failed_at: seconds(organisation.reconcileFailedAt),
+          comparison_failure: organisation.reconcileFailure,
           waiting: requests.total,
           behind: requests.behind,
           failing: requests.failed,
@@ -91,10 +101,12 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           ...(isSecretSet
             ? []
             : [
-                service === undefined
-                  ? 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.'
-                  : 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.',
+                hasService
+                  ? 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.'
+                  : 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.',
               ]),
+          describeComparison(organisation),
+          ...describeLastFailure(organisation),
           ...describeWaiting(requests),
           ...describeGone(context, login, gone),
           ...describeFailing(context, login, requests, failing),
@@ -139,6 +151,12 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
             : `Retrying ${counted(retried, 'pull request')}, ${parked} of them parked. To see the results: ${context.program} webhooks status --organisation ${login}`,
       };
     });
+}
+
+function describeLastFailure(organisation: Organisation): string[] {
+  const failure = lastFailure(organisation);
+  if (failure === undefined) return [];
+  return [brief(failure.isOver ? `Before that: ${failure.text}` : failure.text, maxFailureWidth)];
 }
 
 function describeWaiting({ total, behind, failed, parked }: SyncRequestCounts): string[] {

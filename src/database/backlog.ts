@@ -42,8 +42,9 @@ export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
  */
 export async function readBacklog(executor: Executor, fingerprint: string) {
   const { blockedUntil, credential } = githubLimits;
-  const [{ total, behind, failed, parked, overdueSeconds }, ranges, blocks] = await Promise.all([
+  const [{ total, behind, failed, parked, overdueSeconds }, comparisons, ranges, blocks] = await Promise.all([
     countSyncRequests(executor),
+    countComparisons(executor),
     executor.$count(rescoreRanges),
     executor
       .select({
@@ -63,11 +64,28 @@ export async function readBacklog(executor: Executor, fingerprint: string) {
     /** They failed so often that only a change on GitHub or an operator starts another try. */
     parked,
     overdueSeconds,
+    comparisons,
     /** Ranges of pull requests whose scores may be older than the rules in force. */
     rescoreRanges: ranges,
     /** When GitHub may be called again, in Unix seconds, by the organisation's login; by `''` for a token. */
     blockedUntil: new Map(blocks.map(({ organisation, until }) => [organisation, until])),
   };
+}
+
+async function countComparisons(executor: Executor) {
+  const { createdAt, reconciledAt, reconcileFailedAt, webhooksEnabled } = organisations;
+  const hasFailed = sql`${reconcileFailedAt} >= coalesce(${reconciledAt}, ${reconcileFailedAt})`;
+  const [counts] = await executor
+    .select({
+      /** Since the last one of the organisation that is furthest behind; null if there is none. */
+      maxSeconds: sql<number | null>`extract(epoch from now() - min(coalesce(${reconciledAt}, ${createdAt})))::float8`,
+      /** Organisations whose last one failed, in whole or in part. */
+      failing: sql<number>`(count(*) filter (where ${hasFailed}))::int`,
+    })
+    .from(organisations)
+    .where(eq(webhooksEnabled, true));
+  if (counts === undefined) throw new Error('a count gave no row');
+  return counts;
 }
 
 export type FailingRequest = Awaited<ReturnType<typeof listFailingRequests>>[number];

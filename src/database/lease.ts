@@ -42,16 +42,19 @@ export async function takeLease(
 /**
  * Moves the end of a lease: the default renews it, and `now()` ends it. Nothing changes if another replica has taken
  * over, or the work was requested meanwhile.
+ *
+ * @param changes saved in the same statement
  */
 export async function moveLease(
   executor: Executor,
   lease: Lease,
   until: SQL = secondsFromNow(leaseSeconds),
+  changes: { reconcileRequested?: SQL } = {},
 ): Promise<void> {
   const isHeld = sql`${organisations[lease.column]} = ${lease.until}::timestamptz`;
   const [moved] = await executor
     .update(organisations)
-    .set({ [lease.column]: until })
+    .set({ ...changes, [lease.column]: until })
     .where(and(eq(organisations.id, lease.organisationId), isHeld))
     .returning({ until: untilOf(lease.column) });
   lease.until = moved?.until ?? lease.until;

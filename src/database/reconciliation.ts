@@ -1,4 +1,5 @@
 import { and, eq, isNotNull, lte, sql } from 'drizzle-orm';
+import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
 import { notify } from './notifications.ts';
@@ -9,10 +10,15 @@ import { secondsFromNow } from './statement.ts';
 /**
  * Leases the organisation that has been due for longest to the caller. A comparison that starts after
  * `reconcile_again_at` is the repetition that was asked for.
+ *
+ * @param options `periodic: false` leaves out those that nobody asked for
  */
-export async function claimReconciliation(executor: Executor): Promise<Lease | undefined> {
-  const { id, webhooksEnabled, reconcileDueAt, reconcileAgainAt, reconcileCursor } = organisations;
-  const isDue = and(webhooksEnabled, lte(reconcileDueAt, sql`now()`));
+export async function claimReconciliation(
+  executor: Executor,
+  { periodic = true }: { periodic?: boolean } = {},
+): Promise<Lease | undefined> {
+  const { id, webhooksEnabled, reconcileDueAt, reconcileAgainAt, reconcileCursor, reconcileRequested } = organisations;
+  const isDue = and(webhooksEnabled, lte(reconcileDueAt, sql`now()`), periodic ? undefined : reconcileRequested);
   const againAt = sql<string | null>`${reconcileAgainAt}`;
   for (;;) {
     const [next] = await executor
@@ -46,6 +52,7 @@ export async function requestComparison(
     // If it has been due for longer, it keeps its place in the queue.
     reconcileDueAt: sql`least(${organisations.reconcileDueAt}, ${earliest})`,
     reconcileAgainAt: sql`greatest(${organisations.reconcileAgainAt}, now() + interval '1 minute', ${earliest})`,
+    reconcileRequested: true,
   });
   await notify(executor, 'reconcile');
 }
@@ -57,7 +64,32 @@ export async function requestComparison(
  */
 export async function endReconciliation(executor: Executor, comparison: Lease, seconds: number): Promise<void> {
   const again = organisations.reconcileAgainAt;
-  await moveLease(executor, comparison, sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`);
+  const dueAt = sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`;
+  await moveLease(executor, comparison, dueAt, { reconcileRequested: sql`${again} is not null` });
+}
+
+/** A failure's text may quote GitHub. */
+const maxFailureLength = 500;
+
+/**
+ * Records for operators how a comparison went.
+ *
+ * @param result `isFinished`: it has reached its end. `failure`: why all or part of it failed
+ */
+export async function saveComparisonResult(
+  executor: Executor,
+  organisationId: string,
+  { isFinished, failure }: { isFinished: boolean; failure: string | undefined },
+): Promise<void> {
+  if (!isFinished && failure === undefined) return;
+  const failed = {
+    reconcileFailedAt: sql`now()`,
+    reconcileFailure: storable((failure ?? '').slice(0, maxFailureLength)),
+  };
+  await updateOrganisation(executor, organisationId, {
+    ...(isFinished ? { reconciledAt: sql`now()` } : {}),
+    ...(failure === undefined ? {} : failed),
+  });
 }
 
 /** Each request, for a hundred members, delays the next list by this much: lists take a small share of the points. */

@@ -92,6 +92,13 @@ export const organisations = pgTable(
     reconcileDueAt: now('reconcile_due_at'),
     /** When to repeat a comparison that a webhook asked for: the first answer may be from before the event. */
     reconcileAgainAt: moment('reconcile_again_at'),
+    /** Whether the next comparison is not just periodic: a webhook, say, asked for one that has not ended yet. */
+    reconcileRequested: boolean('reconcile_requested').notNull().default(false),
+    /** When a comparison last reached its end. */
+    reconciledAt: moment('reconciled_at'),
+    /** When a comparison last failed, in whole or in part, and why. Not before `reconciled_at`: that was the latest. */
+    reconcileFailedAt: moment('reconcile_failed_at'),
+    reconcileFailure: text('reconcile_failure'),
     /** While a comparison is interrupted: GitHub's cursor of the last repository that was compared. */
     reconcileCursor: text('reconcile_cursor'),
     /** When a comparison next includes the members. */
@@ -525,11 +532,23 @@ export const githubLimits = pgTable('github_limits', {
   resetAt: seconds('reset_at'),
 });
 
-/** What `serve` and `worker` last reported at their start, for commands in other shells. */
+/**
+ * What each process of `serve` and `worker` tells commands in other shells. Rows without `command` are from an earlier
+ * release, which wrote one for each command.
+ */
 export const serviceReports = pgTable('service_reports', {
-  /** The command. */
-  process: text('process').$type<'serve' | 'worker'>().primaryKey(),
+  /** A random id. */
+  process: text('process').primaryKey(),
+  command: text('command').$type<'serve' | 'worker'>(),
+  /** Where it runs: the name of its host, and its process id there. */
+  place: text('place'),
   startedAt: now('started_at'),
+  /** A process that crashed no longer renews this. */
+  seenAt: moment('seen_at'),
   /** Names of those that are set, such as `GITHUB_TOKEN` or `GITHUB_TOKEN_FILE`, without their values. */
   variables: text('variables').array().notNull(),
+  /** The same in all rows: only then can hashes be compared. */
+  salt: text('salt'),
+  /** Slow hashes of the settings that processes should share, by variable. */
+  hashes: json('hashes').$type<Readonly<Record<string, string>>>(),
 });

@@ -1,30 +1,82 @@
-/** What the processes of the service last reported at their start: which variables are set there, never their values. */
-import { sql } from 'drizzle-orm';
+/**
+ * What each running process of the service reports: which variables are set there, and slow hashes of the settings that
+ * processes should share.
+ *
+ * Whoever steals the database has the hashes, and whatever could be stored as their key. So they are scrypt with a
+ * random salt, as for passwords: a guess at a weak secret costs as much as a guess at a weak password does. Settings
+ * with their default value have no hash, nor has DATABASE_URL: all processes here have the same database.
+ */
+import { randomBytes, scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
+import { eq, gt, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { serviceReports } from './schema.ts';
 
-export type ServiceReport = typeof serviceReports.$inferSelect;
+/** How often a process confirms that it runs. */
+export const reportIntervalMs = 15_000;
 
-/** Replaces what another replica reported for the same command. */
-export async function reportService(
-  database: Database,
-  process: ServiceReport['process'],
-  variables: readonly string[],
-): Promise<void> {
+/** A process that has not confirmed for that long is gone. */
+const isPresent = gt(serviceReports.seenAt, sql`now() - interval '1 minute'`);
+
+type Hashes = Readonly<Record<string, string>>;
+type Settings = Readonly<Record<string, string>>;
+
+export type ServiceReport = Awaited<ReturnType<typeof listServiceReports>>[number];
+
+export interface ServiceProcess {
+  id: string;
+  command: 'serve' | 'worker';
+  /** Where it runs, for people. */
+  place: string;
+  /** Names of those that are set. */
+  variables: readonly string[];
+  /** Those to compare, by variable. */
+  settings: Settings;
+}
+
+const derive = promisify(scrypt) as (value: string, salt: string, length: number) => Promise<Buffer>;
+
+/** Takes about 50 ms of a processor for each setting. */
+export async function hashSettings(settings: Settings, salt: string): Promise<Hashes> {
+  const hash = async (name: string, value: string) =>
+    (await derive(value, `${salt} ${name}`, 16)).toString('base64url');
+  const entries = Object.entries(settings).map(async ([name, value]) => [name, await hash(name, value)] as const);
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+/** Stores the report of a process, or that it still runs. */
+export async function reportService(database: Database, process: ServiceProcess): Promise<void> {
+  const { id, command, place, variables, settings } = process;
+  const isOwn = eq(serviceReports.process, id);
+  const { rowCount } = await database.executor.update(serviceReports).set({ seenAt: sql`now()` }).where(isOwn);
+  if (rowCount === 1) return;
   await database.transaction(async executor => {
-    await executor
-      .insert(serviceReports)
-      .values({ process, startedAt: new Date(), variables: [...variables] })
-      .onConflictDoUpdate({
-        target: serviceReports.process,
-        set: { startedAt: sql`excluded.started_at`, variables: sql`excluded.variables` },
-      });
+    // One after the other, or two that start together would choose two salts.
+    await executor.execute(sql`select pg_advisory_xact_lock(hashtextextended('service_reports', 0))`);
+    await executor.delete(serviceReports).where(sql`(${isPresent}) is not true`);
+    const [other] = await executor.select({ salt: serviceReports.salt }).from(serviceReports).limit(1);
+    const salt = other?.salt ?? randomBytes(16).toString('base64url');
+    const hashes = await hashSettings(settings, salt);
+    const values = { process: id, command, place, variables: [...variables], salt, hashes, seenAt: sql`now()` };
+    await executor.insert(serviceReports).values(values);
   });
 }
 
-/** `serve` first; a command that has never started is not in the list. */
-export const listServiceReports = (executor: Executor): Promise<ServiceReport[]> =>
-  executor.select().from(serviceReports).orderBy(serviceReports.process);
+/** Removes the report of a process that stops. */
+export async function withdrawReport({ executor }: Pick<Database, 'executor'>, id: string): Promise<void> {
+  await executor.delete(serviceReports).where(eq(serviceReports.process, id));
+}
+
+/** Of all processes that run: `serve` first. */
+export function listServiceReports(executor: Executor) {
+  const { process, place, startedAt, variables, salt, hashes } = serviceReports;
+  const command = sql<ServiceProcess['command']>`${serviceReports.command}`;
+  return executor
+    .select({ process, command, place, startedAt, variables, salt, hashes })
+    .from(serviceReports)
+    .where(isPresent)
+    .orderBy(serviceReports.command, startedAt, process);
+}
 
 /** Whether one of these is set, itself or as the name of a file. */
 export const setsVariable = (variables: readonly string[], ...names: readonly string[]): boolean =>

@@ -13,7 +13,8 @@ export const maxSharedFailures = waitSeconds.length;
 /** Failures in a row that park a request; they take three hours or more. */
 const maxFailures = 8;
 
-const reasonOf = (error: unknown): string => {
+/** For operators. */
+export const reasonOf = (error: unknown): string => {
   if (error instanceof ServiceError) return error.text;
   return isDatabaseUnavailable(error)
     ? 'The database was not available.'

@@ -27,7 +27,7 @@ export interface Loops {
 }
 
 export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: number } = {}): Loops {
-  const { config, github } = deps;
+  const { github } = deps;
   const start = (name: string, work: Work, width: number) => startLoop(deps, name, work, width, pollMs);
   const loops = new Map<string, Loop>([
     ['sync', start('sync', createRequestWorker(deps), maxTurns)],
@@ -35,7 +35,7 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
     ['rescore', start('rescore', async () => (await rescoreBatch(deps)) > 0, 2)],
     ['prune', start('prune', signal => pruneOrganisation(deps, signal), 1)],
   ]);
-  if (config.reconcileInterval > 0 && github.configured) {
+  if (github.configured) {
     // Two: a long comparison does not hold up the other organisations.
     const compare = (signal: AbortSignal) => reconcileOrganisation(deps, { signal });
     loops.set('reconcile', start('reconcile', compare, 2));
@@ -64,7 +64,7 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
 function startLoop({ log }: Deps, name: string, work: Work, width: number, pollMs: number): Loop {
   const stopping = new AbortController();
   const { signal } = stopping;
-  let logged = { kind: '', at: 0 };
+  const failures = createFailureLog(log, name);
   let waking = new AbortController();
   const wake = () => {
     waking.abort();
@@ -75,16 +75,13 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
     while (!signal.aborted) {
       // A wake-up during the work counts, too: it may be for something that the work did not see.
       const woken = waking.signal;
+      const begunAt = performance.now();
       let pauseMs = pollMs;
       try {
         if (await work(signal)) pauseMs = 0;
+        failures.end(begunAt);
       } catch (error) {
-        const kind = isDatabaseUnavailable(error) ? 'outage' : String(error);
-        // Each try of an outage fails, which would fill the log.
-        if (kind !== logged.kind || performance.now() - logged.at >= logIntervalMs) {
-          logged = { kind, at: performance.now() };
-          log.error({ err: error, loop: name }, 'a loop failed and tries again');
-        }
+        failures.add(error);
         pauseMs = Math.min(pollMs, retryMs);
       }
       if (pauseMs > 0) await delay(pauseMs, undefined, { signal: woken }).catch(() => undefined);
@@ -98,6 +95,32 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
       stopping.abort();
       wake();
       await Promise.all(running);
+    },
+  };
+}
+
+/** Logs that a loop fails, and that it works again. */
+function createFailureLog(log: Deps['log'], loop: string) {
+  let logged = { kind: '', at: 0 };
+  let failing: { since: number; latest: number; isLogged: boolean } | undefined;
+  return {
+    add(error: unknown): void {
+      const at = performance.now();
+      const kind = isDatabaseUnavailable(error) ? 'outage' : String(error);
+      // Each try of an outage fails, which would fill the log.
+      const isNews = kind !== logged.kind || at - logged.at >= logIntervalMs;
+      failing = { since: failing?.since ?? at, latest: at, isLogged: isNews || failing?.isLogged === true };
+      if (!isNews) return;
+      logged = { kind, at };
+      log.error({ err: error, loop }, 'a loop failed and tries again');
+    },
+    /** @param begunAt of work that did not fail. If something failed after that, the work says nothing about it. */
+    end(begunAt: number): void {
+      if (failing === undefined || begunAt < failing.latest) return;
+      const { since, isLogged } = failing;
+      failing = undefined;
+      const seconds = Math.round((performance.now() - since) / 1000);
+      if (isLogged) log.info({ loop, seconds }, 'a loop that failed works again');
     },
   };
 }

@@ -9,6 +9,7 @@ import {
   areMembersDue,
   claimReconciliation,
   endReconciliation,
+  saveComparisonResult,
   saveMembersListed,
 } from '../database/reconciliation.ts';
 import { maxRefetchesPerHour, sweepPullRequests } from '../database/refetches.ts';
@@ -27,6 +28,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
 import { isTransientFailure } from '../github/errors.ts';
+import { reasonOf } from './deferral.ts';
 import { askGithub, countSharers } from './exchange.ts';
 import { fullName } from './import-scope.ts';
 import { syncMembers } from './members.ts';
@@ -38,6 +40,9 @@ const defaultTurnMs = 20_000;
 
 /** How long until the next try if GitHub or the database failed. What GitHub refuses or does not show waits longer. */
 const retrySeconds = 60;
+
+/** How long until the next try of what GitHub refuses or does not show, while RECONCILE_INTERVAL is 0. */
+const defaultIntervalSeconds = 900;
 
 /** How far GitHub's clock may be behind the database's. */
 const maxClockDifferenceSeconds = 86_400;
@@ -59,21 +64,25 @@ export async function reconcileOrganisation(
 ): Promise<boolean> {
   const { config, log } = deps;
   const { executor } = deps.database;
-  const comparison = await claimReconciliation(executor);
+  const comparison = await claimReconciliation(executor, { periodic: config.reconcileInterval > 0 });
   if (comparison === undefined) return false;
   const organisation = await getOrganisation(executor, comparison.organisationId);
   // Jitter: organisations that were added together are not compared together.
-  const interval = config.reconcileInterval * (0.9 + 0.2 * Math.random());
+  const interval = (config.reconcileInterval || defaultIntervalSeconds) * (0.9 + 0.2 * Math.random());
   const turnEnd = performance.now() + turnMs;
   const isOver = () => signal?.aborted === true || performance.now() >= turnEnd;
   let wait = Math.min(retrySeconds, interval);
   let isFinished = false;
+  let failure: string | undefined;
+  const note: Note = reason => {
+    failure ??= reason;
+  };
   try {
     await whileRenewing(executor, comparison, log, async () => {
       const identified = await identifyOrganisation(deps, organisation);
-      const isCompared = await compareRepositories(deps, identified, isOver);
+      const isCompared = await compareRepositories(deps, identified, note, isOver);
       if (isCompared) {
-        await tryOrLog(deps, identified, 'the members were not compared', () => compareMembers(deps, identified));
+        await tryOrLog(deps, identified, note, 'the members were not compared', () => compareMembers(deps, identified));
         const perHour = maxRefetchesPerHour / (await countSharers(deps));
         await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, perHour));
       }
@@ -82,6 +91,7 @@ export async function reconcileOrganisation(
       isFinished = isCompared;
     });
   } catch (error) {
+    failure = reasonOf(error);
     if (!(error instanceof ServiceError)) throw error;
     wait = error.retryAfter ?? (isTransientFailure(error) ? wait : interval);
     const { login } = organisation;
@@ -90,28 +100,33 @@ export async function reconcileOrganisation(
       'the comparison with GitHub waits',
     );
   } finally {
+    await saveComparisonResult(executor, organisation.id, { isFinished, failure });
     if (isFinished) await endReconciliation(executor, comparison, interval);
     else await moveLease(executor, comparison, secondsFromNow(wait));
   }
   return true;
 }
 
+/** Takes down, for operators, why a part of the comparison failed. */
+type Note = (reason: string) => void;
+
 /** @returns false if the turn was over before the last repository */
 async function compareRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
+  note: Note,
   isOver: () => boolean,
 ): Promise<boolean> {
   const { executor } = deps.database;
   let page = await fromCursor(organisation.reconcileCursor, after => pageRepositories(deps, organisation, after));
   const { ticket } = page;
   for (;;) {
-    if (!(await comparePage(deps, organisation, page, isOver))) return false;
+    if (!(await comparePage(deps, organisation, page, note, isOver))) return false;
     const after = page.hasNextPage ? page.endCursor : null;
     await updateOrganisation(executor, organisation.id, { reconcileCursor: after });
     if (after === null) {
       const what = 'repositories that have left were not looked for';
-      await tryOrLog(deps, organisation, what, () => markLeft(deps, organisation, ticket));
+      await tryOrLog(deps, organisation, note, what, () => markLeft(deps, organisation, ticket));
       return true;
     }
     if (isOver()) return false;
@@ -123,11 +138,13 @@ async function compareRepositories(
 async function comparePage(
   deps: Deps,
   organisation: IdentifiedOrganisation,
-  { items: listed, ticket, repliedAt }: Awaited<ReturnType<typeof pageRepositories>>,
+  { items: listed, failed, ticket, repliedAt }: Awaited<ReturnType<typeof pageRepositories>>,
+  note: Note,
   isOver: () => boolean,
 ): Promise<boolean> {
   const { database, log } = deps;
   const { executor } = database;
+  for (const error of failed) note(`A repository was not compared: ${error.text}`);
   const known = await findRepositories(executor, organisation.id, listed);
   const named = listed.map(repository => ({ ...repository, name: fullName(repository) }));
   await database.transaction(async transaction => {
@@ -152,6 +169,7 @@ async function comparePage(
       if (!isDone) return false;
     } catch (error) {
       const reason = await reasonOfRepository(deps, organisation, name, error);
+      note(`${name} was not compared: ${reason}`);
       log.warn({ repository: name, reason }, 'a repository was not compared; the next comparison tries again');
       await saveProgress(executor, organisation.id, githubId, { reconcileCursor: null, reconcileUntil: null });
     }
@@ -226,6 +244,7 @@ async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation):
 async function tryOrLog(
   { log }: Deps,
   { login }: Organisation,
+  note: Note,
   what: string,
   work: () => Promise<void>,
 ): Promise<void> {
@@ -233,6 +252,7 @@ async function tryOrLog(
     await work();
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code === 'github_rate_limited') throw error;
+    note(`${what.charAt(0).toUpperCase()}${what.slice(1)}: ${error.text}`);
     log.warn({ organisation: login, reason: error.text }, `${what}; the next comparison tries again`);
   }
 }

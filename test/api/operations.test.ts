@@ -248,11 +248,14 @@ describe('/metrics, about GitHub and pending work,', () => {
       'pullscore_sync_requests{state="parked"}': 0,
       pullscore_sync_requests_overdue_seconds: 0,
       pullscore_rescore_ranges: 0,
+      pullscore_failing_comparisons: 0,
       ...counters,
     };
     const ofDatabase = async () => {
       const entries = Object.entries(await scrape(replica));
-      return Object.fromEntries(entries.filter(([name]) => !/_github_(request|points|rate)/.test(name)));
+      return Object.fromEntries(
+        entries.filter(([name]) => !/_github_(request|points|rate)|_comparison_age/.test(name)),
+      );
     };
     expect(await ofDatabase()).toEqual(empty);
     await executor.execute(sql`
@@ -274,6 +277,7 @@ describe('/metrics, about GitHub and pending work,', () => {
       'pullscore_sync_requests{state="failing"}': 1,
       'pullscore_sync_requests{state="parked"}': 3,
       pullscore_rescore_ranges: 1,
+      pullscore_failing_comparisons: 0,
       ...counters,
       'pullscore_github_blocked_until_timestamp_seconds{organisation=""}': 4_000_000_000,
       'pullscore_github_blocked_until_timestamp_seconds{organisation="acme"}': 4_000_000_001,
@@ -283,6 +287,29 @@ describe('/metrics, about GitHub and pending work,', () => {
       await executor.execute(`delete from ${table}`);
     }
     expect(await ofDatabase()).toEqual(empty);
+  });
+
+  test('shows how long ago the last comparison of any organisation was, and how many fail', async () => {
+    const replica = await start();
+    const { executor } = replica.database;
+    const of = async (service: Service) => {
+      const { pullscore_comparison_age_seconds: age, pullscore_failing_comparisons: failing } = await scrape(service);
+      return { age, failing };
+    };
+    expect(await of(replica)).toEqual({ age: undefined, failing: 0 });
+    const tenants = await Promise.all([1, 2, 3, 4].map(() => createTenant(replica)));
+    const [recent, partly, failing, disabled] = tenants.map(({ organisation }) => organisation.id);
+    const set = (id: string | undefined, values: string) =>
+      executor.execute(`update organisations set ${values} where id = '${id}'`);
+    await set(recent, `reconciled_at = now(), reconcile_failed_at = now() - interval '1 day'`);
+    await set(partly, `reconciled_at = now(), reconcile_failed_at = now()`);
+    await set(failing, `created_at = now() - interval '2 hours', reconcile_failed_at = now()`);
+    await set(disabled, `created_at = now() - interval '1 day', reconcile_failed_at = now(), webhooks_enabled = false`);
+    const found = await of(replica);
+    expect(found.failing).toBe(2);
+    expect(Math.round((found.age ?? 0) / 60)).toBe(120);
+    const unasked = closing(await startReplica(replica.database.url, { RECONCILE_INTERVAL: '0' }));
+    expect(await of(unasked)).toEqual({ age: undefined, failing: 2 });
   });
 
   test('counts pull requests that GitHub never showed, or showed only in an older state', async () => {
@@ -338,7 +365,7 @@ describe('/metrics, about GitHub and pending work,', () => {
       const metrics = await scrape(replica);
       expect(performance.now() - begin).toBeLessThan(1_900);
       expect(metrics.pullscore_database_up).toBe(0);
-      expect(Object.keys(metrics).filter(name => /sync_requests|rescore|blocked/.test(name))).toEqual([]);
+      expect(Object.keys(metrics).filter(name => /sync_requests|rescore|blocked|comparison/.test(name))).toEqual([]);
       expect(metrics['pullscore_github_rate_limit_points{organisation=""}']).toBe(5_000);
     }
     proxy.accept();

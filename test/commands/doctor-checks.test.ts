@@ -1,5 +1,5 @@
 import { DrizzleQueryError } from 'drizzle-orm';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createReport, type Verdicts } from '../../src/commands/doctor/findings.ts';
 import {
   checkHook,
@@ -17,11 +17,12 @@ import {
   checkFacts,
   checkRules,
   checkServer,
-  checkService,
   type OrganisationScope,
 } from '../../src/commands/doctor/local-checks.ts';
+import { checkService } from '../../src/commands/doctor/service-checks.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { IdentifiedOrganisation } from '../../src/database/organisations.ts';
+import type { ServiceReport } from '../../src/database/service-reports.ts';
 import type { Github } from '../../src/github/client.ts';
 import type { GithubInspection } from '../../src/github/inspection.ts';
 
@@ -33,7 +34,11 @@ const scopeWith = (environment: Record<string, string> = {}, organisation = {}):
   program: 'pullscore',
   config: loadConfig({ GITHUB_TOKEN: 'ghp_x', PUBLIC_URL: 'https://scores.example', ...environment }),
   workers: 1,
-  organisation: { login: 'acme', rulesetVersion: 1, webhooksEnabled: true, ...organisation } as never,
+  organisation: {
+    ...{ login: 'acme', rulesetVersion: 1, webhooksEnabled: true },
+    ...{ reconciledAt: new Date(0), reconcileFailedAt: null, reconcileFailure: null },
+    ...organisation,
+  } as never,
 });
 
 /** `status: message → action` of each. */
@@ -103,6 +108,71 @@ describe('the database server', () => {
   });
 });
 
+let processes = 0;
+const reportOf = (command: 'serve' | 'worker', report: Partial<ServiceReport> = {}): ServiceReport => {
+  processes += 1;
+  const variables = ['GITHUB_TOKEN', 'GITHUB_WEBHOOK_SECRET'];
+  const place = `web, process ${processes}`;
+  return { process: place, command, place, startedAt: new Date(0), variables, salt: 's', hashes: {}, ...report };
+};
+
+describe('the processes of the service', () => {
+  beforeEach(() => {
+    processes = 0;
+  });
+  const complaints = (reports: ServiceReport[], hashes = {}) =>
+    linesOf(checkService({ reports, hashes }, scopeWith())).filter(line => !line.startsWith('ok: '));
+  const everywhere = 'Set the same value for all processes, and restart them.';
+  const here = 'Run doctor in the environment of the service, or set the same value here.';
+
+  test('that set the same variables are one line, and those that do not are named by their place', () => {
+    const lines = (...reports: ServiceReport[]) => linesOf(checkService({ reports, hashes: {} }, scopeWith()));
+    const set = 'GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET (reported 1970-01-01 00:00).';
+    expect(lines(reportOf('serve'), reportOf('worker'))).toEqual([
+      `ok: Set for the service: ${set}`,
+      `ok: Set for the worker: ${set}`,
+    ]);
+    expect(lines(reportOf('serve'), reportOf('serve'))).toEqual([`ok: Set for the service (2 processes): ${set}`]);
+    const lacking = { variables: ['GITHUB_TOKEN'] };
+    expect(lines(reportOf('serve'), reportOf('serve', lacking))).toEqual([
+      `ok: Set for the service (web, process 5): ${set}`,
+      'ok: Set for the service (web, process 6): GITHUB_TOKEN (reported 1970-01-01 00:00).',
+      expect.stringMatching(/^warning: GITHUB_WEBHOOK_SECRET is not set for the service \(web, process 6\): /),
+    ]);
+  });
+
+  test('with other values of a setting are named, with what differs', () => {
+    const [one, two] = [{ GITHUB_TOKEN: 'a', RATE_LIMIT: 'x' }, { GITHUB_TOKEN: 'b' }].map(hashes => ({ hashes }));
+    expect(complaints([reportOf('serve', one), reportOf('serve', one)])).toEqual([]);
+    expect(complaints([reportOf('serve', one), reportOf('serve', one), reportOf('serve', two)])).toEqual([
+      'warning: GITHUB_TOKEN and RATE_LIMIT differ between the service (web, process 3) and the service ' +
+        `(web, process 5). → ${everywhere}`,
+    ]);
+    // A worker needs no RATE_LIMIT.
+    expect(complaints([reportOf('serve', one), reportOf('worker', two)])).toEqual([
+      `warning: GITHUB_TOKEN differs between the service and the worker. → ${everywhere}`,
+    ]);
+  });
+
+  test('are compared with this shell in what is set here, and in what doctor uses the default of', () => {
+    const hashes = { GITHUB_API_URL: 'a', GITHUB_TOKEN: 'b', PUBLIC_URL: 'c', RECONCILE_INTERVAL: 'd' };
+    const doubt = (what: string, place: string) =>
+      `warning: ${what} between this shell and ${place}: what is checked with it here may not hold there. → ${here}`;
+    expect(complaints([reportOf('serve', { hashes })], hashes)).toEqual([]);
+    expect(complaints([reportOf('serve', { hashes })])).toEqual([
+      doubt('GITHUB_API_URL and RECONCILE_INTERVAL differ', 'the service'),
+    ]);
+    expect(complaints([reportOf('serve', { hashes })], { ...hashes, PUBLIC_URL: 'another' })).toEqual([
+      doubt('PUBLIC_URL differs', 'the service'),
+    ]);
+    const others = [
+      reportOf('serve', { hashes: { ...hashes, PUBLIC_URL: 'another' } }),
+      reportOf('worker', { hashes }),
+    ];
+    expect(complaints(others, { ...hashes, PUBLIC_URL: 'another' })).toEqual([]);
+  });
+});
+
 test.each([
   ['0.0.0.0', ['HOST'], true],
   ['0.0.0.0', ['HOST', 'PUBLIC_URL'], false],
@@ -112,10 +182,9 @@ test.each([
 ])(
   'with HOST=%s here and %j set for the service, a missing PUBLIC_URL is reported: %j',
   (host, variables, isReported) => {
-    const report = { process: 'serve' as const, startedAt: new Date(), variables };
     const expected = 'PUBLIC_URL is not set for the service, but HOST is: links contain';
     expect(
-      linesOf(checkService([report], scopeWith({ HOST: host })))
+      linesOf(checkService({ reports: [reportOf('serve', { variables })], hashes: {} }, scopeWith({ HOST: host })))
         .join()
         .includes(expected),
     ).toBe(isReported);
@@ -134,10 +203,46 @@ test('a rule that this release refuses is named', () => {
 
 test('a comparison is late after two minutes', () => {
   const facts = { untilComparison: -119, pullRequests: 0, sinceOldestFetch: null, organisations: 1 };
-  expect(linesOf(checkComparison(facts as never, scopeWith()))).toEqual(['ok: Repositories are about to be compared.']);
+  expect(linesOf(checkComparison(facts as never, scopeWith()))).toEqual([
+    'ok: Repositories are about to be compared. Last compared with GitHub: 1970-01-01 00:00.',
+  ]);
   expect(linesOf(checkComparison({ ...facts, untilComparison: -120 } as never, scopeWith()))).toEqual([
     expect.stringMatching(/^warning: The comparison with GitHub has been overdue for 2 min\. → See the log/),
   ]);
+});
+
+describe('a comparison that failed', () => {
+  const facts = { untilComparison: 60, pullRequests: 0, sinceOldestFetch: null, organisations: 1 } as never;
+  const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+  const complaints = (comparedAt: Date | null, failedAt: Date, environment = {}) => {
+    const organisation = { reconciledAt: comparedAt, reconcileFailedAt: failedAt, reconcileFailure: 'GitHub failed.' };
+    return linesOf(checkComparison(facts, scopeWith(environment, organisation)))
+      .filter(line => !line.startsWith('ok: '))
+      .map(line => line.replace(/, \d{4}-.{11}:/, ','));
+  };
+  const found = (status: string) =>
+    expect.stringMatching(`^${status}: The comparison with GitHub failed, GitHub failed\\. → It is tried again`);
+
+  test('is a warning for an hour or two intervals after one that succeeded, and a problem after that', () => {
+    expect(complaints(minutesAgo(59), minutesAgo(1))).toEqual([found('warning')]);
+    expect(complaints(minutesAgo(61), minutesAgo(1))).toEqual([found('problem')]);
+    expect(complaints(minutesAgo(119), minutesAgo(1), { RECONCILE_INTERVAL: '3600' })).toEqual([found('warning')]);
+    expect(complaints(minutesAgo(121), minutesAgo(1), { RECONCILE_INTERVAL: '3600' })).toEqual([found('problem')]);
+    expect(complaints(null, minutesAgo(1))).toEqual([found('problem')]);
+  });
+
+  test('in part is a warning, and is over once a later one succeeds', () => {
+    const moment = minutesAgo(1);
+    expect(complaints(moment, moment)).toEqual([found('warning')]);
+    expect(complaints(minutesAgo(1), minutesAgo(2))).toEqual([]);
+  });
+
+  test('is also reported while only webhooks ask for comparisons', () => {
+    expect(complaints(minutesAgo(59), minutesAgo(1), { RECONCILE_INTERVAL: '0' })).toEqual([
+      'skipped: Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.',
+      found('warning'),
+    ]);
+  });
 });
 
 test('pull requests that lack facts are counted, with the time until the sweep has fetched them again', () => {

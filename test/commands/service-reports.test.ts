@@ -1,6 +1,10 @@
 import { writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { connectDatabase } from '../../src/database/client.ts';
+import { listServiceReports, reportService, withdrawReport } from '../../src/database/service-reports.ts';
 import { query } from '../support/database-server.ts';
 import { startGithub } from '../support/github/server.ts';
 import { createHome, removeHome } from '../support/home.ts';
@@ -11,13 +15,14 @@ import { type Environment, requireBuild, runHere, runJson, startForTest } from '
 let shell: Environment;
 /** The variables of a service, which is not here. */
 let elsewhere: Environment;
+let folder: string;
 const secret = 'a secret of more than sixteen';
 
 beforeAll(requireBuild);
 
 beforeEach(async () => {
   const database = await createDatabase();
-  const folder = createHome('report');
+  folder = createHome('report');
   writeFileSync(join(folder, 'secret'), secret);
   shell = { DATABASE_URL: database.url, GITHUB_API_URL: 'http://127.0.0.1:1' };
   elsewhere = {
@@ -34,13 +39,18 @@ beforeEach(async () => {
   };
 });
 
-/** Starts a process and stops it: what it reported stays. */
-async function report(environment: Environment, command: 'serve' | 'worker' = 'serve'): Promise<void> {
+/** Starts a process, which runs until the test ends or the returned function stops it. */
+async function start(environment: Environment, command: 'serve' | 'worker' = 'serve'): Promise<() => Promise<void>> {
   const { child, shows, ended } = startForTest(environment, command);
   await shows(/ready/);
-  child.kill('SIGINT');
-  expect((await ended).code).toBe(0);
+  return async () => {
+    child.kill('SIGINT');
+    expect((await ended).code).toBe(0);
+  };
 }
+
+const reports = <Row extends object>() =>
+  query<Row>(shell.DATABASE_URL ?? '', 'select *, service_reports::text as text from service_reports');
 
 interface Finding {
   area: string;
@@ -58,12 +68,18 @@ async function findings(environment: Environment): Promise<string[]> {
 }
 
 const status = (environment: Environment) => runHere(environment, 'webhooks', 'status', '--organisation', 'acme');
+const file = (content: string) => {
+  const path = join(folder, 'another secret');
+  writeFileSync(path, content);
+  return path;
+};
+const doubt = ': what is checked with it here may not hold there.';
 const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d';
 
 describe('doctor', () => {
   test('tells the variables of this shell from those that the service and the worker reported', async () => {
-    await report(elsewhere);
-    await report({ ...shell, GITHUB_TOKEN: 'ghp_of_the_worker' }, 'worker');
+    await start(elsewhere);
+    await start({ ...shell, GITHUB_TOKEN: 'ghp_of_the_worker' }, 'worker');
     expect(await findings(shell)).toEqual([
       'ok: Set in this shell: DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
       expect.stringMatching(
@@ -72,16 +88,33 @@ describe('doctor', () => {
       expect.stringMatching(
         `^ok: Set for the worker: DATABASE_URL, PULLSCORE_HOME, GITHUB_API_URL and GITHUB_TOKEN \\(reported ${minute}\\)\\.$`,
       ),
+      'warning: GITHUB_TOKEN differs between the service and the worker.',
       'skipped: Permissions and webhooks on GitHub are not checked: the service has credentials for GitHub, this shell has none.',
     ]);
   });
 
   test('says what the service lacks, even if this shell has it', async () => {
-    await report({ ...shell, PORT: '0' });
+    await start({ ...shell, PORT: '0' });
     const found = await findings(elsewhere);
     expect(found.filter(line => line.startsWith('warning'))).toEqual([
       'warning: GITHUB_WEBHOOK_SECRET is not set for the service: webhooks are refused.',
       'warning: GitHub credentials are not set for the service: it fetches nothing.',
+      `warning: GITHUB_TOKEN, GITHUB_WEBHOOK_SECRET and PUBLIC_URL differ between this shell and the service${doubt}`,
+    ]);
+  });
+
+  test('reports settings that differ between processes, and between them and this shell', async () => {
+    await start(elsewhere);
+    await start({ ...elsewhere, GITHUB_API_URL: 'http://127.0.0.1:2', GITHUB_TOKEN: 'ghp_another' });
+    await start({ ...shell, GITHUB_TOKEN_FILE: file('ghp_of_the_service\n'), RECONCILE_INTERVAL: '60' }, 'worker');
+    const found = await findings({ ...shell, GITHUB_API_URL: 'http://127.0.0.1:1/', GITHUB_TOKEN: 'ghp_another' });
+    const service = `the service (${hostname()})`;
+    expect(found.filter(line => line.startsWith('warning')).map(line => line.replace(/, process \d+/g, ''))).toEqual([
+      `warning: GITHUB_API_URL and GITHUB_TOKEN differ between ${service} and ${service}.`,
+      `warning: RECONCILE_INTERVAL differs between ${service} and the worker.`,
+      `warning: GITHUB_API_URL differs between this shell and ${service}${doubt}`,
+      `warning: GITHUB_TOKEN differs between this shell and ${service}${doubt}`,
+      `warning: RECONCILE_INTERVAL differs between this shell and the worker${doubt}`,
     ]);
   });
 
@@ -91,6 +124,26 @@ describe('doctor', () => {
       'warning: GITHUB_WEBHOOK_SECRET is not set: webhooks are refused.',
     ]);
   });
+});
+
+test('a service that cannot reach GitHub is a problem, and doctor and webhooks status say why', async () => {
+  await start(elsewhere);
+  const reason = 'The connection to GitHub failed: ';
+  await expect
+    .poll(() => runJson(shell, 'webhooks', 'status', '--organisation', 'acme'), { timeout: 10_000 })
+    .toMatchObject({
+      compared_at: null,
+      comparison_failed_at: expect.any(Number),
+      comparison_failure: expect.stringContaining(reason),
+    });
+  const { stdout } = await status(shell);
+  expect(stdout).toContain('Not compared with GitHub yet.\nThe comparison with GitHub failed, ');
+  expect(stdout).toContain(reason);
+  const checks: Finding[] = JSON.parse((await runHere(shell, 'doctor', '--json')).stdout).checks;
+  expect(checks).toContainEqual(
+    expect.objectContaining({ name: 'comparison', status: 'problem', message: expect.stringContaining(reason) }),
+  );
+  expect(JSON.stringify(checks)).not.toContain('scores up to date');
 });
 
 test('doctor names the variable that holds the file of the token', async () => {
@@ -105,9 +158,9 @@ test('doctor names the variable that holds the file of the token', async () => {
 
 describe('webhooks status', () => {
   test('says whether the service has a secret, whatever this shell has', async () => {
-    await report(elsewhere);
+    await start(elsewhere);
     expect((await status(shell)).stdout).not.toContain('SECRET');
-    await report({ ...shell, PORT: '0' });
+    await start({ ...shell, PORT: '0' });
     expect((await status(elsewhere)).stdout).toContain(
       'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.',
     );
@@ -122,13 +175,63 @@ describe('webhooks status', () => {
   });
 });
 
-test('a report has no values, and a later one replaces it', async () => {
-  await report(elsewhere);
-  await report(elsewhere);
-  const rows = await query<{ report: string }>(
-    shell.DATABASE_URL ?? '',
-    'select service_reports::text as report from service_reports',
-  );
-  expect(rows).toHaveLength(1);
-  for (const value of [secret, 'ghp_of_the_service', 'scores.example']) expect(rows[0]?.report).not.toContain(value);
+describe('the report of a process', () => {
+  test('has no values, only hashes with a salt that all processes share', async () => {
+    await start(elsewhere);
+    await start({ ...elsewhere, GITHUB_TOKEN: 'ghp_another' });
+    const rows = await reports<{ text: string; salt: string; hashes: Record<string, string> }>();
+    const [one, two] = rows;
+    expect(rows).toHaveLength(2);
+    expect(one?.salt).toMatch(/^.{22}$/);
+    expect(two?.salt).toBe(one?.salt);
+    for (const { text, hashes } of rows) {
+      for (const value of [secret, 'ghp_', 'scores.example']) expect(text).not.toContain(value);
+      expect(Object.keys(hashes).toSorted()).toEqual([
+        'GITHUB_API_URL',
+        'GITHUB_TOKEN',
+        'GITHUB_WEBHOOK_SECRET',
+        'PUBLIC_URL',
+      ]);
+    }
+    const differing = Object.keys(one?.hashes ?? {}).filter(name => one?.hashes[name] !== two?.hashes[name]);
+    expect(differing).toEqual(['GITHUB_TOKEN']);
+  });
+
+  test('ends with the process', async () => {
+    const stop = await start(elsewhere);
+    expect(await reports()).toHaveLength(1);
+    await stop();
+    expect(await reports()).toEqual([]);
+  });
+
+  test('of a process that crashed counts for a minute, and the next process removes it', async () => {
+    const stop = await start(elsewhere);
+    const age = (seconds: number) =>
+      query(
+        shell.DATABASE_URL ?? '',
+        `update service_reports set process = 'crashed', seen_at = now() - interval '${seconds} seconds'`,
+      );
+    const count = async () => (await findings(shell)).filter(line => line.includes('Set for the service')).length;
+    await age(50);
+    await stop();
+    expect(await count()).toBe(1);
+    await age(61);
+    expect(await count()).toBe(0);
+    await start(elsewhere, 'worker');
+    expect(await reports()).toMatchObject([{ command: 'worker' }]);
+  });
+
+  test('is renewed, and comes back if it was removed during an outage', async () => {
+    const database = connectDatabase(shell.DATABASE_URL ?? '', pino({ level: 'silent' }));
+    onTestFinished(() => database.close());
+    const own = { id: 'one', command: 'serve' as const, place: 'here', variables: [], settings: {} };
+    await reportService(database, own);
+    await database.executor.execute(`update service_reports set seen_at = now() - interval '2 minutes'`);
+    expect(await listServiceReports(database.executor)).toEqual([]);
+    await reportService(database, own);
+    expect(await listServiceReports(database.executor)).toMatchObject([{ process: 'one' }]);
+    await withdrawReport(database, 'one');
+    await reportService(database, own);
+    expect(await listServiceReports(database.executor)).toMatchObject([{ process: 'one' }]);
+  });
 });

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { formatId } from '../../src/ids.ts';
@@ -15,6 +16,7 @@ import {
   apply,
   type Home,
   makeDue,
+  memberLogins,
   newHome,
   rule,
   startWorld,
@@ -109,6 +111,31 @@ describe('an idle service', () => {
       expect(await deliver(world.service, home.acme.rename(login))).toBe(202);
       await waitUntil(async () => (await now(home)).login === login);
     }
+  });
+
+  test('with RECONCILE_INTERVAL=0 lists a member at once who a webhook says has joined, and compares nothing else', async () => {
+    const home = await newHome(world);
+    const other = await newHome(world);
+    const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
+    await makeDue(world.service);
+    await startDeaf(replica);
+    expect(await memberLogins(replica, home)).toEqual([]);
+    const elsewhere = world.github.organisation('elsewhere');
+    const added = home.acme.join(elsewhere.member('grace'));
+    if (added === undefined) throw new Error('no event');
+    expect(await deliver(replica, added)).toBe(202);
+    await waitUntil(async () => (await memberLogins(replica, home)).includes('grace'));
+    // A minute later it is repeated, and that is all.
+    await waitUntil(async () => (await now(home)).reconciledAt !== null);
+    expect(await now(home)).toMatchObject({ reconcileRequested: true });
+    await world.service.database.executor.execute(
+      sql`update organisations set reconcile_due_at = now(), reconcile_again_at = now() where id = ${home.organisation.id}`,
+    );
+    expect(await reconcileOrganisation(replica)).toBe(true);
+    expect(await now(home)).toMatchObject({ reconcileRequested: false, reconcileAgainAt: null });
+    await world.service.database.executor.execute(sql`update organisations set reconcile_due_at = now()`);
+    expect(await reconcileOrganisation(replica)).toBe(false);
+    expect(await now(other)).toMatchObject({ reconciledAt: null });
   });
 
   test('scores pull requests again at once when rules are applied', async () => {
@@ -238,6 +265,37 @@ describe('a database that goes away and comes back', () => {
     });
   });
 
+  test('is over in the log, too: one line for each loop that failed, with how long it did', async () => {
+    const proxy = await startProxy(world.service.database.url);
+    const replica = await world.replica(proxy.through(world.service.database.url));
+    const lines: { level: number; msg: string; loop: string; seconds?: number }[] = [];
+    const log = pino({ level: 'info' }, { write: line => lines.push(JSON.parse(line)) });
+    const loops = startLoops({ ...replica, log });
+    const loopsOf = (msg: string) => lines.filter(line => line.msg === msg).map(({ loop }) => loop);
+    try {
+      await waitUntil(async () => (await listeners()).length === 1);
+      proxy.refuse();
+      proxy.cut();
+      await waitUntil(async () => loopsOf('a loop failed and tries again').length >= 4);
+      expect(loopsOf('a loop that failed works again')).toEqual([]);
+      const begin = performance.now();
+      proxy.accept();
+      await waitUntil(async () => loopsOf('a loop that failed works again').length >= 4);
+      const failed = loopsOf('a loop failed and tries again').toSorted();
+      expect(loopsOf('a loop that failed works again').toSorted()).toEqual(failed);
+      const recovered = lines.filter(({ msg }) => msg === 'a loop that failed works again');
+      const maxSeconds = Math.ceil((performance.now() - begin) / 1000) + 20;
+      for (const { level, seconds = -1 } of recovered) {
+        expect(level).toBe(30);
+        expect(seconds).toBeGreaterThanOrEqual(0);
+        expect(seconds).toBeLessThanOrEqual(maxSeconds);
+      }
+    } finally {
+      await loops.stop();
+      await proxy.close();
+    }
+  });
+
   test('again and again does not fill the log', async () => {
     await through(async (replica, proxy) => {
       for (let outage = 0; outage < 3; outage += 1) {
@@ -248,7 +306,7 @@ describe('a database that goes away and comes back', () => {
         await waitUntil(async () => (await listeners()).length === 1, 5_000);
       }
       // One for each loop.
-      expect(replica.complaints.filter(({ msg }) => msg.includes('a loop failed')).length).toBeLessThanOrEqual(3);
+      expect(replica.complaints.filter(({ msg }) => msg.includes('a loop failed')).length).toBeLessThanOrEqual(4);
     });
   });
 

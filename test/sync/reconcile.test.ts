@@ -2,9 +2,9 @@ import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { inspectOrganisation } from '../../src/database/inspection.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
-import { countOrganisations, setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
-import { claimReconciliation } from '../../src/database/reconciliation.ts';
+import { claimReconciliation, requestComparison, saveComparisonResult } from '../../src/database/reconciliation.ts';
 import { sweepPullRequests } from '../../src/database/refetches.ts';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
@@ -58,6 +58,70 @@ async function dueInSeconds({ organisation: { id } }: Home): Promise<number> {
 }
 
 const titles = async (home: Home) => (await storedPullRequests(world.service, home)).map(({ title }) => title).sort();
+
+describe('the result of a comparison', () => {
+  const row = async ({ organisation }: Home) => {
+    const found = await getOrganisation(world.service.database.executor, organisation.id);
+    return { comparedAt: found.reconciledAt, failedAt: found.reconcileFailedAt, failure: found.reconcileFailure };
+  };
+
+  test('is stored: when it succeeded, and when and why it last failed', async () => {
+    const home = await newHome(world);
+    expect(await row(home)).toEqual({ comparedAt: null, failedAt: null, failure: null });
+    const reason = 'GitHub failed with status 500. Try again later.';
+    world.github.fault({ kind: 'reply', status: 500 });
+    await compare(world, home);
+    const first = await row(home);
+    expect(first).toEqual({ comparedAt: null, failedAt: expect.any(Date), failure: reason });
+    await compare(world, home);
+    const second = await row(home);
+    expect(second).toEqual({ ...first, comparedAt: expect.any(Date) });
+    expect(second.comparedAt?.getTime()).toBeGreaterThan(second.failedAt?.getTime() ?? Number.NaN);
+  });
+
+  test('names the part that failed, and reached its end at the same moment', async () => {
+    const home = await newHome(world);
+    world.github.fault({ kind: 'reply', status: 500 }, { when: ({ operation }) => operation === 'Members' });
+    await compare(world, home);
+    const { comparedAt, failedAt, failure } = await row(home);
+    expect(failure).toMatch(/^The members were not compared: GitHub failed with status 500\./);
+    expect(failedAt).toEqual(comparedAt);
+  });
+
+  test('has a reason of bounded length, without what PostgreSQL refuses', async () => {
+    const { executor } = world.service.database;
+    const home = await newHome(world);
+    const failure = `\0${'x'.repeat(498)}\u{1f600}`;
+    await saveComparisonResult(executor, home.organisation.id, { isFinished: false, failure });
+    expect((await row(home)).failure).toBe(`\uFFFD${'x'.repeat(498)}\uFFFD`);
+  });
+});
+
+describe('with RECONCILE_INTERVAL=0', () => {
+  test('a comparison that a webhook asked for, and that fails, is tried again after a minute', async () => {
+    const home = await newHome(world);
+    const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
+    await makeDue(replica);
+    expect(await reconcileOrganisation(replica)).toBe(false);
+    await requestComparison(replica.database.executor, home.organisation.id);
+    world.github.fault({ kind: 'reply', status: 500 });
+    expect(await reconcileOrganisation(replica)).toBe(true);
+    expect(await dueInSeconds(home)).toBeGreaterThan(50);
+    await replica.database.executor.execute(
+      sql`update organisations set reconcile_due_at = now() where id = ${home.organisation.id}`,
+    );
+    expect(await reconcileOrganisation(replica)).toBe(true);
+  });
+
+  test('enabling webhooks compares at once', async () => {
+    const home = await newHome(world);
+    const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
+    await makeDue(replica);
+    await setWebhooksEnabled(replica.database.executor, home.organisation.id, true);
+    expect(await reconcileOrganisation(replica)).toBe(true);
+    expect(await reconcileOrganisation(replica)).toBe(false);
+  });
+});
 
 describe('a comparison with GitHub', () => {
   test('costs one request if nothing has changed', async () => {

@@ -181,11 +181,16 @@ export async function lockWaits({ database }: Deps): Promise<number> {
   return rows.length;
 }
 
-/** Makes these organisations due for a comparison, and no others. */
+/** Makes these organisations due for a comparison, as if somebody had asked for it, and no others. */
 export async function makeDue({ database: { executor } }: Deps, ...homes: readonly Home[]): Promise<void> {
-  await executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
+  await executor
+    .update(organisations)
+    .set({ reconcileDueAt: sql`now() + interval '1 hour'`, reconcileRequested: false });
   const ids = homes.map(({ organisation }) => organisation.id);
-  await executor.update(organisations).set({ reconcileDueAt: sql`now()` }).where(inArray(organisations.id, ids));
+  await executor
+    .update(organisations)
+    .set({ reconcileDueAt: sql`now()`, reconcileRequested: true })
+    .where(inArray(organisations.id, ids));
 }
 
 /**

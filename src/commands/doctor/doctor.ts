@@ -19,6 +19,7 @@ import { maxProseWidth } from '../terminal.ts';
 import { type Check, createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
 import * as remote from './github-checks.ts';
 import * as local from './local-checks.ts';
+import { checkService, credentialVariables, readService } from './service-checks.ts';
 
 const logs = 'See the logs of the service and of the database.';
 const app = 'See the settings of the App on GitHub.';
@@ -26,7 +27,7 @@ const app = 'See the settings of the App on GitHub.';
 /** All checks: area, name, function from facts to findings, and what to do if the facts can't be gathered. */
 const checks = {
   environment: ['configuration', 'environment', local.checkEnvironment, local.environmentRemedy],
-  service: ['configuration', 'environment', local.checkService, local.environmentRemedy],
+  service: ['configuration', 'environment', checkService, local.environmentRemedy],
   server: ['database', 'server', local.checkServer, local.serverRemedy],
   abandoned: ['database', 'abandoned', local.checkAbandoned, 'Check the rights of /var/lib/pullscore.'],
 
@@ -99,8 +100,10 @@ async function examine(context: Context, login: string | undefined): Promise<Fin
     if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
     scope.workers = server?.workers ?? 0;
     const { database } = opened;
-    const readReports = async () => (database === undefined ? [] : await listServiceReports(database.executor));
-    const reports = (await report.check(checks.service, scope, readReports)) ?? [];
+    const service = await report.check(checks.service, scope, async () =>
+      readService(database === undefined ? [] : await listServiceReports(database.executor), config),
+    );
+    const reports = service?.reports ?? [];
     const organisations = database && (await checkDatabase(report, scope, database, login));
     if (organisations === undefined) {
       const why = "Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
@@ -174,7 +177,7 @@ async function checkGithub(report: Report, access: Access, organisations: readon
   const isReached = (await report.check(checks.reach, access, () => inspection.reach())) !== undefined;
   // Missing credentials are reported even if GitHub can't be reached.
   if (!isReached && github.configured) return skipRights("it can't be reached");
-  const elsewhere = access.reports.find(({ variables }) => setsVariable(variables, ...local.credentialVariables));
+  const elsewhere = access.reports.find(({ variables }) => setsVariable(variables, ...credentialVariables));
   if (!github.configured && elsewhere !== undefined) {
     return skipRights('the service has credentials for GitHub, this shell has none');
   }

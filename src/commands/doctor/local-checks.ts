@@ -1,17 +1,17 @@
 /** Checks of the configuration and of the database. Each is a function from facts to findings. */
-import { type Config, isLoopback, isUnencrypted, webhookUrl } from '../../config.ts';
+import { type Config, isUnencrypted, webhookUrl } from '../../config.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
 import type { AbandonedDatabase } from '../../database/embedded/abandoned.ts';
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import { laterSchema } from '../../database/migrate.ts';
 import type { Organisation } from '../../database/organisations.ts';
 import { maxRefetchesPerHour } from '../../database/refetches.ts';
-import { type ServiceReport, setsVariable } from '../../database/service-reports.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
 import { compileRuleset, type Ruleset } from '../../scoring/ruleset.ts';
+import { describeComparison, lastFailure } from '../comparison.ts';
 import { showTime } from '../context.ts';
 import { counted, duration } from '../numbers.ts';
-import { list, ok, problem, skipped, type Verdicts, warning } from './findings.ts';
+import { list, ok, problem, skipped, type Verdict, type Verdicts, warning } from './findings.ts';
 
 /** What every check can use. */
 export interface Scope {
@@ -41,7 +41,7 @@ export const command = ({ program, organisation }: OrganisationScope, text: stri
 /** The credentials, as messages name them. */
 export const nameOf = ({ github }: Config) => (github.app !== undefined ? 'the App' : github.tokenName);
 
-const describeVariables = (where: string, variables: readonly string[]): string =>
+export const describeVariables = (where: string, variables: readonly string[]): string =>
   variables.length === 0 ? `No variables are set ${where}, so the defaults apply` : `Set ${where}: ${list(variables)}`;
 
 /** This shell: where doctor runs, which may not be where the service runs. */
@@ -60,44 +60,6 @@ export const checkEnvironment = ({ variables, publicUrl, github, reconcileInterv
       'Set it to a number of seconds, such as 900.',
     ),
 ];
-
-export const credentialVariables = ['GITHUB_TOKEN', 'GITHUB_APP_ID'] as const;
-
-const nameOfProcess = ({ process }: ServiceReport) => (process === 'serve' ? 'service' : 'worker');
-
-/** @param reports what the service last reported; empty if it has not, and then this shell's variables are its own */
-export function checkService(reports: readonly ServiceReport[], { config }: Scope): Verdicts {
-  const service = reports.find(({ process }) => process === 'serve');
-  const variables = service?.variables ?? config.variables;
-  const where = service === undefined ? 'is not set' : 'is not set for the service';
-  return [
-    ...reports.map(report => {
-      const found = describeVariables(`for the ${nameOfProcess(report)}`, report.variables);
-      return ok(`${found} (reported ${showTime(report.startedAt)}).`);
-    }),
-    !setsVariable(variables, 'GITHUB_WEBHOOK_SECRET') &&
-      warning(
-        `GITHUB_WEBHOOK_SECRET ${where}: webhooks are refused.`,
-        `Choose a secret, and set it ${service === undefined ? 'here' : 'for the service'} and on GitHub.`,
-      ),
-    ...reports.map(
-      report =>
-        !setsVariable(report.variables, ...credentialVariables) &&
-        warning(
-          `GitHub credentials are not set for the ${nameOfProcess(report)}: it fetches nothing.`,
-          'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
-        ),
-    ),
-    // A report does not say what HOST is; if doctor runs in the service's container, HOST is the same here.
-    variables.includes('HOST') &&
-      !isLoopback(config.host) &&
-      !variables.includes('PUBLIC_URL') &&
-      warning(
-        `PUBLIC_URL ${where}, ${service === undefined ? `and HOST is ${config.host}` : 'but HOST is'}: links contain the address of each request.`,
-        'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
-      ),
-  ];
-}
 
 /** How many connections one replica can open. */
 const maxReplicaConnections = 12;
@@ -172,9 +134,9 @@ export function checkOrganisations(
 }
 
 export function checkWorkers(workers: number, { program, config }: Scope): Verdicts {
-  const processes = counted(workers, 'process', 'processes');
   const task = 'pull requests and scores up to date';
-  if (workers > 0) return ok(`${processes} on this database ${workers === 1 ? 'keeps' : 'keep'} ${task}.`);
+  if (workers > 0)
+    return ok(`Background work is done by ${counted(workers, 'process', 'processes')} on this database.`);
   return config.worker
     ? warning(`No process keeps ${task}.`, `Start the service: ${program} serve`)
     : warning(`No process keeps ${task}, and WORKER is false here.`, `Start one beside the service: ${program} worker`);
@@ -300,23 +262,41 @@ export function checkFacts(facts: OrganisationInspection, scope: OrganisationSco
     : warning(`${found}, and no sweep fetches them again.`, `Fetch them now: ${command(scope, 'import')}`);
 }
 
+/** If no comparison succeeds for that long, or for two intervals, more than a moment of GitHub's is wrong. */
+const minProblemSeconds = 3_600;
+
+function checkFailure({ config, organisation }: OrganisationScope): Verdict | false {
+  const failure = lastFailure(organisation);
+  if (failure === undefined || failure.isOver) return false;
+  const age = (Date.now() - (organisation.reconciledAt?.getTime() ?? 0)) / 1000;
+  const verdict = age > Math.max(minProblemSeconds, 2 * config.reconcileInterval) ? problem : warning;
+  return verdict(
+    failure.text,
+    'It is tried again by itself. What has to be fixed is in the environment of the service.',
+  );
+}
+
 export function checkComparison(facts: OrganisationInspection, scope: OrganisationScope): Verdicts {
   const { config, organisation, program, workers } = scope;
-  if (config.reconcileInterval === 0) return skipped('Repositories are not compared: RECONCILE_INTERVAL is 0.');
   if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
+  const failed = checkFailure(scope);
+  if (config.reconcileInterval === 0) {
+    return [skipped('Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.'), failed];
+  }
   const { untilComparison, pullRequests, sinceOldestFetch } = facts;
   const promisedSeconds = sweepSeconds(pullRequests, facts, scope);
   const next =
     untilComparison > 0 ? `next compared with GitHub in ${duration(untilComparison)}` : 'about to be compared';
   return [
     untilComparison > -lateSeconds
-      ? ok(`Repositories are ${next}.`)
+      ? ok(`Repositories are ${next}. ${describeComparison(organisation)}`)
       : warning(
           `The comparison with GitHub has been overdue for ${duration(-untilComparison)}.`,
           workers > 0
             ? 'See the log of the service for the reason.'
             : `No process is comparing. Start ${program} serve, or worker.`,
         ),
+    failed,
     (sinceOldestFetch ?? 0) >= 2 * promisedSeconds &&
       warning(
         `Some pull requests were last fetched ${duration(sinceOldestFetch ?? 0)} ago: changes without a webhook are not known yet.`,

@@ -1,0 +1,153 @@
+/** What the processes of the service report: the variables that are set there, and settings that differ. */
+import { type Config, isLoopback } from '../../config.ts';
+import { hashSettings, type ServiceProcess, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
+import { showTime } from '../context.ts';
+import { list, ok, type Verdict, type Verdicts, warning } from './findings.ts';
+import { describeVariables, type Scope } from './local-checks.ts';
+
+export const credentialVariables = ['GITHUB_TOKEN', 'GITHUB_APP_ID'] as const;
+
+/** Processes on one database should agree on these. HOST, PORT, LOG_LEVEL and the like may differ. */
+const workerSettings = [
+  'GITHUB_API_URL',
+  'GITHUB_TOKEN',
+  'GITHUB_APP_ID',
+  'GITHUB_APP_PRIVATE_KEY',
+  'RECONCILE_INTERVAL',
+] as const;
+const serviceSettings = [
+  ...workerSettings,
+  'GITHUB_WEBHOOK_SECRET',
+  'PUBLIC_URL',
+  'TRUST_PROXY',
+  'CORS_ORIGINS',
+  'METRICS_TOKEN',
+  'RATE_LIMIT',
+] as const;
+const settingsOf = { serve: serviceSettings, worker: workerSettings };
+
+/** The settings of a process that are compared, without those that have their default. */
+export const sharedSettings = (command: ServiceProcess['command'], { settings }: Config): Record<string, string> =>
+  Object.fromEntries(settingsOf[command].flatMap(name => (name in settings ? [[name, settings[name] ?? '']] : [])));
+
+export interface ServiceFacts {
+  /** Empty if no process runs. Then this shell's variables are taken for those of the service. */
+  reports: readonly ServiceReport[];
+  /** Hashes of this shell's settings, with the salt of the reports. */
+  hashes: Readonly<Record<string, string>>;
+}
+
+export async function readService(reports: readonly ServiceReport[], config: Config): Promise<ServiceFacts> {
+  const salt = reports[0]?.salt ?? null;
+  return { reports, hashes: salt === null ? {} : await hashSettings(sharedSettings('serve', config), salt) };
+}
+
+const nameOf = (command: ServiceProcess['command']) => (command === 'serve' ? 'the service' : 'the worker');
+
+export function checkService({ reports, hashes }: ServiceFacts, { config }: Scope): Verdicts {
+  const groups = groupByVariables(reports);
+  const services = groups.filter(({ command }) => command === 'serve');
+  const shell = { name: undefined, variables: config.variables };
+  return [
+    ...groups.map(({ name, variables, startedAt }) =>
+      ok(`${describeVariables(`for ${name}`, variables)} (reported ${showTime(startedAt)}).`),
+    ),
+    ...(services.length > 0 ? services : [shell]).flatMap(each => checkVariables(each, config)),
+    ...groups.map(
+      ({ name, variables }) =>
+        !setsVariable(variables, ...credentialVariables) &&
+        warning(
+          `GitHub credentials are not set for ${name}: it fetches nothing.`,
+          'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
+        ),
+    ),
+    ...compareSettings(reports, hashes),
+  ];
+}
+
+/** @param process `name`: undefined for this shell */
+function checkVariables(
+  { name, variables }: { name: string | undefined; variables: readonly string[] },
+  config: Config,
+): (Verdict | false)[] {
+  const where = name === undefined ? 'is not set' : `is not set for ${name}`;
+  return [
+    !setsVariable(variables, 'GITHUB_WEBHOOK_SECRET') &&
+      warning(
+        `GITHUB_WEBHOOK_SECRET ${where}: webhooks are refused.`,
+        `Choose a secret, and set it ${name === undefined ? 'here' : 'for the service'} and on GitHub.`,
+      ),
+    // A report does not say what HOST is; if doctor runs in the service's container, HOST is the same here.
+    variables.includes('HOST') &&
+      !isLoopback(config.host) &&
+      !variables.includes('PUBLIC_URL') &&
+      warning(
+        `PUBLIC_URL ${where}, ${name === undefined ? `and HOST is ${config.host}` : 'but HOST is'}: links contain the address of each request.`,
+        'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
+      ),
+  ];
+}
+
+/** Processes of a command that set the same variables are one group. `startedAt` is the latest. */
+function groupByVariables(reports: readonly ServiceReport[]) {
+  const groups = new Map<string, ServiceReport[]>();
+  for (const report of reports) {
+    const key = `${report.command} ${report.variables}`;
+    groups.set(key, [...(groups.get(key) ?? []), report]);
+  }
+  return [...groups.values()].flatMap(group => {
+    const last = group.at(-1);
+    if (last === undefined) return [];
+    const { command, variables, startedAt } = last;
+    const isWhole = reports.every(report => report.command !== command || group.includes(report));
+    const places = isWhole ? `${group.length} processes` : group.map(({ place }) => place).join('; ');
+    const name = isWhole && group.length === 1 ? nameOf(command) : `${nameOf(command)} (${places})`;
+    return [{ name, command, variables, startedAt }];
+  });
+}
+
+/** One whose settings are compared. */
+interface Party {
+  name: string;
+  names: readonly string[];
+  hashes: Readonly<Record<string, string>>;
+}
+
+function compareSettings(reports: readonly ServiceReport[], hashes: ServiceFacts['hashes']): Verdict[] {
+  const processes = reports.map(({ command, place, hashes }): Party => {
+    const isOnly = reports.filter(report => report.command === command).length === 1;
+    const name = isOnly ? nameOf(command) : `${nameOf(command)} (${place})`;
+    return { name, names: settingsOf[command], hashes: hashes ?? {} };
+  });
+  // What is not set here misleads nobody, except for these two: doctor uses their defaults.
+  const names = serviceSettings.filter(
+    name => name in hashes || name === 'GITHUB_API_URL' || name === 'RECONCILE_INTERVAL',
+  );
+  const shell = { name: 'this shell', names, hashes };
+  return [
+    ...findDifferences(serviceSettings, processes).map(found =>
+      warning(`${found}.`, 'Set the same value for all processes, and restart them.'),
+    ),
+    ...findDifferences(names, [shell, ...processes]).map(found =>
+      warning(
+        `${found}: what is checked with it here may not hold there.`,
+        'Run doctor in the environment of the service, or set the same value here.',
+      ),
+    ),
+  ];
+}
+
+/** Names each variable that differs, with the first two that differ in it. */
+function findDifferences(names: readonly string[], parties: readonly Party[]): string[] {
+  const found = new Map<string, string[]>();
+  for (const name of names) {
+    const [first, ...others] = parties.filter(party => party.names.includes(name));
+    const other = others.find(({ hashes }) => hashes[name] !== first?.hashes[name]);
+    if (first === undefined || other === undefined) continue;
+    const pair = `between ${first.name} and ${other.name}`;
+    found.set(pair, [...(found.get(pair) ?? []), name]);
+  }
+  return [...found].map(
+    ([pair, differing]) => `${list(differing)} ${differing.length === 1 ? 'differs' : 'differ'} ${pair}`,
+  );
+}
