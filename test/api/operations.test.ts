@@ -100,14 +100,14 @@ describe('/readyz', () => {
   test('sends the rest of a reply that is under way', async () => {
     const stopping = closing(await startReplica(service.database.url));
     const slow = await createTenant(service);
-    await insertPullRequests(service, slow, Array(100).fill(1_790_000_000));
+    // Pages end below a megabyte, which connections take at once.
     await service.database.executor.execute(sql`
-      update pull_requests set body = repeat('a', 60000) where organisation_id = ${slow.organisation.id}`);
+      insert into members (organisation_id, id, github_id, login, name, photo_url)
+      select ${slow.organisation.id}, gen_random_uuid(), number, number, repeat('a', 1000), 'https://photos.example/'
+      from generate_series(1, 6000) as number`);
     const port = await listen(stopping.app);
     const socket = connect(port, '127.0.0.1');
-    socket.write(
-      `GET /2025-04/pull-requests?per_page=100 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`,
-    );
+    socket.write(`GET /2025-04/members HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`);
     const [begin] = (await once(socket, 'data')) as [Buffer];
     socket.pause();
     stopping.app.drain();
