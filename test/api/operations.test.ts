@@ -9,7 +9,6 @@ import { requestRescoring } from '../../src/database/rescoring.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
 import { fingerprintOf } from '../../src/sync/exchange.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
-import { insertPullRequests } from '../support/factories.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';
