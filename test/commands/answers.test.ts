@@ -678,6 +678,9 @@ test('webhooks can be disabled, enabled and inspected', async () => {
     gone: 0,
     failures: [],
     deliveries: [],
+    compared_at: null,
+    comparison_failed_at: null,
+    comparison_failure: null,
   });
   expect(await runJson(environment, 'webhooks', 'retry', ...acme)).toEqual({
     organisation: 'Acme',
