@@ -276,7 +276,10 @@ describe('a read', () => {
         const settled = Promise.allSettled(reads);
         await expect
           .poll(async () => {
-            const { rows } = await executor.execute(sql`select pg_cancel_backend(pid) from pg_locks where not granted`);
+            const { rows } = await executor.execute(
+              sql`select pg_cancel_backend(pid) from pg_locks where not granted and relation = 'marks'::regclass
+                and database = (select oid from pg_database where datname = current_database())`,
+            );
             return rows.length;
           })
           .toBe(1);
