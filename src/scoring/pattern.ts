@@ -32,8 +32,6 @@ export const patternLimits = {
   unrolled: 20_000,
   /** Characters in ranges of a pattern that ignores case: re2js looks up each of them. */
   foldedCharacters: 65_536,
-  /** Classes of characters that the pattern distinguishes, times its steps: a third of a microsecond for each. */
-  distinctions: 50_000,
   /** Bytes of all patterns of a ruleset together. Compiling them takes a second at most. */
   bytes: 4_000_000,
 } as const;
@@ -295,13 +293,12 @@ export function compilePattern(source: string): Pattern {
       `reads ${steps.length} characters with its repeats written out; the limit is ${patternLimits.size}; shorten it or lower its repeat counts`,
     );
   }
-  if (steps.length * dfa.classBounds.length > patternLimits.distinctions) {
-    throw new PatternError('repeats classes of characters from too many alphabets; lower its repeat counts');
-  }
   const tables = makeTables(program, steps, dfa.classBounds);
   const parts = [tables.readers, tables.begins, ...new Set(tables.between.map(({ follow }) => follow))];
-  // Folded characters leave no bytes, but take as long as a third of one each.
-  const bytes = 1_000 + Math.ceil(folded / 3) + parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  // Two kinds of work leave no bytes, but take as long as some: a folded character as a third of one, and deciding
+  // whether a step reads a class of characters as two.
+  const work = Math.ceil(folded / 3) + 2 * steps.length * dfa.classBounds.length;
+  const bytes = 1_000 + work + parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
   return { test: text => run(tables, text), cost: 512 + steps.length ** 2, bytes };
 }
 
