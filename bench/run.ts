@@ -16,6 +16,7 @@ import { measureReplicas } from './replicas.ts';
 import { printRows, type Row } from './report.ts';
 import { measureRescoring } from './rescore.ts';
 import { measureSizes } from './sizes.ts';
+import { measureTenants } from './tenants.ts';
 import { measureWrites } from './writes.ts';
 
 const benchmarks: Record<string, () => Promise<Row[]>> = {
@@ -25,6 +26,7 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   replicas: measureReplicas,
   ingest: measureIngest,
   github: async () => [...(await measureGithubRequests()), ...(await measureGithubAsItIs())],
+  tenants: measureTenants,
   rescore: measureRescoring,
   plan: measurePlan,
   'cold-start': measureColdStart,

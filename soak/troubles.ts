@@ -4,7 +4,6 @@ import {
   htmlError,
   naming,
   ofRepository,
-  pagesWith,
   pointsUsedUp,
   secondaryLimit,
 } from '../test/support/github/faults.ts';
@@ -70,7 +69,7 @@ export function createTroubles(
       if (poisoned.has(pullRequest)) return;
       const { source } = pullRequest;
       if (poison === 'forbidden') model.forbid(pullRequest);
-      const isHit: Condition = request => naming(source)(request) || pagesWith(source)(request);
+      const isHit = naming(source);
       const end = github.fault(poisonOf(poison, source.nodeId), { times: always, when: isHit });
       poisoned.set(pullRequest, { isHit, end });
     },

@@ -2,7 +2,15 @@ import { and, count, eq, gt, isNotNull, isNull, or, type SQL, sql } from 'drizzl
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { isInRepository } from './pull-requests.ts';
-import { githubLimits, organisations, pullRequests, repositories, rescoreRanges, syncRequests } from './schema.ts';
+import {
+  deletedPullRequests,
+  githubLimits,
+  organisations,
+  pullRequests,
+  repositories,
+  rescoreRanges,
+  syncRequests,
+} from './schema.ts';
 import { isOneOf } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
@@ -119,6 +127,39 @@ export function listFailingRequests(executor: Executor, organisationId: string, 
     )
     .leftJoin(repositories, isInRepository)
     .orderBy(sql`${dueAt} nulls first`, githubId);
+}
+
+/** `deleted`: it was deleted here and has not changed since. `untracked`: its author is not a member. */
+export type FetchOutcome = 'saved' | 'deleted' | 'untracked' | 'failed';
+
+/**
+ * What became of requested pull requests, by GitHub id. Those that still wait for their fetch, or for a second try, are
+ * missing; `failed` ones are tried again later.
+ */
+export async function findOutcomes(
+  executor: Executor,
+  organisationId: string,
+  githubIds: readonly number[],
+): Promise<Map<number, FetchOutcome>> {
+  const { githubId, lastError, attempts, isIsolated } = syncRequests;
+  const requested = await executor
+    .select({ githubId, hasFailed: sql<boolean>`${lastError} is not null and (${isIsolated} or ${attempts} > 1)` })
+    .from(syncRequests)
+    .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(githubId, githubIds)));
+  const failures = new Map(requested.map(row => [row.githubId, row.hasFailed]));
+  const ended = githubIds.filter(each => failures.get(each) !== false);
+  const idsIn = async (table: typeof pullRequests | typeof deletedPullRequests) => {
+    const isWanted = and(eq(table.organisationId, organisationId), isOneOf(table.githubId, ended));
+    const rows = await executor.select({ githubId: table.githubId }).from(table).where(isWanted);
+    return new Set(rows.map(row => row.githubId));
+  };
+  const [stored, deleted] = [await idsIn(pullRequests), await idsIn(deletedPullRequests)];
+  const outcomeOf = (each: number): FetchOutcome => {
+    if (failures.get(each)) return 'failed';
+    if (stored.has(each)) return 'saved';
+    return deleted.has(each) ? 'deleted' : 'untracked';
+  };
+  return new Map(ended.map(each => [each, outcomeOf(each)]));
 }
 
 /** Makes failed requests due at once, parked ones included, as if they were new. Runs in a transaction. */

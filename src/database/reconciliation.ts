@@ -17,12 +17,12 @@ export async function claimReconciliation(
   executor: Executor,
   { periodic = true }: { periodic?: boolean } = {},
 ): Promise<Lease | undefined> {
-  const { id, webhooksEnabled, reconcileDueAt, reconcileAgainAt, reconcileCursor, reconcileRequested } = organisations;
+  const { id, webhooksEnabled, reconcileDueAt, reconcileAgainAt, reconcileRequested } = organisations;
   const isDue = and(webhooksEnabled, lte(reconcileDueAt, sql`now()`), periodic ? undefined : reconcileRequested);
   const againAt = sql<string | null>`${reconcileAgainAt}`;
   for (;;) {
     const [next] = await executor
-      .select({ id, againAt, isRepetition: sql<boolean>`${reconcileCursor} is null and ${reconcileAgainAt} <= now()` })
+      .select({ id, againAt, isRepetition: sql<boolean>`${reconcileAgainAt} <= now()` })
       .from(organisations)
       .where(isDue)
       .orderBy(reconcileDueAt)

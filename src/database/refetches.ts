@@ -1,10 +1,10 @@
-import { and, eq, lt, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { updateOrganisation } from './organisations.ts';
 import { isInPresentRepository } from './pull-requests.ts';
-import { organisations, pullRequests } from './schema.ts';
+import { deletedPullRequests, organisations, pullRequests, syncRequests, untrackedPullRequests } from './schema.ts';
 import { isOneOf, secondsFromNow } from './statement.ts';
 
 /** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
@@ -109,5 +109,63 @@ export const requestInBackground = (
       -- GitHub gave this node id; the other one may be a webhook's. With a new ticket, a fetch that is already under
       -- way does not settle the request.
       set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
+        min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
       due_at = coalesce(sync_requests.due_at, excluded.due_at)
     returning github_id`;
+
+/** What a list on GitHub says of a pull request. */
+export interface ListedPullRequest {
+  githubId: number;
+  nodeId: string;
+  /** When it last changed, in Unix seconds. */
+  sourceUpdatedAt: number;
+}
+
+/**
+ * Requests fetches of listed pull requests, up to a page, in the background: an answer older than the list does not
+ * settle them. One that is already requested in the listed state or a later one stays as it is.
+ *
+ * @param options `unlessStored`: leaves out those that are stored, were deleted or are not tracked, in the listed state
+ */
+export async function requestListed(
+  executor: Executor,
+  organisationId: string,
+  listed: readonly ListedPullRequest[],
+  { unlessStored = false }: { unlessStored?: boolean } = {},
+): Promise<void> {
+  const githubIds = listed.map(({ githubId }) => githubId);
+  const known = new Map<number, number>();
+  for (const table of [pullRequests, deletedPullRequests, untrackedPullRequests]) {
+    if (!unlessStored) break;
+    const { githubId, sourceUpdatedAt } = table;
+    const rows = await executor
+      .select({ githubId, sourceUpdatedAt })
+      .from(table)
+      .where(and(eq(table.organisationId, organisationId), isOneOf(githubId, githubIds)));
+    for (const row of rows) known.set(row.githubId, row.sourceUpdatedAt ?? 0);
+  }
+  const { githubId, nodeId, minSourceUpdatedAt, dueAt } = syncRequests;
+  const requested = await executor
+    .select({ githubId, nodeId, floor: minSourceUpdatedAt })
+    .from(syncRequests)
+    .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(githubId, githubIds), isNotNull(dueAt)));
+  const nodeIds = new Map(listed.map(each => [each.githubId, each.nodeId]));
+  for (const row of requested) {
+    // A webhook may have given a wrong node id; GitHub gave this one.
+    if (row.nodeId !== nodeIds.get(row.githubId)) known.delete(row.githubId);
+    else known.set(row.githubId, Math.max(known.get(row.githubId) ?? 0, row.floor ?? 0));
+  }
+  const wanted = listed.filter(each => (known.get(each.githubId) ?? -1) < each.sourceUpdatedAt);
+  if (wanted.length === 0) return;
+  await executor.execute(
+    requestInBackground(
+      organisationId,
+      sql`unnest(${sql.param(wanted.map(each => each.githubId))}::bigint[],
+        ${sql.param(wanted.map(each => each.nodeId))}::text[],
+        ${sql.param(wanted.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[])
+        as listed (github_id, node_id, updated_at)`,
+      { floor: sql`to_timestamp(updated_at)` },
+    ),
+  );
+  await notify(executor, 'sync');
+}

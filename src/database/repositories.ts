@@ -240,15 +240,11 @@ export async function beginImport(
 }
 
 /** How far the import or the comparison of a repository is. */
-export type RepositoryProgress = Partial<
-  Pick<StoredRepository, 'importCursor' | 'reconciledAt' | 'reconcileCursor' | 'reconcileUntil'>
->;
-
 export async function saveProgress(
   executor: Executor,
   organisationId: string,
   githubId: number,
-  progress: RepositoryProgress,
+  progress: Partial<Pick<StoredRepository, 'importCursor' | 'reconciledAt'>>,
 ): Promise<void> {
   await executor
     .update(repositories)

@@ -99,8 +99,6 @@ export const organisations = pgTable(
     /** When a comparison last failed, in whole or in part, and why. Not before `reconciled_at`: that was the latest. */
     reconcileFailedAt: moment('reconcile_failed_at'),
     reconcileFailure: text('reconcile_failure'),
-    /** While a comparison is interrupted: GitHub's cursor of the last repository that was compared. */
-    reconcileCursor: text('reconcile_cursor'),
     /** When a comparison next includes the members. */
     membersDueAt: now('members_due_at'),
     /** When the sweep last ran. */
@@ -194,10 +192,7 @@ export const repositories = pgTable(
     createdAt: now('created_at'),
     /** By GitHub's clock: all changes before this are stored. Null before the first comparison. */
     reconciledAt: seconds('reconciled_at'),
-    /** While a comparison is interrupted: GitHub's cursor of the last page saved, and what `reconciled_at` becomes. */
-    reconcileCursor: text('reconcile_cursor'),
-    reconcileUntil: seconds('reconcile_until'),
-    /** While an import is under way or interrupted: GitHub's cursor of the last page saved, empty before the first. */
+    /** While an import is under way or interrupted: GitHub's cursor of the last page listed, empty before the first. */
     importCursor: text('import_cursor'),
     /** When the latest import began. */
     importedAt: moment('imported_at'),
@@ -318,6 +313,8 @@ export const untrackedPullRequests = pgTable(
     githubId: githubId('github_id').notNull(),
     nodeId: text('node_id').notNull(),
     authorGithubId: githubId('author_github_id').notNull(),
+    /** Its state when it was fetched; null if an earlier release fetched it. */
+    sourceUpdatedAt: seconds('source_updated_at'),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.githubId] }),
@@ -487,6 +484,8 @@ export const syncRequests = pgTable(
   table => [
     primaryKey({ columns: [table.organisationId, table.githubId] }),
     index('sync_requests_by_due').on(table.organisationId, table.dueAt),
+    index('sync_requests_by_turn').on(table.organisationId, table.isIsolated, table.isBackground, table.dueAt),
+    index('sync_requests_behind').on(table.organisationId, table.dueAt).where(sql`${table.behindSince} is not null`),
   ],
 );
 

@@ -1,16 +1,18 @@
-import { and, desc, eq, inArray, isNull, lte, notExists, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../scoring/text.ts';
 import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { organisations, pullRequests, syncRequests, webhookDeliveries } from './schema.ts';
-import { isOneOf, secondsFromNow } from './statement.ts';
+import { isOneOf } from './statement.ts';
 
 /**
  * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
  * backlog does not hold up the others. Only the caller then fetches for it.
+ *
+ * @param organisationId undefined: any
  */
-export async function claimSyncTurn(executor: Executor): Promise<Lease | undefined> {
+export async function claimSyncTurn(executor: Executor, organisationId?: string): Promise<Lease | undefined> {
   const { id, syncLeasedUntil, syncServedAt } = organisations;
   const isFree = and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt));
   const waiting = executor
@@ -21,7 +23,7 @@ export async function claimSyncTurn(executor: Executor): Promise<Lease | undefin
     const [next] = await executor
       .select({ id })
       .from(organisations)
-      .where(and(isFree, inArray(id, waiting)))
+      .where(and(isFree, inArray(id, waiting), organisationId === undefined ? undefined : eq(id, organisationId)))
       .orderBy(syncServedAt)
       .limit(1);
     if (next === undefined) return undefined;
@@ -62,17 +64,17 @@ export async function findDueSyncRequests(
   organisationId: string,
   limit: number,
 ): Promise<SyncRequest[]> {
+  // Each part follows an index and stops at its limit: what a turn costs does not grow with the backlog.
+  const part = (place: number, turnAt: SQL, condition: SQL, count: number) => sql`
+    (select *, ${sql.raw(String(place))} as place, ${turnAt} as turn_at from sync_requests
+      where organisation_id = ${organisationId} and ${condition} order by due_at limit ${count})`;
   const { rows: requests } = await executor.execute<SyncRequest>(sql`
-    with waiting as (
-      select *, due_at + case when is_isolated then interval '30 seconds' else interval '0' end as turn_at
-      from sync_requests where organisation_id = ${organisationId}
-    ), due as (
-      select *, 1 as place from waiting where due_at <= now() order by is_background, turn_at limit ${limit}
-    ), riding as (
-      select *, 2 as place from waiting
-      where organisation_id = ${organisationId} and behind_since is not null and last_error is null
-        and not is_isolated and due_at > now()
-      order by due_at limit ${limit}
+    with found as (
+      ${part(1, sql`due_at`, sql`not is_isolated and not is_background and due_at <= now()`, limit)} union all
+      ${part(1, sql`due_at`, sql`not is_isolated and is_background and due_at <= now()`, limit)} union all
+      ${part(1, sql`due_at + interval '30 seconds'`, sql`is_isolated and not is_background and due_at <= now()`, 1)} union all
+      ${part(1, sql`due_at + interval '30 seconds'`, sql`is_isolated and is_background and due_at <= now()`, 1)} union all
+      ${part(2, sql`due_at`, sql`behind_since is not null and last_error is null and not is_isolated and due_at > now()`, limit)}
     )
     select github_id::float8 as "githubId", node_id as "nodeId", ticket::float8, attempts,
       extract(epoch from min_source_updated_at)::float8 as "minSourceUpdatedAt",
@@ -80,8 +82,7 @@ export async function findDueSyncRequests(
       extract(epoch from behind_source_updated_at)::float8 as "behindSourceUpdatedAt",
       extract(epoch from now() - behind_since)::float8 as "behindSeconds",
       is_isolated as "isIsolated", is_background as "isBackground"
-    from (select * from due union all select * from riding) as found
-    order by place, is_background, turn_at limit ${limit}`);
+    from found order by place, is_background, turn_at limit ${limit}`);
   return requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated);
 }
 
@@ -294,34 +295,6 @@ export async function isolateSyncRequest(
     .update(syncRequests)
     .set({ isIsolated: true })
     .where(and(eq(syncRequests.organisationId, organisationId), eq(syncRequests.githubId, githubId)));
-}
-
-/**
- * Requests syncs of pull requests that an import or a comparison has failed on. A request that exists only gets
- * GitHub's node id, and a new ticket: a fetch that is under way does not settle it.
- *
- * @param reason shown to the operator
- * @param seconds until the first try
- */
-export async function requestFailedSyncs(
-  executor: Executor,
-  organisationId: string,
-  pullRequests: readonly { githubId: number; nodeId: string }[],
-  reason: string,
-  seconds: number,
-): Promise<void> {
-  if (pullRequests.length === 0) return;
-  await executor.execute(sql`
-    insert into sync_requests
-      (organisation_id, github_id, node_id, ticket, due_at, min_source_updated_at, attempts, last_error)
-    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, ${anyTime}, 1,
-      ${storable(reason)}
-    from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
-      ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[]) as failed (github_id, node_id)
-    order by github_id
-    on conflict (organisation_id, github_id) do update
-      -- GitHub gave this node id; the other one may be a webhook's.
-      set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket)`);
 }
 
 /** Node ids of stored pull requests of present repositories, without a sync request, latest first. */

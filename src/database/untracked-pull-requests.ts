@@ -18,16 +18,20 @@ export async function rememberUntracked(
 ): Promise<void> {
   if (pullRequests.length === 0) return;
   await executor.execute(sql`
-    insert into untracked_pull_requests as known (organisation_id, github_id, node_id, author_github_id)
-    select ${organisationId}::uuid, github_id, node_id, author_github_id
+    insert into untracked_pull_requests as known
+      (organisation_id, github_id, node_id, author_github_id, source_updated_at)
+    select ${organisationId}::uuid, github_id, node_id, author_github_id, to_timestamp(updated_at)
     from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[],
-      ${sql.param(pullRequests.map(({ authorGithubId }) => authorGithubId))}::bigint[])
-      as found (github_id, node_id, author_github_id)
+      ${sql.param(pullRequests.map(({ authorGithubId }) => authorGithubId))}::bigint[],
+      ${sql.param(pullRequests.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[])
+      as found (github_id, node_id, author_github_id, updated_at)
     order by github_id
     on conflict (organisation_id, github_id) do update
-      set node_id = excluded.node_id, author_github_id = excluded.author_github_id
-      where (known.node_id, known.author_github_id) <> (excluded.node_id, excluded.author_github_id)`);
+      set node_id = excluded.node_id, author_github_id = excluded.author_github_id,
+        source_updated_at = greatest(known.source_updated_at, excluded.source_updated_at)
+      where (known.node_id, known.author_github_id, known.source_updated_at)
+        is distinct from (excluded.node_id, excluded.author_github_id, excluded.source_updated_at)`);
 }
 
 export async function forgetUntracked(

@@ -8,6 +8,7 @@ import {
   membersQuery,
   organisationByLoginQuery,
   organisationQuery,
+  readListedRepository,
   readMembers,
   readNamedRepository,
   readOrganisation,
@@ -18,8 +19,8 @@ import {
   repositoryQuery,
 } from './organisation.ts';
 import type { PageChoice } from './pages.ts';
-import { isPullRequestPage, nodeIdOf, readListed, readPullRequestPage } from './pull-request.ts';
-import { pullRequestListQuery, pullRequestPageQuery, pullRequestsQuery } from './pull-request-queries.ts';
+import { isPullRequestPage, readListedPullRequest, readPullRequestPage } from './pull-request.ts';
+import { pullRequestListQuery, pullRequestsQuery } from './pull-request-queries.ts';
 import {
   answerAt,
   type FetchResult,
@@ -27,13 +28,16 @@ import {
   isOfPullRequest,
   read,
   readEntry,
-  readListedRepositories,
+  readPage,
   unexpectedReplyError,
 } from './replies.ts';
 import { createTransport, type GithubOptions, type RequestContext } from './transport.ts';
 
 /** GitHub allows 100, but with all their facts it answers only 50 in time. */
 export const maxPullRequests = 50;
+
+/** GitHub's limit for a page of ids. */
+export const maxListed = 100;
 
 /** GitHub's limit. */
 export const maxRepositories = 100;
@@ -74,33 +78,42 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const subject = nodeIds.length === 1 ? `the pull request ${nodeIds[0]}` : `${nodeIds.length} pull requests`;
       const context = { organisation, subject, deadline };
       const answer = await askNodes(pullRequestsQuery, nodeIds, context);
-      const results = await readPullRequests(answer, ['nodes'], context, index => `the pull request ${nodeIds[index]}`);
-      return new Map(results.map((result, index) => [nodeIds[index] ?? '', result]));
+      const { nodes, failures } = answer;
+      // With all pages of their lists.
+      const incomplete = await readFurtherPages(nodes, (...query) => transport.graphql(...query, context), names);
+      return new Map(
+        nodeIds.map((nodeId, index): [string, FetchResult] => {
+          const error = incomplete.get(nodes[index]);
+          if (error !== undefined) return [nodeId, { status: 'failed', error }];
+          const words = { subject: `the pull request ${nodeId}`, credentials: names };
+          return [nodeId, readEntry(nodes[index], ['nodes', index], failures, words)];
+        }),
+      );
     },
 
     /**
-     * Undefined if GitHub does not show the repository. `failed` has the entries that are missing or incomplete; a node
-     * id is undefined if GitHub did not return it.
+     * The ids and times of a repository's pull requests; undefined if GitHub does not show the repository. `failed` says
+     * why entries are missing.
+     * @param choice `pageSize` is up to {@link maxListed}
      */
-    async pagePullRequests(organisation: OrganisationReference, repositoryNodeId: string, choice: PageChoice) {
-      const answer = await askPage(pullRequestPageQuery, organisation, repositoryNodeId, choice);
-      if (answer === undefined) return undefined;
-      const { nodes, pageInfo, subject } = answer;
-      const path = ['node', 'pullRequests', 'nodes'];
-      const results = await readPullRequests(answer, path, { organisation, subject }, () => subject);
-      return {
-        ...pageInfo,
-        items: results.flatMap(result => (result.status === 'found' ? [result.pullRequest] : [])),
-        failed: results.flatMap((result, index) =>
-          result.status === 'failed' ? [{ nodeId: nodeIdOf(nodes[index]), error: result.error }] : [],
-        ),
-      };
-    },
-
-    /** The same page without facts, and without pull requests whose ids GitHub does not return. */
-    async listPullRequests(organisation: OrganisationReference, repositoryNodeId: string, choice: PageChoice) {
-      const answer = await askPage(pullRequestListQuery, organisation, repositoryNodeId, choice);
-      return answer && { items: answer.nodes.flatMap(readListed), ...answer.pageInfo };
+    async listPullRequests(
+      organisation: OrganisationReference,
+      repositoryNodeId: string,
+      { order, after, pageSize }: PageChoice,
+    ) {
+      const subject = `the pull requests of repository ${repositoryNodeId}`;
+      const orderBy =
+        order === 'created' ? { field: 'CREATED_AT', direction: 'ASC' } : { field: 'UPDATED_AT', direction: 'DESC' };
+      const variables = { repository: repositoryNodeId, first: pageSize, after, orderBy };
+      // Failures of single pull requests are reported one by one.
+      const isOfEntry = (failure: GraphqlFailure, data: object) =>
+        isPullRequestPage(answerAt(data, 'node', subject)) && isOfPullRequest(failure);
+      const context = { organisation, subject };
+      const { answer, failures } = await askField('node', pullRequestListQuery, variables, context, isOfEntry);
+      if (answer === null) return undefined;
+      const { nodes, pageInfo } = read(subject, () => readPullRequestPage(answer, after));
+      const words = { subject: `a pull request of repository ${repositoryNodeId}`, credentials: names };
+      return { ...pageInfo, ...readPage(nodes, failures.filter(isOfPullRequest), readListedPullRequest, words) };
     },
 
     /**
@@ -119,7 +132,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, context, reader);
       const { edges, ...page } = answer;
       const words = { subject: `a repository of ${organisation.login}`, credentials: names };
-      return { ...page, repliedAt, ...readListedRepositories(edges, failures, words) };
+      return { ...page, repliedAt, ...readPage(edges, failures, readListedRepository, words) };
     },
 
     /**
@@ -166,21 +179,6 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     },
   };
 
-  /** What GitHub returned for each pull request at `path`, with all pages of its lists. */
-  async function readPullRequests(
-    { nodes, failures }: NodesAnswer,
-    path: string[],
-    context: RequestContext,
-    subjectOf: (index: number) => string,
-  ): Promise<FetchResult[]> {
-    const incomplete = await readFurtherPages(nodes, (...query) => transport.graphql(...query, context), names);
-    return nodes.map((node, index) => {
-      const error = incomplete.get(node);
-      if (error !== undefined) return { status: 'failed', error };
-      return readEntry(node, [...path, index], failures, { subject: subjectOf(index), credentials: names });
-    });
-  }
-
   /** Fetches the nodes with these ids. */
   async function askNodes(query: string, nodeIds: readonly string[], context: RequestContext): Promise<NodesAnswer> {
     const { data, failures } = await transport.graphql(query, { ids: nodeIds }, context);
@@ -189,25 +187,6 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     throw failures.length > 0
       ? errorOfFailures(failures, context.subject, names)
       : unexpectedReplyError(new UnexpectedReply('nodes are missing'), context.subject);
-  }
-
-  /** Undefined if GitHub does not show the repository. */
-  async function askPage(
-    query: string,
-    organisation: OrganisationReference,
-    repositoryNodeId: string,
-    { order, after, pageSize }: PageChoice,
-  ) {
-    const subject = `the pull requests of repository ${repositoryNodeId}`;
-    const orderBy =
-      order === 'created' ? { field: 'CREATED_AT', direction: 'ASC' } : { field: 'UPDATED_AT', direction: 'DESC' };
-    const variables = { repository: repositoryNodeId, first: Math.min(pageSize, maxPullRequests), after, orderBy };
-    // Failures of single pull requests of a page are reported one by one.
-    const isOfEntry = (failure: GraphqlFailure, data: object) =>
-      isPullRequestPage(answerAt(data, 'node', subject)) && isOfPullRequest(failure);
-    const { answer, failures } = await askField('node', query, variables, { organisation, subject }, isOfEntry);
-    if (answer === null) return undefined;
-    return { ...read(subject, () => readPullRequestPage(answer, after)), failures, subject };
   }
 
   /**

@@ -88,24 +88,19 @@ query PullRequests($ids: [ID!]!) {
 }
 ${pullRequestFragment}`;
 
-/** The points that a page of fifty costs: 301 connections, a point for a hundred. */
-export const pointsOfPage = 3;
+/** The points that a fetch of fifty costs: 301 connections, a point for a hundred. */
+export const pointsOfFetch = 3;
 
-const pageQuery = (operation: string, selection: string) => `
-query ${operation}($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
+/** The ids and times of a page of pull requests. GitHub answers this even if it fails on the facts of one. */
+export const pullRequestListQuery = `
+query PullRequestList($repository: ID!, $first: Int!, $after: String, $orderBy: IssueOrder!) {
   ${rateLimit}
   node(id: $repository) {
     ... on Repository {
       pullRequests(first: $first, after: $after, orderBy: $orderBy) {
         ${pageInfo}
-        nodes { ${selection} }
+        nodes { id fullDatabaseId updatedAt }
       }
     }
   }
 }`;
-
-export const pullRequestPageQuery = `${pageQuery('PullRequestPage', '...PullRequestFacts')}
-${pullRequestFragment}`;
-
-/** The pull requests of a page. GitHub can answer this even if it fails on the facts of one. */
-export const pullRequestListQuery = pageQuery('PullRequestList', 'id fullDatabaseId updatedAt');

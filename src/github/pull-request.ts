@@ -8,13 +8,6 @@ import { pageOf, readPageInfo } from './pages.ts';
 
 const { Count, Entries, Flag, Id, Link, List, Nullable, OneOf, Text, Time, Total } = Reply;
 
-/** The ids of a pull request, and when it last changed, in Unix seconds. */
-export interface ListedPullRequest {
-  githubId: number;
-  nodeId: string;
-  sourceUpdatedAt: number;
-}
-
 /** A pull request on GitHub: its facts, its repository and its author, with GitHub's numeric ids. */
 export interface FetchedPullRequest extends PullRequestRecord {
   githubId: number;
@@ -91,7 +84,7 @@ const pageCheck = TypeCompiler.Compile(Type.Object({ pullRequests: pageOf({ node
 
 export const isPullRequestPage = (repository: unknown) => pageCheck.Check(repository);
 
-/** Each node is read by {@link readPullRequest}. @throws UnexpectedReply */
+/** Each node is read by {@link readListedPullRequest}. @throws UnexpectedReply */
 export function readPullRequestPage(repository: unknown, after: string | null) {
   const { pullRequests } = decode(pageCheck, repository);
   return { nodes: pullRequests.nodes, pageInfo: readPageInfo(pullRequests, after) };
@@ -191,11 +184,11 @@ function readAuthor(author: Static<typeof Author> | null | undefined) {
 /** Whether all that may be null in GitHub's schema is there: then no failure elsewhere removed a part. */
 export const isComplete = (node: unknown) => completeCheck.Check(node);
 
-/** Empty if GitHub did not return the ids. */
-export const readListed = (node: unknown): ListedPullRequest[] =>
-  listedCheck.Check(node)
-    ? [{ githubId: Number(node.fullDatabaseId), nodeId: node.id, sourceUpdatedAt: unixSeconds(node.updatedAt) }]
-    : [];
+/** @throws UnexpectedReply */
+export function readListedPullRequest(node: unknown) {
+  const { fullDatabaseId, id, updatedAt } = decode(listedCheck, node);
+  return { githubId: Number(fullDatabaseId), nodeId: id, sourceUpdatedAt: unixSeconds(updatedAt) };
+}
 
 /** Undefined if GitHub did not return it. */
 export const nodeIdOf = (node: unknown) => (nodeCheck.Check(node) ? node.id : undefined);

@@ -1,7 +1,6 @@
 import type { ServiceError } from '../errors.ts';
 import { UnexpectedReply } from './decode.ts';
 import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
-import { readListedRepository } from './organisation.ts';
 import { type FetchedPullRequest, isComplete, readPullRequest } from './pull-request.ts';
 
 /*
@@ -64,28 +63,30 @@ export const isOfEdge = ({ path }: GraphqlFailure): boolean =>
   startsWith(path, ['node', 'repositories', 'edges']) && typeof path[3] === 'number';
 
 /**
- * The repositories of a page, and why others are missing. Those that GitHub does not show are in neither list.
+ * The entries of a page, and why others are missing. Those that GitHub does not show are in neither list.
  *
- * @param failures those of {@link isOfEdge}
+ * @param failures those of {@link isOfEdge} or {@link isOfPullRequest}
+ * @param readItem returns undefined for an entry that GitHub does not show
  */
-export function readListedRepositories(
-  edges: readonly unknown[],
+export function readPage<Item>(
+  entries: readonly unknown[],
   failures: readonly GraphqlFailure[],
+  readItem: (entry: unknown) => Item | undefined,
   { subject, credentials }: { subject: string; credentials: string },
 ) {
-  const items: NonNullable<ReturnType<typeof readListedRepository>>[] = [];
+  const items: Item[] = [];
   const failed: GithubError[] = [];
-  edges.forEach((edge, index) => {
-    // A failure of its latest pull request is not its own.
+  entries.forEach((entry, index) => {
+    // A failure of a repository's latest pull request is not its own.
     const own = failures.filter(({ path, type }) => path[3] === index && type !== 'NOT_FOUND' && path[6] !== 'nodes');
     if (own.length > 0) {
       failed.push(errorOfFailures(own, subject, credentials));
       return;
     }
-    if (edge === null) return;
+    if (entry === null) return;
     try {
-      const repository = readListedRepository(edge);
-      if (repository !== undefined) items.push(repository);
+      const item = readItem(entry);
+      if (item !== undefined) items.push(item);
     } catch (error) {
       failed.push(unexpectedReplyError(error, subject));
     }

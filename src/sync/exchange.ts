@@ -87,6 +87,27 @@ interface Spent {
 const exchanges = new AsyncLocalStorage<Spent>();
 
 /**
+ * @returns the points of this hour; undefined if they are not known
+ * @throws GithubError `github_rate_limited` if a limit forbids to ask GitHub now, or the points left are reserved for
+ * something more urgent
+ */
+export async function requireLimits(
+  deps: Pick<Deps, 'config' | 'database'>,
+  { id }: Pick<Organisation, 'id'>,
+  urgency: Urgency,
+): Promise<Limits['points']> {
+  const { secondsBlocked, points } = await findLimits(deps.database.executor, credentialOf(deps.config, { id }), id);
+  if (secondsBlocked > 0) {
+    throw new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
+      action: `Try again in ${secondsBlocked} seconds.`,
+      retryAfter: secondsBlocked,
+    });
+  }
+  if (urgency !== 'now' && points !== undefined) await leavePoints(deps, urgency, points);
+  return points;
+}
+
+/**
  * Asks GitHub, unless a limit forbids it or the points left are reserved for something more urgent. What GitHub says
  * about its limits is stored for all replicas, and what webhooks and PUT syncs use is counted for their organisation.
  *
@@ -100,14 +121,7 @@ export async function keepToLimits<Reply>(
 ): Promise<Reply> {
   const { executor } = deps.database;
   const credential = credentialOf(deps.config, organisation);
-  const { secondsBlocked, points } = await findLimits(executor, credential, organisation.id);
-  if (secondsBlocked > 0) {
-    throw new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
-      action: `Try again in ${secondsBlocked} seconds.`,
-      retryAfter: secondsBlocked,
-    });
-  }
-  if (urgency !== 'now' && points !== undefined) await leavePoints(deps, urgency, points);
+  const points = await requireLimits(deps, organisation, urgency);
   const spent: Spent = { points: 0, limit: undefined };
   const stopListening = deps.github.onRequest(({ rateLimit }) => {
     if (exchanges.getStore() !== spent) return;

@@ -1,8 +1,8 @@
 import type { Organisation } from '../database/organisations.ts';
 import { findImportPlaces, type ImportPlace } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
-import { maxPullRequests } from '../github/client.ts';
-import { pointsOfPage } from '../github/pull-request-queries.ts';
+import { maxListed, maxPullRequests } from '../github/client.ts';
+import { pointsOfFetch } from '../github/pull-request-queries.ts';
 import { pointsLeft } from './exchange.ts';
 import {
   type ChosenRepositories,
@@ -19,7 +19,8 @@ import { identifyOrganisation } from './organisation.ts';
  * Seconds that GitHub takes for fifty pull requests with every fact, as an estimate: GitHub times out after ten, this
  * service after eight.
  */
-const secondsPerPage = 3;
+const secondsPerFetch = 3;
+const secondsPerList = 1;
 
 export interface Effort {
   pullRequests: number;
@@ -68,13 +69,14 @@ export function estimateOf(
 ): ImportEstimate {
   const waiting = repositories.filter(({ githubId }) => places?.get(githubId)?.finished !== true);
   const estimates = waiting.map(repository => {
-    const requests = Math.ceil(repository.pullRequests / maxPullRequests);
+    const fetches = Math.ceil(repository.pullRequests / maxPullRequests);
+    const lists = Math.ceil(repository.pullRequests / maxListed);
     return {
       repository: fullName(repository),
       pullRequests: repository.pullRequests,
-      requests,
-      points: requests * pointsOfPage,
-      seconds: requests * secondsPerPage,
+      requests: fetches + lists,
+      points: fetches * pointsOfFetch + lists,
+      seconds: fetches * secondsPerFetch + lists * secondsPerList,
       atMost: since !== undefined || (places?.get(repository.githubId)?.after ?? null) !== null,
     };
   });

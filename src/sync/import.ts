@@ -1,11 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { type FetchOutcome, findOutcomes } from '../database/backlog.ts';
 import type { Executor } from '../database/client.ts';
+import { removeTombstones } from '../database/fetched-pull-requests.ts';
 import type { Organisation } from '../database/organisations.ts';
+import { requestListed } from '../database/refetches.ts';
 import { beginImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { isTransientFailure } from '../github/errors.ts';
+import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
+import { requireLimits } from './exchange.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import {
   chooseRepositories,
@@ -15,9 +19,9 @@ import {
   isContinuable,
   parseNames,
 } from './import-scope.ts';
+import { listPage } from './listing.ts';
 import { identifyOrganisation, reasonOfRepository } from './organisation.ts';
-import { createPageSync, fromCursor } from './pages.ts';
-import type { SyncOutcome } from './pull-requests.ts';
+import { createRequestWorker } from './request-worker.ts';
 
 export interface ImportOptions extends ImportScope {
   /** Stops after the page under way; the next import continues there. */
@@ -44,37 +48,44 @@ export interface ImportProgress {
 }
 
 export interface ImportResult {
-  /** Read completely. */
+  /** Listed completely. */
   repositories: number;
-  /** Not read completely; the next import continues with them. */
+  /** Not listed completely; the next import continues with them. */
   failedRepositories: FailedRepository[];
   /** Pull requests checked by this run. */
   seen: number;
   /** How many of these are now stored as new as GitHub has them. */
   saved: number;
+  /** Not kept: they were deleted here and have not changed since. */
+  deleted: number;
   /** Not kept: the author is not a member. */
   untracked: number;
-  /** Not kept: they were deleted here, and have not changed on GitHub since. */
-  deleted: number;
-  /** GitHub failed on them, even one by one. The sync loop retries those that GitHub named. */
+  /** GitHub failed on them. The sync loop retries those that GitHub listed. */
   failed: number;
-  /** Requests to GitHub for pull requests. */
+  /** Requests of this process to GitHub for pull requests. */
   requests: number;
 }
-
-/** How many pull requests in a row are skipped before a repository fails. Each costs up to two of GitHub's timeouts. */
-const maxSkipped = 10;
 
 /** Tries in all if GitHub fails for a short time. */
 const maxTries = 5;
 
-/** Imports pull requests repository by repository and page by page. Each page is durable before the next is fetched. */
+/** How many pull requests wait before the next page is listed: webhooks, which come first, do not wait for an import. */
+const maxWaiting = 100;
+
+/** How often to look whether the service has fetched what is listed. */
+const pollMs = 500;
+
+/**
+ * Imports pull requests: lists them repository by repository, and requests what it lists, so that it is fetched even if
+ * the import is interrupted. Fetches with the request worker, in turns with those of the service.
+ */
 export async function importPullRequests(
   deps: Deps,
   unidentified: Organisation,
   options: ImportOptions = {},
 ): Promise<ImportResult> {
   const { database, log } = deps;
+  const { executor } = database;
   const { since, restoresDeleted, signal, record, onEstimate, onProgress } = options;
   parseNames(unidentified.login, options.repositories);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
@@ -88,11 +99,11 @@ export async function importPullRequests(
   const organisation = await retry(() => identifyOrganisation(deps, unidentified));
   const chosen = await chooseRepositories(deps, organisation, options, retry);
   const { repositories, ticket } = chosen;
-  const places = await database.transaction(async executor => {
-    await record?.(executor);
+  const places = await database.transaction(async transaction => {
+    await record?.(transaction);
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
-    if (isContinuable(options)) return beginImport(executor, organisation.id, ticket, values);
-    await saveRepositories(executor, organisation.id, ticket, values);
+    if (isContinuable(options)) return beginImport(transaction, organisation.id, ticket, values);
+    await saveRepositories(transaction, organisation.id, ticket, values);
     return undefined;
   });
   onEstimate?.(estimateOf(chosen, places, since));
@@ -101,73 +112,117 @@ export async function importPullRequests(
     failedRepositories: [...chosen.failedRepositories],
     seen: 0,
     saved: 0,
-    untracked: 0,
     deleted: 0,
+    untracked: 0,
     failed: 0,
     requests: 0,
   };
   const isFinished = ({ githubId }: GithubRepository) => places?.get(githubId)?.finished ?? false;
   const sizeOf = (some: readonly GithubRepository[]) => some.reduce((sum, { pullRequests }) => sum + pullRequests, 0);
-  let done = sizeOf(repositories.filter(isFinished));
-  if (since === undefined) Object.assign(progress, { seen: done, total: sizeOf(repositories) });
+  if (since === undefined)
+    Object.assign(progress, { seen: sizeOf(repositories.filter(isFinished)), total: sizeOf(repositories) });
+
+  const takeTurn = createRequestWorker(deps, organisation.id);
+  /** GitHub ids of listed pull requests that wait to be fetched. */
+  const waiting = new Set<number>();
+  const failing: number[] = [];
+  const count = (outcome: FetchOutcome, found: number) => {
+    result[outcome] += found;
+    result.seen += found;
+    progress.seen += found;
+    progress.looked = result.seen;
+  };
+  /** Fetches, or waits while others do, until few enough wait. */
+  const fetchUntil = async (left: number) => {
+    while (waiting.size > left) {
+      signal?.throwIfAborted();
+      const hadTurn = await takeTurn(signal);
+      for (const [githubId, outcome] of await findOutcomes(executor, organisation.id, [...waiting])) {
+        waiting.delete(githubId);
+        count(outcome, 1);
+        if (outcome === 'failed') failing.push(githubId);
+      }
+      onProgress?.({ ...progress });
+      if (hadTurn || waiting.size <= left) continue;
+      await retry(() => requireLimits(deps, organisation, 'background'));
+      await delay(pollMs, undefined, { signal });
+    }
+  };
 
   const importRepository = async (repository: GithubRepository) => {
     const place = places?.get(repository.githubId);
     const named = { nodeId: repository.nodeId, name: progress.repository };
-    const syncPage = createPageSync(deps, organisation, named, {
-      since,
-      maxSkipped,
-      restoresDeleted,
-      onRequest: () => {
-        result.requests += 1;
-      },
-    });
-    const readPage = async (after: string | null) => {
+    const list = async (after: string | null) => {
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
-      return retry(() => syncPage(after));
+      return retry(() => listPage(deps, organisation, named, { since, after }));
     };
-    let page = await fromCursor(place?.after ?? null, readPage, () =>
+    let page = await fromCursor(place?.after ?? null, list, () =>
       log.warn({ repository: named.name }, 'GitHub no longer knows where the import stopped: it starts again'),
     );
     for (;;) {
-      const { outcomes, failed, endCursor, ended } = page;
-      const count = (outcome: SyncOutcome) => [...outcomes.values()].filter(one => one === outcome).length;
-      result.seen += outcomes.size + failed;
-      result.saved += count('saved') + count('outdated');
-      result.untracked += count('untracked');
-      result.deleted += count('deleted');
-      result.failed += failed;
-      progress.seen += outcomes.size + failed;
-      progress.looked = result.seen;
-
+      const { items, failed, endCursor, ended } = page;
+      if (restoresDeleted)
+        await removeTombstones(
+          executor,
+          organisation.id,
+          items.map(({ githubId }) => githubId),
+        );
+      await requestListed(executor, organisation.id, items);
       if (place !== undefined) {
         const importCursor = ended ? null : endCursor;
-        await saveProgress(database.executor, organisation.id, repository.githubId, { importCursor });
+        await saveProgress(executor, organisation.id, repository.githubId, { importCursor });
       }
+      for (const { githubId } of items) waiting.add(githubId);
+      count('failed', failed.length);
+      await fetchUntil(maxWaiting);
       if (ended) return;
-      page = await readPage(endCursor);
+      page = await list(endCursor);
     }
   };
 
-  for (const repository of repositories) {
-    if (isFinished(repository)) continue;
-    progress.repository = fullName(repository);
-    try {
-      await importRepository(repository);
-      result.repositories += 1;
-      done += repository.pullRequests;
-      if (since === undefined) progress.seen = done;
-    } catch (error) {
-      signal?.throwIfAborted();
-      const reason = await retry(() => reasonOfRepository(deps, organisation, progress.repository, error));
-      log.warn({ repository: progress.repository, reason }, 'the import of a repository failed');
-      result.failedRepositories.push({ repository: progress.repository, reason });
-      done = progress.seen;
+  const stopCounting = deps.github.onRequest(({ organisation: login }) => {
+    if (login === organisation.login) result.requests += 1;
+  });
+  try {
+    for (const repository of repositories) {
+      if (isFinished(repository)) continue;
+      progress.repository = fullName(repository);
+      try {
+        await importRepository(repository);
+        result.repositories += 1;
+      } catch (error) {
+        signal?.throwIfAborted();
+        const reason = await retry(() => reasonOfRepository(deps, organisation, progress.repository, error));
+        log.warn({ repository: progress.repository, reason }, 'the import of a repository failed');
+        result.failedRepositories.push({ repository: progress.repository, reason });
+      }
     }
+    await fetchUntil(0);
+    // Some have succeeded since.
+    for (const outcome of (await findOutcomes(executor, organisation.id, failing)).values()) {
+      result.failed -= 1;
+      result[outcome] += 1;
+    }
+  } finally {
+    stopCounting();
   }
-  onProgress?.({ ...progress });
   return result;
+}
+
+/** Reads from a stored cursor, or from the start if GitHub no longer knows the cursor. */
+async function fromCursor<Page>(
+  cursor: string | null,
+  read: (after: string | null) => Promise<Page>,
+  onRestart: () => void,
+): Promise<Page> {
+  try {
+    return await read(cursor);
+  } catch (error) {
+    if (cursor === null || !(error instanceof GithubError && error.unknownCursor)) throw error;
+    onRestart();
+    return read(null);
+  }
 }
 
 /**

@@ -17,8 +17,15 @@ const retryMs = 1_000;
 /** How often the same failure of a loop is logged. */
 const logIntervalMs = 60_000;
 
-/** Organisations for which this process syncs at once. */
-const maxTurns = 4;
+/**
+ * Organisations for which this process fetches, and which it compares, at once. Requests to GitHub only wait; GitHub
+ * allows a credential a hundred at once: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
+ */
+const maxTurns = 32;
+const maxComparisons = 16;
+
+/** If it takes longer to find work, the database or this process is slow, and no more work is begun at once. */
+const maxSearchMs = 250;
 
 /** The background work of `serve` and `worker`. */
 export interface Loops {
@@ -32,13 +39,12 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
   const loops = new Map<string, Loop>([
     ['sync', start('sync', createRequestWorker(deps), maxTurns)],
     // Two: one reads and scores while the database writes what the other has scored.
-    ['rescore', start('rescore', async () => (await rescoreBatch(deps)) > 0, 2)],
+    ['rescore', start('rescore', async (_, onFound) => (await rescoreBatch(deps, undefined, onFound)) > 0, 2)],
     ['prune', start('prune', signal => pruneOrganisation(deps, signal), 1)],
   ]);
   if (github.configured) {
-    // Two: a long comparison does not hold up the other organisations.
-    const compare = (signal: AbortSignal) => reconcileOrganisation(deps, { signal });
-    loops.set('reconcile', start('reconcile', compare, 2));
+    const compare: Work = (signal, onFound) => reconcileOrganisation(deps, signal, onFound);
+    loops.set('reconcile', start('reconcile', compare, maxComparisons));
   }
   const wakeAll = () => {
     for (const loop of loops.values()) loop.wake();
@@ -57,10 +63,14 @@ interface Loop {
   stop(): Promise<void>;
 }
 
-/** Does one batch and returns whether there may be another; `signal` asks it to stop early. */
-type Work = (signal: AbortSignal) => Promise<boolean>;
+/**
+ * Does one batch and returns whether there may be another; `signal` asks it to stop early.
+ *
+ * @param onFound called when it has found its batch: another one may start beside it
+ */
+export type Work = (signal: AbortSignal, onFound: () => void) => Promise<boolean>;
 
-/** @param width how many batches run at once */
+/** @param width how many batches run at once; only one at a time looks for work */
 function startLoop({ log }: Deps, name: string, work: Work, width: number, pollMs: number): Loop {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -71,30 +81,49 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
     waking = new AbortController();
   };
 
-  const run = async () => {
-    while (!signal.aborted) {
-      // A wake-up during the work counts, too: it may be for something that the work did not see.
-      const woken = waking.signal;
-      const begunAt = performance.now();
-      let pauseMs = pollMs;
-      try {
-        if (await work(signal)) pauseMs = 0;
-        failures.end(begunAt);
-      } catch (error) {
-        failures.add(error);
-        pauseMs = Math.min(pollMs, retryMs);
-      }
-      if (pauseMs > 0) await delay(pauseMs, undefined, { signal: woken }).catch(() => undefined);
+  /** @returns how long to wait before work is looked for again */
+  const attempt = async (onFound: () => void): Promise<number> => {
+    const begunAt = performance.now();
+    try {
+      const mayGoOn = await work(signal, onFound);
+      failures.end(begunAt);
+      return mayGoOn ? 0 : pollMs;
+    } catch (error) {
+      failures.add(error);
+      return Math.min(pollMs, retryMs);
     }
   };
-  const running = Array.from({ length: width }, run);
+
+  const batches = new Set<Promise<void>>();
+  const run = async () => {
+    while (!signal.aborted) {
+      // A wake-up during the search counts, too: it may be for something that the search did not see.
+      const woken = waking.signal;
+      let pauseMs = pollMs;
+      if (batches.size < width) {
+        const begun = performance.now();
+        pauseMs = await new Promise<number>(resolve => {
+          const batch: Promise<void> = attempt(() => resolve(0)).then(pause => {
+            batches.delete(batch);
+            resolve(pause);
+            if (pause === 0) wake();
+          });
+          batches.add(batch);
+        });
+        if (pauseMs === 0 && performance.now() - begun < maxSearchMs) continue;
+      }
+      await delay(pauseMs || retryMs, undefined, { signal: woken }).catch(() => undefined);
+    }
+    await Promise.all(batches);
+  };
+  const running = run();
 
   return {
     wake,
     async stop() {
       stopping.abort();
       wake();
-      await Promise.all(running);
+      await running;
     },
   };
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Organisation } from '../database/organisations.ts';
-import { maxPullRequests, maxRepositories } from '../github/client.ts';
+import { maxListed, maxPullRequests, maxRepositories } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
 
 const successesBeforeGrowing = 8;
@@ -59,6 +59,7 @@ export async function withPageSize<Result>(
 
 const create = () => ({
   pullRequests: createPageSize(maxPullRequests),
+  listed: createPageSize(maxListed),
   repositories: createPageSize(maxRepositories),
 });
 

@@ -35,14 +35,13 @@ export type SyncOutcome =
  * answer. In whatever order fetches end, the stored state is what the latest of them found.
  *
  * @param fetch one request to GitHub; its reply is returned
- * @param options `restoresDeleted`: what was deleted here before the request comes back, even unchanged
  * @returns `outcomes` by GitHub id
  */
 export async function syncPullRequests<Reply extends { readonly pullRequests: readonly FetchedPullRequest[] }>(
   deps: Deps,
   organisation: Organisation,
   fetch: () => Promise<Reply>,
-  { urgency = 'now', restoresDeleted = false }: { urgency?: Urgency | undefined; restoresDeleted?: boolean } = {},
+  { urgency = 'now' }: { urgency?: Urgency | undefined } = {},
 ) {
   const { login, nodeId, githubId } = organisation;
   const { reply, ticket } = await askGithub(deps, organisation, fetch, {
@@ -53,7 +52,7 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
       return owner?.login === login && owner.nodeId === nodeId ? undefined : owner;
     },
   });
-  const outcomes = await save(deps, organisation, reply.pullRequests, ticket, restoresDeleted);
+  const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
   await settleSyncRequests(deps.database, organisation.id, ticket, reply.pullRequests);
   return { reply, outcomes };
 }
@@ -86,7 +85,6 @@ async function save(
   organisation: Organisation,
   fetched: readonly FetchedPullRequest[],
   ticket: number,
-  restoresDeleted: boolean,
 ): Promise<Map<number, SyncOutcome>> {
   const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
   // Each once: an upsert can't touch the same row twice.
@@ -118,8 +116,7 @@ async function save(
         .filter(({ githubId, sourceUpdatedAt }) => {
           const tombstone = tombstones.get(githubId);
           const returns =
-            tombstone === undefined ||
-            (tombstone.ticket < ticket && (restoresDeleted || tombstone.sourceUpdatedAt < sourceUpdatedAt));
+            tombstone === undefined || (tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
           if (!returns) outcomes.set(githubId, 'deleted');
           return returns;
         });
@@ -176,8 +173,10 @@ async function save(
       await rememberUntracked(
         executor,
         organisation.id,
-        current.flatMap(({ githubId, nodeId, authorGithubId }) =>
-          authorGithubId === null || isTracked.has(githubId) ? [] : [{ githubId, nodeId, authorGithubId }],
+        current.flatMap(({ githubId, nodeId, authorGithubId, sourceUpdatedAt }) =>
+          authorGithubId === null || isTracked.has(githubId)
+            ? []
+            : [{ githubId, nodeId, authorGithubId, sourceUpdatedAt }],
         ),
       );
       await requestUntrackedOfMembers(executor, organisation.id, joined);

@@ -1,10 +1,5 @@
 import { moveLease, whileRenewing } from '../database/lease.ts';
-import {
-  getOrganisation,
-  type IdentifiedOrganisation,
-  type Organisation,
-  updateOrganisation,
-} from '../database/organisations.ts';
+import { getOrganisation, type IdentifiedOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   areMembersDue,
   claimReconciliation,
@@ -12,14 +7,12 @@ import {
   saveComparisonResult,
   saveMembersListed,
 } from '../database/reconciliation.ts';
-import { maxRefetchesPerHour, sweepPullRequests } from '../database/refetches.ts';
+import { maxRefetchesPerHour, requestListed, sweepPullRequests } from '../database/refetches.ts';
 import {
   confirmNames,
   findRepositories,
   findUnlistedRepositories,
   markRepositoriesLeft,
-  type RepositoryProgress,
-  type StoredRepository,
   saveProgress,
   saveRepositories,
 } from '../database/repositories.ts';
@@ -31,12 +24,9 @@ import { isTransientFailure } from '../github/errors.ts';
 import { reasonOf } from './deferral.ts';
 import { askGithub, countSharers } from './exchange.ts';
 import { fullName } from './import-scope.ts';
+import { listPage } from './listing.ts';
 import { syncMembers } from './members.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './organisation.ts';
-import { createPageSync, fromCursor } from './pages.ts';
-
-/** After this, the next organisation that is due gets its turn. */
-const defaultTurnMs = 20_000;
 
 /** How long until the next try if GitHub or the database failed. What GitHub refuses or does not show waits longer. */
 const retrySeconds = 60;
@@ -51,26 +41,23 @@ const maxClockDifferenceSeconds = 86_400;
 const settlingSeconds = 60;
 
 /**
- * Heals what webhooks missed: compares the repositories of one organisation, its login and its members with GitHub. One
- * request shows for a hundred repositories when a pull request last changed; only what changed since the last
- * comparison is read. A long comparison takes several turns; its place is stored after each page.
+ * Finds what webhooks missed: compares the repositories of one organisation, its login and its members with GitHub. One
+ * request shows for a hundred repositories when a pull request last changed. What changed since the last comparison is
+ * listed, and requested if it is not stored as listed.
  *
- * @param options `turnMs`: at least one page is read. `signal` ends the turn after the page under way.
+ * @param signal ends the comparison after the page under way; the next one starts again
+ * @param onFound called if an organisation is due
  * @returns whether an organisation was due
  */
-export async function reconcileOrganisation(
-  deps: Deps,
-  { turnMs = defaultTurnMs, signal }: { turnMs?: number; signal?: AbortSignal } = {},
-): Promise<boolean> {
+export async function reconcileOrganisation(deps: Deps, signal?: AbortSignal, onFound?: () => void): Promise<boolean> {
   const { config, log } = deps;
   const { executor } = deps.database;
   const comparison = await claimReconciliation(executor, { periodic: config.reconcileInterval > 0 });
   if (comparison === undefined) return false;
+  onFound?.();
   const organisation = await getOrganisation(executor, comparison.organisationId);
   // Jitter: organisations that were added together are not compared together.
   const interval = (config.reconcileInterval || defaultIntervalSeconds) * (0.9 + 0.2 * Math.random());
-  const turnEnd = performance.now() + turnMs;
-  const isOver = () => signal?.aborted === true || performance.now() >= turnEnd;
   let wait = Math.min(retrySeconds, interval);
   let isFinished = false;
   let failure: string | undefined;
@@ -80,25 +67,24 @@ export async function reconcileOrganisation(
   try {
     await whileRenewing(executor, comparison, log, async () => {
       const identified = await identifyOrganisation(deps, organisation);
-      const isCompared = await compareRepositories(deps, identified, note, isOver);
-      if (isCompared) {
-        await tryOrLog(deps, identified, note, 'the members were not compared', () => compareMembers(deps, identified));
-        const perHour = maxRefetchesPerHour / (await countSharers(deps));
-        await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, perHour));
-      }
-      // Due at once, behind those that are due already.
-      else wait = 0;
-      isFinished = isCompared;
+      await compareRepositories(deps, identified, note, signal);
+      await tryOrLog(deps, identified, note, 'the members were not compared', () => compareMembers(deps, identified));
+      const perHour = maxRefetchesPerHour / (await countSharers(deps));
+      await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, perHour));
+      isFinished = true;
     });
   } catch (error) {
-    failure = reasonOf(error);
-    if (!(error instanceof ServiceError)) throw error;
-    wait = error.retryAfter ?? (isTransientFailure(error) ? wait : interval);
-    const { login } = organisation;
-    log.warn(
-      { organisation: login, seconds: Math.round(wait), reason: error.text },
-      'the comparison with GitHub waits',
-    );
+    if (signal?.aborted) wait = 0;
+    else {
+      failure = reasonOf(error);
+      if (!(error instanceof ServiceError)) throw error;
+      wait = error.retryAfter ?? (isTransientFailure(error) ? wait : interval);
+      const { login } = organisation;
+      log.warn(
+        { organisation: login, seconds: Math.round(wait), reason: error.text },
+        'the comparison with GitHub waits',
+      );
+    }
   } finally {
     await saveComparisonResult(executor, organisation.id, { isFinished, failure });
     if (isFinished) await endReconciliation(executor, comparison, interval);
@@ -110,42 +96,31 @@ export async function reconcileOrganisation(
 /** Takes down, for operators, why a part of the comparison failed. */
 type Note = (reason: string) => void;
 
-/** @returns false if the turn was over before the last repository */
 async function compareRepositories(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   note: Note,
-  isOver: () => boolean,
-): Promise<boolean> {
-  const { executor } = deps.database;
-  let page = await fromCursor(organisation.reconcileCursor, after => pageRepositories(deps, organisation, after));
-  const { ticket } = page;
-  for (;;) {
-    if (!(await comparePage(deps, organisation, page, note, isOver))) return false;
-    const after = page.hasNextPage ? page.endCursor : null;
-    await updateOrganisation(executor, organisation.id, { reconcileCursor: after });
-    if (after === null) {
-      const what = 'repositories that have left were not looked for';
-      await tryOrLog(deps, organisation, note, what, () => markLeft(deps, organisation, ticket));
-      return true;
-    }
-    if (isOver()) return false;
-    page = await pageRepositories(deps, organisation, after);
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const first = await pageRepositories(deps, organisation, null);
+  for (let page = first; ; page = await pageRepositories(deps, organisation, page.endCursor)) {
+    await comparePage(deps, organisation, page, note, signal);
+    if (!page.hasNextPage) break;
   }
+  const what = 'repositories that have left were not looked for';
+  await tryOrLog(deps, organisation, note, what, () => markLeft(deps, organisation, first.ticket));
 }
 
-/** @returns false if the turn was over before the last repository */
 async function comparePage(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   { items: listed, failed, ticket, repliedAt }: Awaited<ReturnType<typeof pageRepositories>>,
   note: Note,
-  isOver: () => boolean,
-): Promise<boolean> {
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const { database, log } = deps;
-  const { executor } = database;
   for (const error of failed) note(`A repository was not compared: ${error.text}`);
-  const known = await findRepositories(executor, organisation.id, listed);
+  const known = await findRepositories(database.executor, organisation.id, listed);
   const named = listed.map(repository => ({ ...repository, name: fullName(repository) }));
   await database.transaction(async transaction => {
     await confirmNames(transaction, organisation.id, ticket, named);
@@ -157,26 +132,22 @@ async function comparePage(
     );
   });
   for (const repository of named) {
+    signal?.throwIfAborted();
     const { githubId, name, pullRequestsUpdatedAt: changedAt } = repository;
-    const stored = known.get(githubId);
-    const since = stored?.reconciledAt ?? trackedSince(organisation);
+    const since = known.get(githubId)?.reconciledAt ?? trackedSince(organisation);
     if (changedAt === null || changedAt < since) continue;
     try {
       await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
       // GitHub's times are whole seconds: more may happen within the last one, so the last ones are read again.
       const until = Math.max(since, Math.min(changedAt + 1, repliedAt - settlingSeconds));
-      const isDone = await compareRepository(deps, organisation, repository, { since, until }, stored, isOver);
-      if (!isDone) return false;
+      await compareRepository(deps, organisation, repository, { since, until }, signal);
     } catch (error) {
+      signal?.throwIfAborted();
       const reason = await reasonOfRepository(deps, organisation, name, error);
       note(`${name} was not compared: ${reason}`);
       log.warn({ repository: name, reason }, 'a repository was not compared; the next comparison tries again');
-      await saveProgress(executor, organisation.id, githubId, { reconcileCursor: null, reconcileUntil: null });
     }
-    await updateOrganisation(executor, organisation.id, { reconcileCursor: repository.cursor });
-    if (isOver()) return false;
   }
-  return true;
 }
 
 /** Older changes than the organisation here are for `import`. */
@@ -184,41 +155,34 @@ const trackedSince = ({ createdAt }: Organisation) =>
   Math.floor(createdAt.getTime() / 1000) - maxClockDifferenceSeconds;
 
 /**
- * Reads what changed in a repository, latest change first, from where it was interrupted. Changes since the
- * interruption are later than the stored `reconcileUntil`: the next comparison reads them.
+ * Requests what changed in a repository and is not stored so.
  *
- * @param range in Unix seconds: changes from `since` are read, and up to `until` nothing is missing then
- * @returns false if the turn was over before the last page
+ * @param range in Unix seconds: changes from `since` are listed, and up to `until` nothing is missing then
  */
 async function compareRepository(
   deps: Deps,
   organisation: Organisation,
   repository: { githubId: number; nodeId: string; name: string },
-  range: { since: number; until: number },
-  stored: StoredRepository | undefined,
-  isOver: () => boolean,
-): Promise<boolean> {
-  const { since } = range;
-  const save = (progress: RepositoryProgress) =>
-    saveProgress(deps.database.executor, organisation.id, repository.githubId, progress);
-  const syncPage = createPageSync(deps, organisation, repository, { since, maxSkipped: Number.POSITIVE_INFINITY });
-  const start = stored?.reconcileCursor ?? null;
-  let until = start === null ? range.until : (stored?.reconcileUntil ?? since);
-  let page = await fromCursor(start, syncPage);
+  { since, until }: { since: number; until: number },
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { executor } = deps.database;
+  let isComplete = true;
+  let after: string | null = null;
   for (;;) {
-    // Unnamed pull requests were missed: read this range again next time.
-    if (page.unnamed > 0) until = since;
-    if (page.ended) {
-      await save({ reconciledAt: until, reconcileCursor: null, reconcileUntil: null });
-      return true;
-    }
-    await save({ reconcileCursor: page.endCursor, reconcileUntil: until });
-    if (isOver()) return false;
-    page = await syncPage(page.endCursor);
+    const page = await listPage(deps, organisation, repository, { since, after });
+    await requestListed(executor, organisation.id, page.items, { unlessStored: true });
+    isComplete &&= page.failed.length === 0;
+    if (page.ended) break;
+    signal?.throwIfAborted();
+    after = page.endCursor;
   }
+  // What GitHub did not list is looked for again next time.
+  const reconciledAt = isComplete ? until : since;
+  await saveProgress(executor, organisation.id, repository.githubId, { reconciledAt });
 }
 
-/** @param ticket of the first page that this turn has read: what an earlier turn listed is asked about last */
+/** @param ticket of the first page of the list */
 async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket: number): Promise<void> {
   const { database, github, log } = deps;
   const unlisted = await findUnlistedRepositories(database.executor, organisation.id, ticket, maxRepositories);

@@ -42,21 +42,22 @@ interface Turn {
  * Gives one organisation its turn: one request to GitHub for up to fifty of its pending pull requests. If GitHub fails
  * on that, a few more requests find the pull request to blame.
  *
+ * @param organisationId undefined: the one that was served longest ago
  * @returns does one turn and returns whether an organisation had one. An aborted `signal` ends a turn before its first
- * request, or after the one under way.
+ * request, or after the one under way. `onFound` is called if an organisation has a turn.
  */
-export function createRequestWorker(deps: Deps): (signal?: AbortSignal) => Promise<boolean> {
+export function createRequestWorker(deps: Deps, organisationId?: string) {
   const { database, log } = deps;
-  return async signal => {
-    const lease = await claimSyncTurn(database.executor);
+  return async (signal?: AbortSignal, onFound?: () => void): Promise<boolean> => {
+    const lease = await claimSyncTurn(database.executor, organisationId);
     if (lease === undefined) return false;
-    const { organisationId } = lease;
+    onFound?.();
     let pauseSeconds = 0;
     try {
       await whileRenewing(database.executor, lease, log, async () => {
-        const organisation = await getOrganisation(database.executor, organisationId);
+        const organisation = await getOrganisation(database.executor, lease.organisationId);
         const { current } = pageSizesOf(organisation).pullRequests;
-        const requests = await findDueSyncRequests(database.executor, organisationId, current);
+        const requests = await findDueSyncRequests(database.executor, lease.organisationId, current);
         if (requests.length > 0 && !signal?.aborted) await serve({ deps, organisation, signal }, requests);
         if (requests.length < current) pauseSeconds = await pauseToSavePoints(deps, organisation);
       });

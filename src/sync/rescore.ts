@@ -28,9 +28,10 @@ const maxBreakdownCharacters = 8_000_000;
  * what another scores.
  *
  * @param organisationId undefined: any organisation with stale scores
+ * @param onFound called if there is something to score
  * @returns how many were scored; 0 if there was nothing to do
  */
-export async function rescoreBatch(deps: Deps, organisationId?: string): Promise<number> {
+export async function rescoreBatch(deps: Deps, organisationId?: string, onFound?: () => void): Promise<number> {
   const { database } = deps;
   const id = organisationId ?? (await findOutdatedOrganisation(database.executor));
   if (id === undefined) return 0;
@@ -43,6 +44,7 @@ export async function rescoreBatch(deps: Deps, organisationId?: string): Promise
       ranges = await lease();
     }
     if (ranges.length === 0) return 0;
+    onFound?.();
     const scored = await rescoreRanges(deps, id, ranges);
     if (scored > 0) return scored;
   }

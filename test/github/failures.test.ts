@@ -191,7 +191,7 @@ describe('a reply', () => {
         github.fault({ kind: 'alter', change: () => JSON.parse(JSON.stringify(body)) }, { times: 6 });
         const calls = [
           client.fetchPullRequests({ login: 'acme' }, [nodeId]),
-          client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage),
+          client.listPullRequests({ login: 'acme' }, web.nodeId, firstPage),
           client.findRepositoryOwners({ login: 'acme' }, [web.nodeId]),
           client.pageMembers(identityOf(acme), null),
           client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 }),
@@ -285,7 +285,7 @@ describe('the page size', () => {
     const pageSize = createPageSize(50);
     const page = () =>
       withPageSize(pageSize, size =>
-        client.pagePullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: size }),
+        client.listPullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: size }),
       );
     expect((await page())?.items).toHaveLength(6);
     expect(github.requests.map(each => each.variables.first)).toEqual([50, 25, 12, 6]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { GithubRequest } from '../../src/github/transport.ts';
 import type { GithubStandInRequest } from '../support/github/faults.ts';
 import type { ChangedFile } from '../support/github/pull-request.ts';
-import { errorOf, fetchOne, firstPage, found, start } from './support.ts';
+import { errorOf, fetchOne, found, start } from './support.ts';
 
 const filesOf = (length: number): ChangedFile[] =>
   Array.from({ length }, (_, index) => ({ path: `f${index}`, additions: index, deletions: 1 }));
@@ -46,13 +46,6 @@ describe('a pull request with more than a hundred files', () => {
     expect(github.count('PullRequests')).toBe(1);
     expect(github.count('FurtherPages')).toBe(4);
     expect(spent).toEqual([1, 1, 1, 1, 1]);
-  });
-
-  test('has them all on a page of its repository, too', async () => {
-    const { web, client } = await start();
-    for (const size of [3, 230]) web.openPullRequest({ files: filesOf(size) });
-    const page = await client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage);
-    expect(page?.items.map(({ files }) => files.length)).toEqual([3, 230]);
   });
 
   test.each([
@@ -119,11 +112,6 @@ describe('a pull request with more than a hundred files', () => {
     const results = await client.fetchPullRequests({ login: 'acme' }, nodeIds);
     expect(results.get(large.nodeId)).toMatchObject({ status: 'failed', error: expected });
     expect(found(results.get(small.nodeId)).files).toHaveLength(2);
-
-    github.fault(fault, { when: isFurther });
-    const page = await client.pagePullRequests({ login: 'acme' }, web.nodeId, firstPage);
-    expect(page?.items.map(({ nodeId }) => nodeId)).toEqual([small.nodeId]);
-    expect(page?.failed).toMatchObject([{ nodeId: large.nodeId, error: expected }]);
 
     expect((await fetchOne(client, large.nodeId)).files).toHaveLength(250);
   });

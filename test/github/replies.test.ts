@@ -2,15 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { UnexpectedReply } from '../../src/github/decode.ts';
 import type { GraphqlFailure } from '../../src/github/errors.ts';
 import { GithubError } from '../../src/github/errors.ts';
-import { readMembers, readOwners } from '../../src/github/organisation.ts';
-import { nodeIdOf, readListed } from '../../src/github/pull-request.ts';
+import { readListedRepository, readMembers, readOwners } from '../../src/github/organisation.ts';
+import { nodeIdOf, readListedPullRequest } from '../../src/github/pull-request.ts';
 import {
   answerAt,
   isOfEdge,
   isOfPullRequest,
   read,
   readEntry,
-  readListedRepositories,
+  readPage,
   unexpectedReplyError,
 } from '../../src/github/replies.ts';
 
@@ -156,16 +156,11 @@ describe('a page', () => {
   });
 });
 
-test('a listed pull request is read, or left out if it is not valid', () => {
-  expect(readListed(node)).toEqual([{ githubId: 7, nodeId: 'PR_7', sourceUpdatedAt: 1_769_860_807 }]);
-  for (const broken of [null, undefined, { ...node, id: null }]) expect(readListed(broken)).toEqual([]);
-  const defect = { ...node };
-  Object.defineProperty(defect, 'id', {
-    get: () => {
-      throw new RangeError('a defect');
-    },
-  });
-  expect(() => readListed(defect)).toThrow(RangeError);
+test('a listed pull request has its ids and its last change', () => {
+  expect(readListedPullRequest(node)).toEqual({ githubId: 7, nodeId: 'PR_7', sourceUpdatedAt: 1_769_860_807 });
+  for (const broken of [undefined, { ...node, id: null }]) {
+    expect(() => readListedPullRequest(broken)).toThrow(UnexpectedReply);
+  }
 });
 
 test('the id of a node is read if there is one', () => {
@@ -234,15 +229,16 @@ describe('a page of repositories', () => {
     message: 'It says.',
     path: ['node', 'repositories', 'edges', index, ...rest],
   });
-  const readPage = (edges: readonly unknown[], ...failures: GraphqlFailure[]) => {
-    const { items, failed } = readListedRepositories(edges, failures, { ...words, subject: 'the repositories' });
+  const pageOf = (edges: readonly unknown[], ...failures: GraphqlFailure[]) => {
+    const subject = 'the repositories';
+    const { items, failed } = readPage(edges, failures, readListedRepository, { ...words, subject });
     return [items.map(({ name }) => name), failed.map(error => error.text)];
   };
   const said = 'GitHub did not return the repositories: "It says." Try again later.';
 
   test('has those that came whole, in order', () => {
-    expect(readPage([edge(1), edge(2)])).toEqual([['web-1', 'web-2'], []]);
-    expect(readListedRepositories([edge(1)], [], words).items).toEqual([
+    expect(pageOf([edge(1), edge(2)])).toEqual([['web-1', 'web-2'], []]);
+    expect(readPage([edge(1)], [], readListedRepository, words).items).toEqual([
       {
         githubId: 1,
         nodeId: 'R_1',
@@ -256,19 +252,19 @@ describe('a page of repositories', () => {
   });
 
   test('leaves out those that GitHub does not show', () => {
-    expect(readPage([null, { cursor: 'c', node: null }, edge(3)], at(0, 'NOT_FOUND'))).toEqual([['web-3'], []]);
-    expect(readPage([edge(1)], at(0, 'NOT_FOUND', 'node'))).toEqual([['web-1'], []]);
+    expect(pageOf([null, { cursor: 'c', node: null }, edge(3)], at(0, 'NOT_FOUND'))).toEqual([['web-3'], []]);
+    expect(pageOf([edge(1)], at(0, 'NOT_FOUND', 'node'))).toEqual([['web-1'], []]);
   });
 
   test('says why others are missing, each once', () => {
-    expect(readPage([null, edge(2), edge(3)], at(0), at(2), at(2, 'FORBIDDEN', 'node'))).toEqual([
+    expect(pageOf([null, edge(2), edge(3)], at(0), at(2), at(2, 'FORBIDDEN', 'node'))).toEqual([
       ['web-2'],
       [said, expect.stringContaining('It says.')],
     ]);
     const { node, ...place } = edge(2);
     const withoutChange = { ...place, node: { ...node, pullRequests: { totalCount: 1, nodes: null } } };
     for (const broken of [{ cursor: 5 }, withoutChange]) {
-      expect(readPage([edge(1), broken])).toEqual([
+      expect(pageOf([edge(1), broken])).toEqual([
         ['web-1'],
         [expect.stringMatching(/^GitHub's reply about the repositories is not valid: /)],
       ]);

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { App, Octokit } from 'octokit';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type FaultOptions, htmlError, naming, ofRepository, pagesWith } from '../support/github/faults.ts';
+import { type FaultOptions, htmlError, naming, ofRepository } from '../support/github/faults.ts';
 import type { LoadedRecord } from '../support/github/load.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
@@ -156,35 +156,8 @@ describe('a fault can be limited to', () => {
     const other = organisation.repository('other');
     github.fault(htmlError(502), always(ofRepository(web)));
     const options = { order: 'created', after: null, pageSize: 2 } as const;
-    await errorOf(client.pagePullRequests(acme, web.nodeId, options));
     await errorOf(client.listPullRequests(acme, web.nodeId, options));
-    expect((await client.pagePullRequests(acme, other.nodeId, options))?.items).toEqual([]);
-  });
-
-  test('pages that show a pull request', async () => {
-    const { github, web, client } = await start();
-    github.clock.set(1_700_000_000);
-    const opened = Array.from({ length: 5 }, () => {
-      github.clock.advance(1);
-      return web.openPullRequest();
-    });
-    const [, , bad] = opened;
-    if (!bad) throw new Error('none opened');
-    github.fault(htmlError(502), always(pagesWith(bad)));
-    const page = (order: 'created' | 'updated', pageSize: number, after: string | null = null) =>
-      client.pagePullRequests(acme, web.nodeId, { order, after, pageSize });
-    const first = await page('created', 2);
-    expect(first?.items).toHaveLength(2);
-    await errorOf(page('created', 3));
-    await errorOf(page('created', 1, first?.endCursor));
-
-    bad.lag();
-    github.clock.advance(1);
-    bad.push();
-    expect((await page('updated', 2))?.items).toHaveLength(2);
-    await errorOf(page('updated', 3));
-    bad.catchUp();
-    await errorOf(page('updated', 1));
+    expect((await client.listPullRequests(acme, other.nodeId, options))?.items).toEqual([]);
   });
 
   test('a part of a reply of 200', async () => {

@@ -73,7 +73,7 @@ export const changes: readonly Change[] = [
 
   ...of('Deletion', 'sync/pull-requests.ts', sync('deletion', 'order'), [
     ['tombstone.ticket < ticket && ', ''],
-    [' && (restoresDeleted || tombstone.sourceUpdatedAt < sourceUpdatedAt))', ')'],
+    [' && tombstone.sourceUpdatedAt < sourceUpdatedAt)', ')'],
     ['tombstone.sourceUpdatedAt < sourceUpdatedAt', 'tombstone.sourceUpdatedAt <= sourceUpdatedAt'],
   ]),
   ...of('Deletion', 'database/pull-requests.ts', sync('deletion'), [

@@ -58,16 +58,6 @@ describe('a deleted pull request', () => {
     expect(await storedPullRequests(world.service, home)).toEqual([]);
   });
 
-  test('comes back unchanged if that is asked for, unless the fetch began before the deletion', async () => {
-    const { home, pullRequest } = await newStored();
-    const earlier = await fetchedSync(world.service, home, pullRequest, { restoresDeleted: true });
-    await remove(world.service, home, pullRequest);
-    expect(await earlier.save()).toBe('deleted');
-    const later = await fetchedSync(world.service, home, pullRequest, { restoresDeleted: true });
-    expect(await later.save()).toBe('saved');
-    expect(await tombstones(home)).toEqual([]);
-  });
-
   test('is not brought back by a fetch that began before, even if that found something newer', async () => {
     const { home, pullRequest } = await newStored();
     world.github.clock.advance(5);

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { requestListed } from '../../src/database/refetches.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
-import { requestFailedSyncs } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import { isReached, waitForGithub } from '../../src/sync/lag.ts';
@@ -376,9 +376,11 @@ test('a delivery whose node id is of another pull request ends as gone, after on
 test.each<[string, (pullRequest: PullRequest) => Promise<unknown>]>([
   ['a sweep', () => refetch(world.service, home, 10)],
   [
-    'an import that failed on it',
-    ({ id, nodeId }) =>
-      requestFailedSyncs(world.service.database.executor, home.organisation.id, [{ githubId: id, nodeId }], 'boom', 0),
+    'an import',
+    ({ id, nodeId, updatedAt }) =>
+      requestListed(world.service.database.executor, home.organisation.id, [
+        { githubId: id, nodeId, sourceUpdatedAt: updatedAt },
+      ]),
   ],
 ])('a request that has a wrong node id of a delivery gets the right one by %s', async (_, request) => {
   const [source, other] = [web.openPullRequest(), web.openPullRequest()];

@@ -397,6 +397,7 @@ describe('the earlier pull requests of somebody who joins', () => {
       githubId: 5_000_000_000 + index,
       nodeId: `PR_${index}`,
       authorGithubId: author.id,
+      sourceUpdatedAt: 1,
     }));
     // Not in the order in which they are fetched.
     await rememberUntracked(executor, organisationId, thousand.slice(500));
@@ -405,7 +406,12 @@ describe('the earlier pull requests of somebody who joins', () => {
     await world.service.database.transaction(each => requestUntrackedOfMembers(each, organisationId));
     expect(await untracked(home)).toEqual([]);
     const waiting = await waitingSyncs(world.service, home);
-    const keys = waiting.map(({ githubId, nodeId }) => ({ githubId, nodeId, authorGithubId: author.id }));
+    const keys = waiting.map(({ githubId, nodeId }) => ({
+      githubId,
+      nodeId,
+      authorGithubId: author.id,
+      sourceUpdatedAt: 1,
+    }));
     expect(keys).toEqual(thousand);
     expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
     await executor.execute(`delete from sync_requests where organisation_id = '${organisationId}'`);
@@ -417,13 +423,16 @@ test('of more than ten thousand earlier pull requests, the rest is requested wit
   const author = home.acme.member(`busiest-${home.acme.login}`);
   const { executor } = world.service.database;
   // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with every other.
-  await rememberUntracked(executor, other.organisation.id, [{ githubId: 1, nodeId: 'PR_1', authorGithubId: 2 }]);
+  await rememberUntracked(executor, other.organisation.id, [
+    { githubId: 1, nodeId: 'PR_1', authorGithubId: 2, sourceUpdatedAt: 1 },
+  ]);
   await executor.execute('analyze untracked_pull_requests');
   for (const start of [0, 5_001]) {
     const some = Array.from({ length: 5_001 }, (_, index) => ({
       githubId: 6_000_000_000 + start + index,
       nodeId: `PR_${index}`,
       authorGithubId: author.id,
+      sourceUpdatedAt: 1,
     }));
     await rememberUntracked(executor, home.organisation.id, some);
   }
@@ -446,7 +455,9 @@ describe('a pull request that was fetched but not kept is', () => {
     const { organisation } = await newHome(world);
     const { executor } = world.service.database;
     for (const nodeId of ['PR_before', 'PR_now']) {
-      await rememberUntracked(executor, organisation.id, [{ githubId: 1, nodeId, authorGithubId: 2 }]);
+      await rememberUntracked(executor, organisation.id, [
+        { githubId: 1, nodeId, authorGithubId: 2, sourceUpdatedAt: 1 },
+      ]);
     }
     const rows = await executor
       .select()
@@ -473,7 +484,7 @@ describe('a pull request that was fetched but not kept is', () => {
     home.acme.join(author);
     await readList(home);
     await rememberUntracked(world.service.database.executor, home.organisation.id, [
-      { githubId: one.id, nodeId: one.nodeId, authorGithubId: author.id },
+      { githubId: one.id, nodeId: one.nodeId, authorGithubId: author.id, sourceUpdatedAt: one.updatedAt },
     ]);
     expect(await early.save()).toBe('saved');
     expect(await untracked(home)).toEqual([]);

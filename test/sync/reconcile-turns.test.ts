@@ -1,8 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { getOrganisation } from '../../src/database/organisations.ts';
 import { requestComparison, saveMembersListed } from '../../src/database/reconciliation.ts';
-import { members, organisations, repositories } from '../../src/database/schema.ts';
+import { members, organisations } from '../../src/database/schema.ts';
 import { startLoops } from '../../src/sync/loops.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createLatch, secondaryLimit } from '../support/github/faults.ts';
@@ -20,9 +20,6 @@ afterEach(() => {
   return world.service.database.executor.execute('delete from github_limits');
 });
 
-/** So short that a turn is over after one page. */
-const shortTurn = () => reconcileOrganisation(world.service, { turnMs: 0 });
-
 /** Repositories that no comparison has seen, with so many pull requests each. */
 async function withRepositories(names: readonly string[], count: number) {
   const home = await newHome(world);
@@ -34,12 +31,12 @@ async function withRepositories(names: readonly string[], count: number) {
   return { home, made };
 }
 
-/** How many pages of pull requests were read from each. */
+/** How many pages of each were listed. */
 const pagesOf = (made: readonly Repository[]) =>
   made.map(
     ({ nodeId }) =>
       world.github.requests.filter(
-        ({ operation, variables }) => operation === 'PullRequestPage' && variables.repository === nodeId,
+        ({ operation, variables }) => operation === 'PullRequestList' && variables.repository === nodeId,
       ).length,
   );
 
@@ -59,54 +56,26 @@ async function secondsTo(home: Home, column: 'reconcile_due_at' | 'reconcile_aga
 const storedCount = async (home: Home) => (await storedPullRequests(world.service, home)).length;
 
 describe('a comparison that is interrupted', () => {
-  test('between repositories continues with the next one, and reads none twice', async () => {
-    const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
-    for (let turn = 1; turn <= 3; turn += 1) {
-      expect(await shortTurn()).toBe(true);
-      expect(await storedCount(home)).toBe(2 * turn);
-    }
-    expect(await shortTurn()).toBe(true);
-    expect(pagesOf(made)).toEqual([1, 1, 1]);
-    expect(await now(home)).toMatchObject({ reconcileCursor: null });
-    expect(await shortTurn()).toBe(false);
-  });
-
-  test('because the service stops ends after the page under way', async () => {
+  test('because the service stops ends after the page under way, and the next one finds the rest', async () => {
     const { home, made } = await withRepositories(['one', 'two'], 60);
-    expect(await reconcileOrganisation(world.service, { signal: AbortSignal.abort() })).toBe(true);
+    const stopping = new AbortController();
+    world.github.fault(
+      {
+        kind: 'alter',
+        change: reply => {
+          stopping.abort();
+          return reply;
+        },
+      },
+      { when: ({ variables }) => variables.repository === made[0]?.nodeId },
+    );
+    expect(await reconcileOrganisation(world.service, stopping.signal)).toBe(true);
     expect(pagesOf(made)).toEqual([1, 0]);
-    expect(await storedCount(home)).toBe(50);
-  });
-
-  test('between repositories that keep changing still ends', async () => {
-    const { home, made } = await withRepositories(['one', 'two', 'three'], 1);
-    for (let turn = 0; turn < 4; turn += 1) {
-      for (const repository of made) repository.pullRequests[0]?.edit({ title: `Edited ${turn}` });
-      await shortTurn();
-    }
-    expect(pagesOf(made)).toEqual([1, 1, 1]);
-    expect(await shortTurn()).toBe(false);
-    expect(await storedCount(home)).toBe(3);
-  });
-
-  test('within a repository continues after the last page that was saved', async () => {
-    const { home, made } = await withRepositories(['web'], 130);
-    for (const count of [50, 100]) {
-      await shortTurn();
-      expect(await storedCount(home)).toBe(count);
-    }
-    // Those that were read move to the front. The rest stays in place; the changes are read the next time.
-    const latest = made[0]?.sortedBy('updatedAt').at(-1);
-    latest?.edit({ title: 'Edited meanwhile' });
-    await shortTurn();
-    expect(pagesOf(made)).toEqual([3]);
-    expect(await storedCount(home)).toBe(130);
-    await shortTurn();
-    expect(await shortTurn()).toBe(false);
+    expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(0);
     await compare(world, home);
-    const titles = (await storedPullRequests(world.service, home)).map(({ title }) => title);
-    expect(titles).toContain('Edited meanwhile');
-    expect(pagesOf(made)).toEqual([4]);
+    expect(await storedCount(home)).toBe(120);
+    // The first was complete.
+    expect(pagesOf(made)).toEqual([1, 1]);
   });
 
   test('by a rate limit asks no further, and continues there later', async () => {
@@ -122,57 +91,21 @@ describe('a comparison that is interrupted', () => {
     expect(await storedCount(home)).toBe(6);
   });
 
-  test('starts again, once, if GitHub no longer knows the cursor', async () => {
-    const { home, made } = await withRepositories(['one', 'two'], 60);
-    await shortTurn();
-    const { executor } = world.service.database;
-    const cursor = 'of a former server';
-    const ofHome = eq(repositories.organisationId, home.organisation.id);
-    await executor.update(repositories).set({ reconcileCursor: cursor }).where(ofHome);
-    await change(home, { reconcileCursor: cursor });
-    await compare(world, home);
-    expect(await storedCount(home)).toBe(120);
-    expect(pagesOf(made)).toEqual([4, 2]);
-    expect(await compare(world, home)).toBe(1);
-  });
-
-  test('misses nothing that GitHub did not name before the interruption', async () => {
+  test('misses nothing that GitHub did not list before', async () => {
     const { home, made } = await withRepositories(['web'], 60);
     const bad = made[0]?.sortedBy('updatedAt').at(-1)?.nodeId ?? '';
     world.github.fault(
       { kind: 'broken', nodeIds: [bad] },
-      { times: 2, when: ({ operation }) => operation?.startsWith('PullRequest') === true },
+      { when: ({ operation }) => operation === 'PullRequestList' },
     );
-    await shortTurn();
     await compare(world, home);
     expect(await storedCount(home)).toBe(59);
     await compare(world, home);
     expect(await storedCount(home)).toBe(60);
   });
-
-  test('before webhooks were disabled starts again when they are enabled', async () => {
-    const { home } = await withRepositories(['one', 'two'], 2);
-    await shortTurn();
-    expect((await now(home)).reconcileCursor).not.toBeNull();
-    await setWebhooksEnabled(world.service.database.executor, home.organisation.id, true);
-    expect((await now(home)).reconcileCursor).toBeNull();
-  });
 });
 
 describe('organisations', () => {
-  test('take turns: one with a long comparison comes after those that are due', async () => {
-    const { home: large, made } = await withRepositories(['one', 'two', 'three'], 2);
-    const { home: small } = await withRepositories(['web'], 1);
-    await change(large, { reconcileDueAt: sql`now() - interval '2 seconds'` });
-    await change(small, { reconcileDueAt: sql`now() - interval '1 second'` });
-    await shortTurn();
-    expect([await storedCount(large), await storedCount(small)]).toEqual([2, 0]);
-    await shortTurn();
-    expect([await storedCount(large), await storedCount(small)]).toEqual([2, 1]);
-    await shortTurn();
-    expect(pagesOf(made)).toEqual([1, 1, 0]);
-  });
-
   test('are compared while GitHub keeps another one waiting', async () => {
     const { home: slow } = await withRepositories(['web'], 1);
     const { home: other } = await withRepositories(['web'], 1);
@@ -212,9 +145,14 @@ describe('a comparison that a webhook requests', () => {
 
   test('is repeated at once if it took longer than that minute', async () => {
     const { home } = await withRepositories(['one', 'two'], 1);
-    await shortTurn();
-    await request(home);
-    await change(home, { reconcileAgainAt: sql`now() - interval '1 second'` });
+    world.github.fault({
+      kind: 'late',
+      until: Promise.resolve().then(async () => {
+        await expect.poll(() => world.github.count('Repositories')).toBe(1);
+        await request(home);
+        await change(home, { reconcileAgainAt: sql`now() - interval '1 second'` });
+      }),
+    });
     await reconcileOrganisation(world.service);
     expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(0);
     await reconcileOrganisation(world.service);

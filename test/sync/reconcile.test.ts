@@ -10,14 +10,14 @@ import { requestRescoring } from '../../src/database/rescoring.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import { pageSizesOf } from '../../src/sync/page-sizes.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { createLatch, type Fault, pagesWith, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import {
   apply,
   compare,
+  compareOnly,
   type Home,
   makeDue,
   newHome,
@@ -129,13 +129,25 @@ describe('a comparison with GitHub', () => {
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('brings in what webhooks missed, closed pull requests included, fifty per request', async () => {
+  test('fetches nothing that webhooks have brought, also of people who are not members', async () => {
+    const { home, repository, opened } = await imported(60);
+    world.github.clock.advance(60);
+    const stranger = repository.openPullRequest({ author: world.github.account(`stranger-${home.acme.login}`) });
+    for (const pullRequest of opened) pullRequest.edit({ title: 'Edited' });
+    await sync(world.service, home, ...opened.slice(0, 30));
+    await sync(world.service, home, ...opened.slice(30), stranger);
+    world.github.requests.length = 0;
+    expect(await compare(world, home)).toBe(2);
+    expect(world.github.count('PullRequests')).toBe(0);
+  });
+
+  test('brings in what webhooks missed, closed pull requests included: lists a hundred, and fetches fifty, in a request', async () => {
     const { home, repository, opened } = await imported(130);
     world.github.clock.advance(60);
     for (const pullRequest of opened.slice(0, 120)) pullRequest.edit({ title: `Edited ${pullRequest.number}` });
     opened[3]?.close();
     repository.openPullRequest({ title: 'Opened during the outage' });
-    expect(await compare(world, home)).toBe(1 + Math.ceil(122 / 50));
+    expect(await compare(world, home)).toBe(1 + 2 + 3);
     const stored = await storedPullRequests(world.service, home);
     expect(stored.filter(({ title }) => title.startsWith('Edited'))).toHaveLength(120);
     expect(stored.find(({ number }) => number === opened[3]?.number)?.state).toBe('closed');
@@ -150,9 +162,6 @@ describe('a comparison with GitHub', () => {
     opened[1]?.edit({ title: 'Second, in the same second' });
     await compare(world, home);
     expect(await titles(home)).toEqual(['First', 'Second, in the same second']);
-    opened[0]?.edit({ title: 'Third, in the same second' });
-    await compare(world, home);
-    expect(await titles(home)).toEqual(['Second, in the same second', 'Third, in the same second']);
   });
 
   test('reads a change only once if it was complete before the comparison', async () => {
@@ -160,7 +169,7 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
     world.github.clock.advance(120);
-    expect(await compare(world, home)).toBe(2);
+    expect(await compare(world, home)).toBe(3);
     expect(await compare(world, home)).toBe(1);
     expect(await titles(home)).toContain('Missed');
   });
@@ -234,7 +243,7 @@ describe('a comparison with GitHub', () => {
     for (const pullRequest of [...opened, other]) pullRequest.edit({ title: 'Missed' });
     const [, , , bad] = opened;
     if (bad === undefined) throw new Error('none');
-    world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: pagesWith(bad) });
+    world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: naming(bad) });
     await compare(world, home);
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(70);
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: bad.id }]);
@@ -243,50 +252,11 @@ describe('a comparison with GitHub', () => {
     expect(await compare(world, home)).toBe(1);
   });
 
-  const exceeded = (nodeId: string): Fault => ({
-    kind: 'broken',
-    nodeIds: [nodeId],
-    type: 'RESOURCE_LIMITS_EXCEEDED',
-    field: 'files',
-  });
-
-  test.each([
-    ['on an entry', (nodeId: string): Fault => ({ kind: 'broken', nodeIds: [nodeId], field: 'files' })],
-    ['on an entry, as too much', exceeded],
-    ['on each page with it', queryTimeout],
-  ])('reads nothing again if GitHub fails (%s) on a pull request that has not changed', async (_, faultOf) => {
-    const { home, opened } = await imported(3);
-    const [bad, ...others] = opened;
-    if (bad === undefined) throw new Error('none');
-    world.github.clock.advance(60);
-    for (const pullRequest of others) pullRequest.edit({ title: 'Missed' });
-    world.github.clock.advance(120);
-    world.github.fault(faultOf(bad.nodeId), { times: Number.POSITIVE_INFINITY, when: pagesWith(bad) });
-    await compare(world, home);
-    expect(await titles(home)).toEqual(['Change 0', 'Missed', 'Missed']);
-    expect(await waitingSyncs(world.service, home)).toEqual([]);
-    expect(await compare(world, home)).toBe(1);
-    expect(pageSizesOf(home.organisation).pullRequests.current).toBe(50);
-  });
-
-  test('takes large pages again once it has found the pull request that is too much', async () => {
-    const { home, opened } = await imported(60);
-    world.github.clock.advance(60);
-    for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
-    const [bad] = opened.slice(-4);
-    if (bad === undefined) throw new Error('none');
-    world.github.fault(exceeded(bad.nodeId), { times: Number.POSITIVE_INFINITY, when: pagesWith(bad) });
-    expect(await compare(world, home)).toBeLessThan(16);
-    expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(59);
-    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: bad.id }]);
-    expect(pageSizesOf(home.organisation).pullRequests.current).toBe(50);
-  });
-
   test('loses nothing on a page that exceeds a resource limit (RESOURCE_LIMITS_EXCEEDED)', async () => {
     const { home, opened } = await imported(60);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
-    world.github.fault(pageExceeded, { times: 2, when: ({ operation }) => operation === 'PullRequestPage' });
+    world.github.fault(pageExceeded, { times: 2, when: ({ operation }) => operation === 'PullRequestList' });
     await compare(world, home);
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(60);
   });
@@ -307,49 +277,13 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['Missed', 'Missed, too']);
   });
 
-  test('catches up on what the credentials could not read for some time', async () => {
-    const { home, opened } = await imported(3);
-    world.github.clock.advance(60);
-    opened[0]?.edit({ title: 'Missed' });
-    world.github.clock.advance(120);
-    const nodeIds = opened.map(({ nodeId }) => nodeId);
-    const heal = world.github.fault(
-      { kind: 'broken', nodeIds, type: 'FORBIDDEN', field: 'files' },
-      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'PullRequestPage' },
-    );
-    await compare(world, home);
-    expect(await dueInSeconds(home)).toBeGreaterThan(800);
-    heal();
-    await compare(world, home);
-    expect(await titles(home)).toContain('Missed');
-  });
-
-  test('leaves to the loop a pull request that the credentials may not read', async () => {
+  test('requests later what GitHub did not list for a moment', async () => {
     const { home, opened } = await imported(3);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
     world.github.clock.advance(120);
     const nodeIds = opened.slice(0, 1).map(({ nodeId }) => nodeId);
-    world.github.fault(
-      { kind: 'broken', nodeIds, type: 'FORBIDDEN' },
-      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'PullRequestPage' },
-    );
-    expect(await compare(world, home)).toBe(3);
-    expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(2);
-    expect(await compare(world, home)).toBe(1);
-    expect(await waitingSyncs(world.service, home)).toMatchObject([{ nodeId: nodeIds[0] }]);
-  });
-
-  test('reads again what GitHub did not name for a moment', async () => {
-    const { home, opened } = await imported(3);
-    world.github.clock.advance(60);
-    for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
-    world.github.clock.advance(120);
-    const nodeIds = opened.slice(0, 1).map(({ nodeId }) => nodeId);
-    world.github.fault(
-      { kind: 'broken', nodeIds },
-      { times: 2, when: ({ operation }) => operation !== 'Repositories' && operation !== 'Members' },
-    );
+    world.github.fault({ kind: 'broken', nodeIds }, { when: ({ operation }) => operation === 'PullRequestList' });
     await compare(world, home);
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(2);
     await compare(world, home);
@@ -373,8 +307,8 @@ describe('a comparison with GitHub', () => {
     expect((await storedPullRequests(world.service, home)).map(({ title }) => title)).toEqual(['Change 0', 'Missed']);
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
     heal();
-    // The list, and the one repository that failed.
-    expect(await compare(world, home)).toBe(2);
+    // The repositories, the one that failed, and its pull request.
+    expect(await compare(world, home)).toBe(3);
     expect(await titles(home)).toEqual(['Missed', 'Missed']);
   });
 
@@ -458,7 +392,7 @@ describe('a comparison with GitHub', () => {
     await underway;
     expect(await titles(home)).not.toContain('Missed');
     expect(await reconcileOrganisation(world.service)).toBe(true);
-    expect(await titles(home)).toContain('Missed');
+    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: opened[0]?.id }]);
   });
 
   test('renews its lease while GitHub is slow, so that no other replica starts one', async () => {
@@ -526,12 +460,12 @@ describe('the sweep at the end of a comparison', () => {
     const [old, fresh] = [web.openPullRequest(), web.openPullRequest()];
     await sync(world.service, home, old, fresh);
     world.github.clock.advance(3_600);
-    await compare(world, home);
+    await compareOnly(world, home);
     const { executor } = world.service.database;
     await executor.execute(sql`
       update pull_requests set fetched_at = now() - interval '2 days' where github_id = ${old.id}`);
     await dueForSweep(home, 1);
-    await compare(world, home);
+    await compareOnly(world, home);
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: old.id, isBackground: true }]);
   });
 
@@ -556,7 +490,7 @@ describe('the sweep at the end of a comparison', () => {
     );
     await sync(service, home, pullRequest);
     world.github.clock.advance(3_600);
-    await compare(world, home);
+    await compareOnly(world, home);
     // As the release before the columns left it.
     await executor.execute(sql`update pull_requests set file_changes = null, writer_approvals = null, merged_by = null,
       self_merged = null, bot_reviews = null, times_changes_requested = null, files = files[1:100], score = 0,
@@ -569,7 +503,7 @@ describe('the sweep at the end of a comparison', () => {
     expect((await inspectOrganisation(executor, id)).toRenew).toBe(1);
 
     await dueForSweep(home, 1);
-    await compare(world, home);
+    await compareOnly(world, home);
     const work = createRequestWorker(service);
     while (await work());
     expect(await scoreAndFiles()).toEqual([[240 + 1 + 1_000, 120]]);
@@ -581,7 +515,7 @@ describe('the sweep at the end of a comparison', () => {
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     world.github.clock.advance(3_600);
-    await compare(world, home);
+    await compareOnly(world, home);
     const { executor } = world.service.database;
     await executor.execute(sql`
       update pull_requests set fetched_at = now() - interval '2 days' where github_id = ${pullRequest.id}`);
@@ -592,11 +526,11 @@ describe('the sweep at the end of a comparison', () => {
     );
     await dueForSweep(home, 1);
     try {
-      await expect(compare(world, home)).rejects.toThrow();
+      await expect(compareOnly(world, home)).rejects.toThrow();
     } finally {
       await executor.execute(sql`drop function fail cascade`);
     }
-    await compare(world, home);
+    await compareOnly(world, home);
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: pullRequest.id }]);
   });
 
@@ -631,12 +565,12 @@ describe('the sweep at the end of a comparison', () => {
       update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${home.organisation.id}`);
     await dueForSweep(home, 0.25);
     const asked = async () => (await waitingSyncs(world.service, home)).length;
-    await compare(world, home);
+    await compareOnly(world, home);
     const share = 4_000 / 4 / (await countOrganisations(executor));
     expect(await asked()).toBeGreaterThan(share * 0.9);
     expect(await asked()).toBeLessThan(share * 1.1 + 1);
     const before = await asked();
-    await compare(world, home);
+    await compareOnly(world, home);
     expect(await asked()).toBe(before);
 
     // An App has points of its own in each organisation.

@@ -10,6 +10,7 @@ import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type SyncOutcome, syncByNodeIds, syncPullRequests } from '../../src/sync/pull-requests.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, type Fault } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -123,7 +124,7 @@ export async function sync(deps: Deps, home: Home, ...wanted: PullRequest[]): Pr
   return wanted.map(({ id }) => outcomes.get(id));
 }
 
-/** GitHub returns the frame of a page of pull requests, and says that the entries were too much. */
+/** GitHub returns the frame of a list of pull requests, and says that the entries were too much. */
 export const pageExceeded: Fault = {
   kind: 'alter',
   change: ({ data }) => {
@@ -137,25 +138,15 @@ export const pageExceeded: Fault = {
 };
 
 /** Starts a sync that has fetched and waits for `save()`. */
-export async function fetchedSync(
-  deps: Deps,
-  home: Home,
-  wanted: PullRequest,
-  options: { restoresDeleted?: boolean } = {},
-) {
+export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
   const saving = createLatch();
   const fetching = createLatch();
-  const done = syncPullRequests(
-    deps,
-    home.organisation,
-    async () => {
-      const reply = await fetchOf(deps, home, [wanted]);
-      fetching.release();
-      await saving.released;
-      return reply;
-    },
-    options,
-  );
+  const done = syncPullRequests(deps, home.organisation, async () => {
+    const reply = await fetchOf(deps, home, [wanted]);
+    fetching.release();
+    await saving.released;
+    return reply;
+  });
   await Promise.race([fetching.released, done]);
   return {
     async save(): Promise<SyncOutcome | undefined> {
@@ -193,16 +184,23 @@ export async function makeDue({ database: { executor } }: Deps, ...homes: readon
     .where(inArray(organisations.id, ids));
 }
 
+/** Compares the organisation with GitHub, and no other. Fetches nothing. */
+export async function compareOnly({ service }: World, home: Home): Promise<void> {
+  await makeDue(service, home);
+  expect(await reconcileOrganisation(service)).toBe(true);
+}
+
 /**
- * Compares the organisation with GitHub, and no other.
+ * Compares the organisation with GitHub, and no other, and fetches what the comparison has requested.
  *
  * @returns how many GraphQL requests it took, without those for the list of members
  */
-export async function compare({ github, service }: World, home: Home): Promise<number> {
-  await makeDue(service, home);
-  const count = () => github.count() - github.count('Members');
+export async function compare(world: World, home: Home): Promise<number> {
+  const count = () => world.github.count() - world.github.count('Members');
   const before = count();
-  expect(await reconcileOrganisation(service)).toBe(true);
+  await compareOnly(world, home);
+  const work = createRequestWorker(world.service, home.organisation.id);
+  while (await work());
   return count() - before;
 }
 

@@ -142,10 +142,13 @@ export async function tryPullRequests(call: Call, github: Github, organisation: 
     .sort((a, b) => (b.pullRequestsUpdatedAt ?? 0) - (a.pullRequestsUpdatedAt ?? 0));
   if (latest === undefined) return { repositories: totalCount, latest };
   const page = await call(() =>
-    github.pagePullRequests(organisation, latest.nodeId, { order: 'updated', after: null, pageSize: 1 }),
+    github.listPullRequests(organisation, latest.nodeId, { order: 'updated', after: null, pageSize: 1 }),
   );
-  const [failed] = page?.failed ?? [];
-  if (failed !== undefined) throw failed.error;
+  const nodeIds = page?.items.map(({ nodeId }) => nodeId) ?? [];
+  if (nodeIds.length > 0) {
+    const [result] = (await call(() => github.fetchPullRequests(organisation, nodeIds))).values();
+    if (result?.status === 'failed') throw result.error;
+  }
   return { repositories: totalCount, latest };
 }
 

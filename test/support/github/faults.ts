@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { PullRequest } from './pull-request.ts';
 import type { Repository } from './repository.ts';
-import { pullRequestsOnPage } from './views.ts';
 
 /** A request as it arrived, before any fault or answer. */
 export interface GithubStandInRequest {
@@ -72,14 +71,6 @@ export const ofRepository =
   ({ nodeId }: Repository): Condition =>
   ({ variables }) =>
     variables.repository === nodeId;
-
-/** Requests for pages with the pull request on them, of any size and order. */
-export const pagesWith =
-  ({ id, repository }: PullRequest): Condition =>
-  request =>
-    request.operation === 'PullRequestPage' &&
-    ofRepository(repository)(request) &&
-    pullRequestsOnPage(repository, request.variables).some(each => each.id === id);
 
 export interface FaultOptions {
   /** Number of requests that it hits, once by default; `Infinity` lasts until all are cleared. */
