@@ -131,7 +131,7 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
   if (repositories.length === 0) return { json, text: ['There is nothing to import.', ...notes].join('\n') };
   notes.push(
     describeBudget(estimate),
-    `The time assumes 3 seconds per request. Nothing was imported; the estimate took ${counted(asked, 'request')}.`,
+    `The time assumes 3 seconds to fetch fifty, and 1 to list a hundred. Nothing was imported; the estimate took ${counted(asked, 'request')}.`,
   );
   const bySize = repositories.toSorted((a, b) => b.pullRequests - a.pullRequests);
   const row = (name: string, part: Effort) => [

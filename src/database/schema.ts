@@ -484,8 +484,13 @@ export const syncRequests = pgTable(
   table => [
     primaryKey({ columns: [table.organisationId, table.githubId] }),
     index('sync_requests_by_due').on(table.organisationId, table.dueAt),
-    index('sync_requests_by_turn').on(table.organisationId, table.isIsolated, table.isBackground, table.dueAt),
-    index('sync_requests_behind').on(table.organisationId, table.dueAt).where(sql`${table.behindSince} is not null`),
+    index('sync_requests_by_turn')
+      .on(table.organisationId, table.isIsolated, table.isBackground, table.dueAt)
+      .concurrently(),
+    index('sync_requests_behind')
+      .on(table.organisationId, table.dueAt)
+      .where(sql`${table.behindSince} is not null`)
+      .concurrently(),
   ],
 );
 

@@ -463,8 +463,8 @@ tests:
 test('an import can be estimated with --dry-run', async () => {
   await addAcme();
   expect(await runJson(environment, 'import', ...acme, '--dry-run', '--repository', 'web')).toEqual({
-    repositories: [{ repository: 'Acme/web', pull_requests: 60, requests: 2, points: 6, minutes: 0.1, at_most: false }],
-    total: { pull_requests: 60, requests: 2, points: 6, minutes: 0.1, at_most: false },
+    repositories: [{ repository: 'Acme/web', pull_requests: 60, requests: 3, points: 7, minutes: 0.2, at_most: false }],
+    total: { pull_requests: 60, requests: 3, points: 7, minutes: 0.2, at_most: false },
     finished_repositories: 0,
     requests_for_this_estimate: 1,
     rate_limit: { limit: 5_000, remaining: expect.any(Number), reset_at: expect.any(Number) },
@@ -473,12 +473,12 @@ test('an import can be estimated with --dry-run', async () => {
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout.split('\n')).toEqual([
     'REPOSITORY  PULL REQUESTS  REQUESTS  POINTS  TIME',
-    'Acme/api              ≤ 1       ≤ 1       3   3 s',
-    'total                 ≤ 1       ≤ 1       3   3 s',
+    'Acme/api              ≤ 1       ≤ 2       4   4 s',
+    'total                 ≤ 1       ≤ 2       4   4 s',
     '',
     '≤ is an upper bound: GitHub does not say how many of them changed since 2024-01-01.',
     expect.stringMatching(/^GitHub has 4,9\d\d of the hour's 5,000 points left, until \d\d:\d\d UTC: enough\.$/),
-    'The time assumes 3 seconds per request. Nothing was imported; the estimate took 1 request.',
+    'The time assumes 3 seconds to fetch fifty, and 1 to list a hundred. Nothing was imported; the estimate took 1 request.',
     '',
   ]);
 });
@@ -493,7 +493,7 @@ test('members and pull requests are imported from GitHub', async () => {
     untracked: 1,
     deleted: 0,
     failed: 0,
-    requests: 3,
+    requests: 4,
     failed_repositories: [],
   });
   const [members, imported, since] = await Promise.all([
@@ -503,10 +503,10 @@ test('members and pull requests are imported from GitHub', async () => {
   ]);
   expect(members.stdout).toBe('Acme has 2 members.\n');
   expect(imported.stdout).toBe(
-    'Checked 60 pull requests in 1 repository with 2 requests: 60 saved, 0 skipped because the author is not a member.\n',
+    'Checked 60 pull requests in 1 repository with 3 requests: 60 saved, 0 skipped because the author is not a member.\n',
   );
   expect(imported.stderr).toMatch(
-    /^About 60 pull requests in 2 requests, 6 s; 6 of the 4,9\d\d points that GitHub has left\.\n$/,
+    /^About 60 pull requests in 3 requests, 7 s; 7 of the 4,9\d\d points that GitHub has left\.\n$/,
   );
   expect(since).toMatchObject({ seen: 1 });
 });

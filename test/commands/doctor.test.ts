@@ -374,7 +374,7 @@ describe('GitHub', () => {
         { when: request => request.operation === operation },
       );
     refuse('Members', 'node');
-    refuse('PullRequestPage', 'node');
+    refuse('PullRequestList', 'node');
     expect(await complaints()).toEqual([
       expect.stringMatching(
         /^problem members: GitHub does not let GITHUB_TOKEN read the members of acme: "Resource not accessible.* → On GitHub, let GITHUB_TOKEN read Members/,

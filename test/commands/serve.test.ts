@@ -67,19 +67,20 @@ describe('an import', () => {
     await runJson(environment, 'organisation', 'add', 'apex');
     github.fault(
       { kind: 'delay', milliseconds: 300 },
-      { times: 3, when: ({ operation }) => operation === 'PullRequestPage' },
+      { times: 3, when: ({ operation }) => operation === 'PullRequestList' },
     );
-    const before = github.count('PullRequestPage');
+    const before = github.count('PullRequestList');
     const running = startForTest(environment, 'import', '--organisation', 'apex');
-    while (github.count('PullRequestPage') === before) await delay(5);
+    while (github.count('PullRequestList') === before) await delay(5);
     running.child.kill('SIGINT');
     const { code, stdout, stderr } = await running.ended;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
-      /^About 120 pull requests in 3 requests.*\npullscore: Interrupted\. What was imported is kept; run the same command again to continue\.\n$/,
+      /^About 120 pull requests in 5 requests.*\npullscore: Interrupted\. What was imported is kept; run the same command again to continue\.\n$/,
     );
-    expect(github.count('PullRequestPage')).toBe(before + 1);
-    expect(await runJson(environment, 'import', '--organisation', 'apex')).toMatchObject({ seen: 70, saved: 70 });
+    expect(github.count('PullRequestList')).toBe(before + 1);
+    expect(await runJson(environment, 'import', '--organisation', 'apex')).toMatchObject({ seen: 20, saved: 20 });
+    expect(await runJson(environment, 'import', '--organisation', 'apex')).toMatchObject({ seen: 120, saved: 120 });
   });
 });
 

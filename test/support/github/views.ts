@@ -141,13 +141,6 @@ function listOf(repository: Repository, { orderBy, states }: PullRequestArgument
   };
 }
 
-/** What a page of a repository's pull requests holds at this moment. */
-function pullRequestsOnPage(repository: Repository, wanted: PullRequestArguments): PullRequest[] {
-  const { shown, positionOf, direction } = listOf(repository, wanted);
-  const { start, end } = boundsOf(shown, wanted, positionOf, direction);
-  return shown.slice(start, end);
-}
-
 function repositoryView(repository: Repository) {
   const { nodeId, id, name, organisation, fullName } = repository;
   return {
