@@ -18,10 +18,12 @@ const retryMs = 1_000;
 const logIntervalMs = 60_000;
 
 /**
- * Organisations for which this process fetches, and which it compares, at once. Requests to GitHub only wait; GitHub
- * allows a credential a hundred at once: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
+ * Requests to GitHub that this process has under way at once, one for an organisation: they only wait. GitHub allows a
+ * credential a hundred: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
  */
-const maxTurns = 32;
+const maxUnderWay = 48;
+
+/** Comparisons among these: the rest is for webhooks. */
 const maxComparisons = 16;
 
 /** If it takes longer to find work, the database or this process is slow, and no more work is begun at once. */
@@ -35,17 +37,35 @@ export interface Loops {
 
 export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: number } = {}): Loops {
   const { github } = deps;
-  const start = (name: string, work: Work, width: number) => startLoop(deps, name, work, width, pollMs);
+  const start = (name: string, work: Work, width: () => number) => startLoop(deps, name, work, width, pollMs);
   const loops = new Map<string, Loop>([
-    ['sync', start('sync', createRequestWorker(deps), maxTurns)],
     // Two: one reads and scores while the database writes what the other has scored.
-    ['rescore', start('rescore', async (_, onFound) => (await rescoreBatch(deps, undefined, onFound)) > 0, 2)],
-    ['prune', start('prune', signal => pruneOrganisation(deps, signal), 1)],
+    [
+      'rescore',
+      start(
+        'rescore',
+        async (_, onFound) => (await rescoreBatch(deps, undefined, onFound)) > 0,
+        () => 2,
+      ),
+    ],
+    [
+      'prune',
+      start(
+        'prune',
+        signal => pruneOrganisation(deps, signal),
+        () => 1,
+      ),
+    ],
   ]);
   if (github.configured) {
     const compare: Work = (signal, onFound) => reconcileOrganisation(deps, signal, onFound);
-    loops.set('reconcile', start('reconcile', compare, maxComparisons));
+    loops.set(
+      'reconcile',
+      start('reconcile', compare, () => maxComparisons),
+    );
   }
+  const turns = () => maxUnderWay - (loops.get('reconcile')?.running ?? 0);
+  loops.set('sync', start('sync', createRequestWorker(deps), turns));
   const wakeAll = () => {
     for (const loop of loops.values()) loop.wake();
   };
@@ -59,6 +79,8 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
 }
 
 interface Loop {
+  /** Batches under way. */
+  readonly running: number;
   wake(): void;
   stop(): Promise<void>;
 }
@@ -71,7 +93,7 @@ interface Loop {
 export type Work = (signal: AbortSignal, onFound: () => void) => Promise<boolean>;
 
 /** @param width how many batches run at once; only one at a time looks for work */
-function startLoop({ log }: Deps, name: string, work: Work, width: number, pollMs: number): Loop {
+function startLoop({ log }: Deps, name: string, work: Work, width: () => number, pollMs: number): Loop {
   const stopping = new AbortController();
   const { signal } = stopping;
   const failures = createFailureLog(log, name);
@@ -100,7 +122,7 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
       // A wake-up during the search counts, too: it may be for something that the search did not see.
       const woken = waking.signal;
       let pauseMs = pollMs;
-      if (batches.size < width) {
+      if (batches.size < width()) {
         const begun = performance.now();
         pauseMs = await new Promise<number>(resolve => {
           const batch: Promise<void> = attempt(() => resolve(0)).then(pause => {
@@ -116,14 +138,17 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
     }
     await Promise.all(batches);
   };
-  const running = run();
+  const done = run();
 
   return {
+    get running() {
+      return batches.size;
+    },
     wake,
     async stop() {
       stopping.abort();
       wake();
-      await running;
+      await done;
     },
   };
 }
