@@ -1,6 +1,7 @@
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import { readErased } from '../database/erased-people.ts';
+import { isDatabaseUnavailable } from '../database/failures.ts';
 import {
   findTombstones,
   lockPullRequests,
@@ -12,7 +13,10 @@ import { findRepositories, renamesAny, saveRepositories } from '../database/repo
 import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
+import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
+import type { FetchResult } from '../github/replies.ts';
 import { createPauses } from '../pauses.ts';
 import type { Score } from '../scoring/compile.ts';
 import { factsOf } from '../scoring/facts.ts';
@@ -57,18 +61,23 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
   return { reply, outcomes };
 }
 
+/** GitHub's answer, or why there is none. */
+export type SyncResult = FetchResult | { readonly status: 'failed'; readonly error: Error };
+
 /**
  * Syncs pull requests that are known by their node ids, in one request.
  *
  * @param options `deadline`: for GitHub's replies, by `performance.now()`
- * @returns `results`: GitHub's answer for each, by node id
+ * @returns `results` by node id; if the whole request fails, each of them has failed. `suspects`: those whose failure
+ * others in the request may have caused, or their number
+ * @throws errors that {@link mayBeOfOne} excludes
  */
 export async function syncByNodeIds(
   deps: Deps,
   organisation: Organisation,
   nodeIds: readonly string[],
   { urgency, deadline }: { urgency?: Urgency; deadline?: number } = {},
-) {
+): Promise<{ results: Map<string, SyncResult>; outcomes: Map<number, SyncOutcome>; suspects: Set<string> }> {
   const fetch = async () => {
     const results = await deps.github.fetchPullRequests(organisation, nodeIds, deadline);
     const pullRequests = [...results.values()].flatMap(result =>
@@ -76,9 +85,24 @@ export async function syncByNodeIds(
     );
     return { results, pullRequests };
   };
-  const { reply, outcomes } = await syncPullRequests(deps, organisation, fetch, { urgency });
-  return { results: reply.results, outcomes };
+  try {
+    const { reply, outcomes } = await syncPullRequests(deps, organisation, fetch, { urgency });
+    const { results } = reply;
+    const suspects = nodeIds.filter(id => {
+      const result = results.get(id);
+      return result?.status === 'failed' && result.error instanceof GithubError && result.error.tooMuch;
+    });
+    return { results, outcomes, suspects: new Set(suspects) };
+  } catch (error) {
+    if (!mayBeOfOne(error)) throw error;
+    const results = new Map(nodeIds.map(id => [id, { status: 'failed' as const, error }]));
+    return { results, outcomes: new Map(), suspects: new Set(nodeIds) };
+  }
 }
+
+/** Whether one pull request may have made a whole request fail. Others: a limit, a refusal, a database that is gone. */
+export const mayBeOfOne = (error: unknown): error is Error =>
+  error instanceof ServiceError ? isTransientFailure(error) : error instanceof Error && !isDatabaseUnavailable(error);
 
 async function save(
   { database, log }: Deps,

@@ -1,13 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import { createBatcher } from '../batching.ts';
-import { getOrganisation, type Organisation } from '../database/organisations.ts';
+import { getOrganisation } from '../database/organisations.ts';
 import { findPullRequestReferences, type PullRequestReference } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
-import { isTransientFailure } from '../github/errors.ts';
-import type { FetchResult } from '../github/replies.ts';
-import { type SyncOutcome, syncByNodeIds } from './pull-requests.ts';
+import { type SyncOutcome, type SyncResult, syncByNodeIds } from './pull-requests.ts';
 
 const limits = { maxUnderWay: 1, maxWaitMs: 250, maxBatchSize: maxPullRequests };
 
@@ -47,9 +45,6 @@ function createOrganisationRefresh(deps: Deps, organisationId: string): (id: str
   };
 }
 
-/** Why pull requests were not refreshed, by id. */
-type Failures = Map<string, Error>;
-
 async function refreshTogether(
   deps: Deps,
   organisationId: string,
@@ -62,54 +57,34 @@ async function refreshTogether(
   ]);
   const absent = new ServiceError('not_found', 'There is no pull request with this id.');
   if (references.length === 0) throw absent;
-  const failures =
-    references.length === 1
-      ? await refreshInOneRequest(deps, organisation, references, aloneTimeoutMs)
-      : await refreshMany(deps, organisation, references);
-  return ids.map(id => (references.some(reference => reference.id === id) ? failures.get(id) : absent));
+  /** Why they were not refreshed, by id. */
+  const failures = new Map(references.map(({ id }): [string, Error | undefined] => [id, undefined]));
+  const refresh = async (some: readonly PullRequestReference[], timeoutMs: number) => {
+    const nodeIds = some.map(({ nodeId }) => nodeId);
+    const deadline = performance.now() + timeoutMs;
+    const { results, outcomes, suspects } = await syncByNodeIds(deps, organisation, nodeIds, {
+      urgency: 'put',
+      deadline,
+    });
+    for (const { id, nodeId, githubId } of some) {
+      failures.set(id, failureOf(results.get(nodeId), outcomes.get(githubId)));
+    }
+    return some.filter(({ nodeId }) => suspects.has(nodeId));
+  };
+  if (references.length === 1) await refresh(references, aloneTimeoutMs);
+  else {
+    // Each alone, at once: there is no time to look for the one that harms the others.
+    const suspects = await refresh(references, sharedTimeoutMs);
+    await Promise.all(
+      suspects.map(reference =>
+        refresh([reference], sharedTimeoutMs).catch((error: Error) => failures.set(reference.id, error)),
+      ),
+    );
+  }
+  return ids.map(id => (failures.has(id) ? failures.get(id) : absent));
 }
 
-/** A pull request that fails together with others is fetched alone, so that it does not harm them. */
-async function refreshMany(
-  deps: Deps,
-  organisation: Organisation,
-  references: readonly PullRequestReference[],
-): Promise<Failures> {
-  const together = await refreshInOneRequest(deps, organisation, references, sharedTimeoutMs).catch(
-    (error: Error): Failures => new Map(references.map(({ id }) => [id, error])),
-  );
-  const alone = await Promise.all(
-    references
-      .filter(({ id }) => isTransientFailure(together.get(id)))
-      .map(reference => {
-        together.delete(reference.id);
-        return refreshInOneRequest(deps, organisation, [reference], sharedTimeoutMs).catch(
-          (error: Error) => new Map([[reference.id, error]]),
-        );
-      }),
-  );
-  return new Map([together, ...alone].flatMap(failures => [...failures]));
-}
-
-/** @param timeoutMs for GitHub's replies */
-async function refreshInOneRequest(
-  deps: Deps,
-  organisation: Organisation,
-  references: readonly PullRequestReference[],
-  timeoutMs: number,
-): Promise<Failures> {
-  const nodeIds = references.map(({ nodeId }) => nodeId);
-  const deadline = performance.now() + timeoutMs;
-  const { results, outcomes } = await syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline });
-  return new Map(
-    references.flatMap(({ id, nodeId, githubId }) => {
-      const failure = failureOf(results.get(nodeId), outcomes.get(githubId));
-      return failure === undefined ? [] : [[id, failure]];
-    }),
-  );
-}
-
-function failureOf(result: FetchResult | undefined, outcome: SyncOutcome | undefined): Error | undefined {
+function failureOf(result: SyncResult | undefined, outcome: SyncOutcome | undefined): Error | undefined {
   if (result?.status === 'failed') return result.error;
   if (result?.status !== 'found') {
     return new ServiceError(

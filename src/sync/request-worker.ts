@@ -1,5 +1,4 @@
 import { countSyncRequests } from '../database/backlog.ts';
-import { isDatabaseUnavailable } from '../database/failures.ts';
 import { findLimits } from '../database/github-limits.ts';
 import { moveLease, whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
@@ -17,13 +16,11 @@ import {
 } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { GithubError, isTransientFailure } from '../github/errors.ts';
-import type { FetchResult } from '../github/replies.ts';
 import { deferRequests, maxSharedFailures } from './deferral.ts';
 import { askGithub, credentialOf, pointsLeft } from './exchange.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { pageSizesOf } from './page-sizes.ts';
-import { syncByNodeIds } from './pull-requests.ts';
+import { mayBeOfOne, type SyncResult, syncByNodeIds } from './pull-requests.ts';
 
 /** Pull requests that are fetched to check whether GitHub serves others. */
 const maxOthers = 3;
@@ -103,35 +100,29 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
   try {
     const urgency = requests.every(({ isBackground }) => isBackground) ? 'background' : 'now';
     const nodeIds = requests.map(({ nodeId }) => nodeId);
-    const { results } = await syncByNodeIds(deps, organisation, nodeIds, { urgency });
+    const { results, suspects: isSuspect } = await syncByNodeIds(deps, organisation, nodeIds, { urgency });
     const hasServed = hasFound(results);
     await acceptAnswers(turn, requests, results);
-    const suspects: SyncRequest[] = [];
-    // GitHub names them: no search is needed.
-    const named: { request: SyncRequest; error: ServiceError }[] = [];
-    let tooMuch: ServiceError | undefined;
-    for (const request of requests) {
+    const failed = requests.flatMap(request => {
       const result = results.get(request.nodeId);
-      if (result?.status !== 'failed') continue;
-      const { error } = result;
-      if (error instanceof GithubError && error.tooMuch) {
-        suspects.push(request);
-        tooMuch = error;
-      } else named.push({ request, error });
-    }
-    const failed = named.map(({ request }) => request);
-    const isOwn = hasServed || (await canSyncOthers(turn, failed));
+      return result?.status === 'failed' ? [{ request, error: result.error }] : [];
+    });
+    const suspects = failed.filter(({ request }) => isSuspect.has(request.nodeId));
+    // GitHub names these: no search is needed.
+    const named = failed.filter(({ request }) => !isSuspect.has(request.nodeId));
+    const isOwn = hasServed || (await canSyncOthers(turn, requestsOf(named)));
     for (const { request, error } of named) await deferRequests(turn, [request], error, { isOwn });
-    return { hasServed, isRefused: false, suspects, error: tooMuch };
+    return { hasServed, isRefused: false, suspects: requestsOf(suspects), error: suspects[0]?.error };
   } catch (error) {
-    const isSuspicious = error instanceof ServiceError ? isTransientFailure(error) : !isDatabaseUnavailable(error);
-    if (isSuspicious) return { hasServed: false, isRefused: false, suspects: requests, error };
+    if (mayBeOfOne(error)) return { hasServed: false, isRefused: false, suspects: requests, error };
     await deferRequests(turn, requests, error, { isOwn: false });
     // GitHub's failures are stored with the request; the loop logs all others.
     if (!(error instanceof ServiceError)) throw error;
     return { hasServed: false, isRefused: true, suspects: [], error };
   }
 }
+
+const requestsOf = (failed: readonly { request: SyncRequest }[]) => failed.map(({ request }) => request);
 
 /**
  * Finds by halves the one pull request that GitHub fails on, saves the others, and defers that one. If no single one
@@ -190,7 +181,7 @@ async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> 
 async function acceptAnswers(
   { deps, organisation }: Turn,
   requests: readonly SyncRequest[],
-  results: ReadonlyMap<string, FetchResult>,
+  results: ReadonlyMap<string, SyncResult>,
 ): Promise<void> {
   const { database, log, counters } = deps;
   const waits: Wait[] = [];
@@ -230,7 +221,7 @@ async function acceptAnswers(
   }
 }
 
-const hasFound = (results: ReadonlyMap<string, FetchResult>) =>
+const hasFound = (results: ReadonlyMap<string, SyncResult>) =>
   [...results.values()].some(({ status }) => status === 'found');
 
 /**
