@@ -83,7 +83,7 @@ function describeResult({ failedRepositories, ...result }: ImportResult): Answer
     failure:
       failures.length === 0
         ? undefined
-        : `${counted(failures.length, 'repository', 'repositories')} failed. Run the same command again: it continues with them.`,
+        : `${counted(failures.length, 'repository', 'repositories')} failed. Import each again with --repository OWNER/NAME: it continues there.`,
   };
 }
 

@@ -25,7 +25,7 @@ export async function readErased(
   executor: Executor,
   organisationId: string,
   { unfinished = false } = {},
-): Promise<(githubId: number) => boolean> {
+): Promise<(githubId: number | null | undefined) => boolean> {
   const rows = await executor
     .select({ idHash: erasedPeople.idHash })
     .from(erasedPeople)
@@ -34,7 +34,7 @@ export async function readErased(
     );
   if (rows.length === 0) return () => false;
   const hashes = new Set(rows.map(({ idHash }) => idHash));
-  return githubId => hashes.has(hashOfPerson(organisationId, githubId));
+  return githubId => githubId != null && hashes.has(hashOfPerson(organisationId, githubId));
 }
 
 /** From now on nothing about them is saved. */

@@ -2,7 +2,9 @@ import { and, asc, eq, getTableColumns, inArray, type SQL, sql } from 'drizzle-o
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
+import { shownHash } from './pull-requests.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
+import { isOneOf } from './statement.ts';
 
 /*
  * Saves fetched pull requests, in a transaction that holds the organisation's lock. To avoid deadlocks, stored rows are
@@ -11,7 +13,7 @@ import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
 
 type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id'>;
 
-type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score'>;
+type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score'> & { shown: string };
 
 const isTombstone = (organisationId: string, githubIds: readonly number[]) =>
   and(eq(deletedPullRequests.organisationId, organisationId), inArray(deletedPullRequests.githubId, [...githubIds]));
@@ -22,8 +24,9 @@ export async function lockPullRequests(
   organisationId: string,
   githubIds: readonly number[],
 ): Promise<Map<number, KnownPullRequest>> {
+  const { githubId, memberId, score } = pullRequests;
   const rows = await executor
-    .select({ githubId: pullRequests.githubId, memberId: pullRequests.memberId, score: pullRequests.score })
+    .select({ githubId, memberId, score, shown: shownHash })
     .from(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), inArray(pullRequests.githubId, [...githubIds])))
     .orderBy(asc(pullRequests.id))
@@ -64,16 +67,16 @@ const fetchedColumns: Record<string, SQL> = Object.fromEntries(
  * (`source_updated_at`, `fetch_ticket`) is ahead of the given pair. Records every change of a score.
  *
  * @param known the result of {@link lockPullRequests}
- * @returns the GitHub ids of those that were written
+ * @returns `saved`: GitHub ids of those that were written; `isVisible`: clients see a difference
  */
 export async function savePullRequests(
   executor: Executor,
   organisationId: string,
   values: readonly PullRequestValues[],
   known: ReadonlyMap<number, KnownPullRequest>,
-): Promise<Set<number>> {
-  if (values.length === 0) return new Set();
-  const saved = await executor
+): Promise<{ saved: Set<number>; isVisible: boolean }> {
+  if (values.length === 0) return { saved: new Set(), isVisible: false };
+  const rows = await executor
     .insert(pullRequests)
     .values(
       [...values].sort((a, b) => a.githubId - b.githubId).map(value => ({ organisationId, id: newId(), ...value })),
@@ -94,7 +97,7 @@ export async function savePullRequests(
     });
 
   const changes: (typeof scoreChanges.$inferInsert)[] = [];
-  for (const row of saved) {
+  for (const row of rows) {
     const before = known.get(row.githubId);
     // Another replica inserted it between our two statements: start again and find it.
     if (before === undefined && !row.inserted) throw new TransactionOvertaken();
@@ -109,5 +112,23 @@ export async function savePullRequests(
     });
   }
   if (changes.length > 0) await executor.insert(scoreChanges).values(changes);
-  return new Set(saved.map(row => row.githubId));
+  const saved = rows.map(row => row.githubId);
+  return {
+    saved: new Set(saved),
+    isVisible: changes.length > 0 || (await looksDifferent(executor, organisationId, saved, known)),
+  };
+}
+
+async function looksDifferent(
+  executor: Executor,
+  organisationId: string,
+  githubIds: readonly number[],
+  before: ReadonlyMap<number, KnownPullRequest>,
+): Promise<boolean> {
+  const { organisationId: organisation, githubId } = pullRequests;
+  const rows = await executor
+    .select({ githubId, shown: shownHash })
+    .from(pullRequests)
+    .where(and(eq(organisation, organisationId), isOneOf(githubId, githubIds)));
+  return rows.some(row => before.get(row.githubId)?.shown !== row.shown);
 }

@@ -37,6 +37,9 @@ const fields = {
   scoreBreakdown: pullRequests.scoreBreakdown,
 };
 
+/** Equal if clients see the same. */
+export const shownHash = sql<string>`md5(row(${sql.join(Object.values(fields), sql`, `)})::text)`;
+
 const isOfOrganisation = eq(pullRequests.organisationId, placeholder('organisationId'));
 const hasId = eq(pullRequests.id, placeholder('id'));
 

@@ -1,4 +1,4 @@
-import { and, eq, isNull, lt, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
@@ -6,6 +6,7 @@ import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { repositories } from './schema.ts';
 import { isOneOf } from './statement.ts';
+import { requestUntrackedOfOtherOwners } from './untracked-pull-requests.ts';
 
 export type StoredRepository = typeof repositories.$inferSelect;
 
@@ -110,6 +111,11 @@ export async function saveRepositories(
   // Another replica added or renamed one between our two statements: start again and find it.
   if (expected.length < changed.length) throw new TransactionOvertaken();
   if (renames) await requestRescoring(executor, organisationId, { urlsStale: true });
+  const rowsBefore = changed.flatMap(({ githubId }) => stored.get(githubId) ?? []);
+  if (rowsBefore.some(row => hasReturned(row, ticket))) await requestUntrackedOfOtherOwners(executor, organisationId);
+  if ([...stored.values()].some(row => hasReturned(row, ticket))) {
+    await requestUntrackedOfOtherOwners(executor, organisationId);
+  }
   for (const { githubId, id, name } of saved) found.set(githubId, { id, name });
   return found;
 }
@@ -178,6 +184,31 @@ export async function markRepositoriesLeft(
   return marked.map(({ name }) => name);
 }
 
+/**
+ * Marks repositories that belong to other owners as those that have left. Ones that are not stored are added, so that
+ * their return is seen. A repository from a newer fetch stays as it is.
+ */
+export async function saveRepositoriesOfOtherOwners(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  values: readonly RepositoryValues[],
+): Promise<void> {
+  const distinct = [...new Map(values.map(value => [value.githubId, value])).values()];
+  await executor
+    .insert(repositories)
+    .values(
+      distinct
+        .sort((a, b) => a.githubId - b.githubId)
+        .map(value => ({ organisationId, id: newId(), ...value, leftAt: sql`now()`, fetchTicket: ticket })),
+    )
+    .onConflictDoUpdate({
+      target: [repositories.organisationId, repositories.githubId],
+      set: { leftAt: sql`excluded.left_at`, fetchTicket: ticket },
+      setWhere: sql`${repositories.leftAt} is null and ${repositories.fetchTicket} < excluded.fetch_ticket`,
+    });
+}
+
 export interface ImportPlace {
   /** GitHub's cursor of the last page that was saved; null before the first. */
   after: string | null;
@@ -190,7 +221,7 @@ export interface ImportPlace {
 /** The cursor before the first page. */
 const atTheStart = '';
 
-/** An older import is not continued: while one repository keeps failing, each import would skip all the others. */
+/** An older import is not continued: what it read has changed since. */
 const maxImportAgeMs = 7 * 86_400_000;
 
 /**
@@ -237,6 +268,17 @@ export async function beginImport(
       .where(and(eq(repositories.organisationId, organisationId), isOneOf(repositories.githubId, fresh)));
   }
   return places;
+}
+
+/**
+ * Ends an import that was not interrupted. Repositories that it could not read in full keep their places, but the next
+ * import no longer counts as the rest of this one: it reads the others again, too.
+ */
+export async function endImport(executor: Executor, organisationId: string): Promise<void> {
+  await executor
+    .update(repositories)
+    .set({ importedAt: sql`now()` })
+    .where(and(eq(repositories.organisationId, organisationId), isNotNull(repositories.importCursor)));
 }
 
 /** How far the import or the comparison of a repository is. */

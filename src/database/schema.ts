@@ -312,7 +312,8 @@ export const untrackedPullRequests = pgTable(
     organisationId: organisationId(),
     githubId: githubId('github_id').notNull(),
     nodeId: text('node_id').notNull(),
-    authorGithubId: githubId('author_github_id').notNull(),
+    /** Null if the repository belonged to another owner. */
+    authorGithubId: githubId('author_github_id'),
     /** Its state when it was fetched; null if an earlier release fetched it. */
     sourceUpdatedAt: seconds('source_updated_at'),
   },

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { requestInBackground } from './refetches.ts';
@@ -7,8 +7,8 @@ import { isOneOf } from './statement.ts';
 import { anyTime } from './sync-requests.ts';
 
 /*
- * Pull requests that were fetched but not kept because their author was not a member. Rows are written in the order of
- * their keys, to avoid deadlocks.
+ * Pull requests that were fetched but not kept, because their author was not a member or their repository belonged to
+ * another owner. Rows are written in the order of their keys, to avoid deadlocks.
  */
 
 export async function rememberUntracked(
@@ -46,13 +46,9 @@ export async function forgetUntracked(
     .where(and(eq(organisation, organisationId), inArray(githubId, [...githubIds])));
 }
 
-/** More at once might exceed a statement's timeout. */
-const maxRequested = 10_000;
-
 /**
  * Requests syncs of the pull requests of people who are members now, and wakes the loop. A fetch from before they were
- * members does not settle them. The next call for all authors takes what this one leaves: those past the limit, and
- * those that another transaction is saving at this moment. Runs in a transaction.
+ * members does not settle them. Runs in a transaction.
  *
  * @param authorGithubIds undefined means all authors
  */
@@ -73,12 +69,24 @@ export async function requestUntrackedOfMembers(
       ),
     );
   const memberIds = present.map(row => row.githubId);
-  const { organisationId: organisation, githubId, authorGithubId } = untrackedPullRequests;
+  await requestUntracked(executor, organisationId, isOneOf(untrackedPullRequests.authorGithubId, memberIds));
+}
+
+/** Requests syncs of those whose repository belonged to another owner: it may be one that has come back. */
+export const requestUntrackedOfOtherOwners = (executor: Executor, organisationId: string): Promise<void> =>
+  requestUntracked(executor, organisationId, isNull(untrackedPullRequests.authorGithubId));
+
+/** More at once might exceed a statement's timeout. */
+const maxRequested = 10_000;
+
+/** The next call takes what this one leaves: those past the limit, and those that another transaction saves just now. */
+async function requestUntracked(executor: Executor, organisationId: string, condition: SQL): Promise<void> {
+  const { organisationId: organisation, githubId } = untrackedPullRequests;
   const isOfOrganisation = eq(organisation, organisationId);
   const held = await executor
     .select({ githubId })
     .from(untrackedPullRequests)
-    .where(and(isOfOrganisation, isOneOf(authorGithubId, memberIds)))
+    .where(and(isOfOrganisation, condition))
     .orderBy(githubId)
     .limit(maxRequested)
     .for('update');

@@ -4,7 +4,7 @@ import type { Executor } from '../database/client.ts';
 import { removeTombstones } from '../database/fetched-pull-requests.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { requestListed } from '../database/refetches.ts';
-import { beginImport, saveProgress, saveRepositories } from '../database/repositories.ts';
+import { beginImport, endImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/errors.ts';
@@ -199,6 +199,7 @@ export async function importPullRequests(
       }
     }
     await fetchUntil(0);
+    if (places !== undefined) await endImport(executor, organisation.id);
     // Some have succeeded since.
     for (const outcome of (await findOutcomes(executor, organisation.id, failing)).values()) {
       result.failed -= 1;

@@ -9,7 +9,12 @@ import {
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
 import { getOrganisation, lockOrganisation, type Organisation } from '../database/organisations.ts';
-import { findRepositories, renamesAny, saveRepositories } from '../database/repositories.ts';
+import {
+  findRepositories,
+  renamesAny,
+  saveRepositories,
+  saveRepositoriesOfOtherOwners,
+} from '../database/repositories.ts';
 import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
@@ -20,6 +25,7 @@ import type { FetchResult } from '../github/replies.ts';
 import { createPauses } from '../pauses.ts';
 import type { Score } from '../scoring/compile.ts';
 import { factsOf } from '../scoring/facts.ts';
+import type { CompiledRuleset } from '../scoring/ruleset.ts';
 import { askGithub, type Urgency } from './exchange.ts';
 import { saveAuthors } from './members.ts';
 import { loadRuleset } from './rulesets.ts';
@@ -112,112 +118,42 @@ async function save(
 ): Promise<Map<number, SyncOutcome>> {
   const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
   // Each once: an upsert can't touch the same row twice.
-  const own = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()].filter(
-    ({ repositoryOwner }) => belongsTo(repositoryOwner, organisation),
-  );
-  if (own.length === 0) return outcomes;
-
-  const repositoriesOf = (some: readonly FetchedPullRequest[]) =>
-    some.map(({ repositoryGithubId, repositoryNodeId, repository }) => ({
-      githubId: repositoryGithubId,
-      nodeId: repositoryNodeId,
-      name: repository,
-    }));
-  const ahead = await scoreAhead(database.executor, log, organisation.id, own);
-  /** @returns false if a repository must be renamed, which takes an exclusive lock; nothing was written then */
-  const attempt = (lock: 'shared' | 'exclusive') =>
-    database.transaction(async executor => {
-      const rulesetVersion = await lockOrganisation(executor, organisation.id, lock);
-      const stored = await findRepositories(executor, organisation.id, repositoriesOf(own));
-      if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(own))) return false;
-      const ruleset = await loadRuleset(log, executor, organisation.id, rulesetVersion);
-      const isErased = await readErased(executor, organisation.id);
-      const githubIds = own.map(({ githubId }) => githubId);
-      const known = await lockPullRequests(executor, organisation.id, githubIds);
-      const tombstones = await findTombstones(executor, organisation.id, githubIds);
-      const current = own
-        .flatMap(each => withoutErased(each, isErased))
-        .filter(({ githubId, sourceUpdatedAt }) => {
-          const tombstone = tombstones.get(githubId);
-          const returns =
-            tombstone === undefined || (tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
-          if (!returns) outcomes.set(githubId, 'deleted');
-          return returns;
-        });
-
-      const { ids: authorIds, joined } = await saveAuthors(executor, organisation.id, ticket, current);
-      const tracked = current.flatMap(pullRequest => {
-        const { githubId, authorGithubId } = pullRequest;
-        // A stored pull request stays, even if its author has left or their account is gone.
-        const memberId =
-          (authorGithubId === null ? undefined : authorIds.get(authorGithubId)) ?? known.get(githubId)?.memberId;
-        return memberId === undefined ? [] : [{ pullRequest, memberId }];
-      });
-      const isTracked = new Set(tracked.map(({ pullRequest }) => pullRequest.githubId));
-      const repositories = await saveRepositories(
-        executor,
-        organisation.id,
-        ticket,
-        repositoriesOf(own.filter(({ githubId, repositoryGithubId: id }) => isTracked.has(githubId) || stored.has(id))),
-        stored,
-      );
-      const values = tracked.flatMap(({ pullRequest, memberId }) => {
-        const repository = repositories.get(pullRequest.repositoryGithubId);
-        if (repository === undefined) return [];
-        // By the stored name, as in re-scoring: a fetch from before a renaming may be saved after it.
-        const isKnown = ahead.rulesetVersion === rulesetVersion && pullRequest.repository === repository.name;
-        const { score, breakdown } =
-          (isKnown && ahead.scores.get(pullRequest)) ||
-          ruleset.score(factsOf({ ...pullRequest, repository: repository.name }));
-        return [
-          {
-            ...pullRequest,
-            url: urlOf(pullRequest, repository.name),
-            repositoryId: repository.id,
-            memberId,
-            score,
-            scoreBreakdown: breakdown,
-            rulesetVersion,
-            fetchTicket: ticket,
-          },
-        ];
-      });
-      const saved = await savePullRequests(executor, organisation.id, values, known);
-      await removeTombstones(
-        executor,
-        organisation.id,
-        [...saved].filter(githubId => tombstones.has(githubId)),
-      );
-      for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
-      await forgetUntracked(
-        executor,
-        organisation.id,
-        [...saved].filter(githubId => !known.has(githubId)),
-      );
-      await rememberUntracked(
-        executor,
-        organisation.id,
-        current.flatMap(({ githubId, nodeId, authorGithubId, sourceUpdatedAt }) =>
-          authorGithubId === null || isTracked.has(githubId)
-            ? []
-            : [{ githubId, nodeId, authorGithubId, sourceUpdatedAt }],
-        ),
-      );
-      await requestUntrackedOfMembers(executor, organisation.id, joined);
-      if (saved.size > 0) await renewContentVersion(executor, organisation.id);
-      return true;
+  const distinct = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()];
+  const own = distinct.filter(({ repositoryOwner }) => belongsTo(repositoryOwner, organisation));
+  const foreign = distinct.filter(each => !own.includes(each));
+  if (foreign.length > 0 && organisation.githubId !== null) {
+    await database.transaction(async executor => {
+      await lockOrganisation(executor, organisation.id, 'shared');
+      await saveRepositoriesOfOtherOwners(executor, organisation.id, ticket, repositoriesOf(foreign));
+      // Their repository may come back.
+      const unowned = foreign.map(each => ({ ...each, authorGithubId: null }));
+      await rememberUntracked(executor, organisation.id, unowned);
     });
-  if (!(await attempt('shared'))) await attempt('exclusive');
+  }
+  let lock: 'shared' | 'exclusive' = 'shared';
+  while (own.length > 0) {
+    const scored = await scoreAll(database.executor, log, organisation.id, own);
+    const attempt = (executor: Executor) => saveScored(executor, organisation.id, scored, ticket, lock);
+    const result = await database.transaction(attempt);
+    if (typeof result !== 'string') return new Map([...outcomes, ...result]);
+    if (result === 'renames') lock = 'exclusive';
+  }
   return outcomes;
 }
 
+interface Scored {
+  rulesetVersion: number;
+  ruleset: CompiledRuleset;
+  scores: ReadonlyMap<FetchedPullRequest, Score>;
+}
+
 /** Scores them by the rules in force before their transaction begins: a page of fifty can take many seconds. */
-async function scoreAhead(
+async function scoreAll(
   executor: Executor,
   log: Deps['log'],
   organisationId: string,
   fetched: readonly FetchedPullRequest[],
-): Promise<{ rulesetVersion: number; scores: ReadonlyMap<FetchedPullRequest, Score> }> {
+): Promise<Scored> {
   const { rulesetVersion } = await getOrganisation(executor, organisationId);
   const ruleset = await loadRuleset(log, executor, organisationId, rulesetVersion);
   const pauseIfLong = createPauses();
@@ -225,22 +161,110 @@ async function scoreAhead(
   for (const pullRequest of fetched) {
     scores.set(pullRequest, await ruleset.scoreWithPauses(factsOf(pullRequest), pauseIfLong));
   }
-  return { rulesetVersion, scores };
+  return { rulesetVersion, ruleset, scores };
 }
 
-/** The pull request without people whose data was erased; nothing if it is theirs. */
-function withoutErased(pullRequest: FetchedPullRequest, isErased: (githubId: number) => boolean): FetchedPullRequest[] {
-  const { authorGithubId, assignees, assigneeGithubIds, mergedBy, mergerGithubId } = pullRequest;
-  const isLeftOut = (id: number | null | undefined) => id != null && isErased(id);
-  if (isLeftOut(authorGithubId)) return [];
-  if (![mergerGithubId, ...assigneeGithubIds].some(isLeftOut)) return [pullRequest];
-  return [
-    {
-      ...pullRequest,
-      assignees: assignees.filter((_, index) => !isLeftOut(assigneeGithubIds[index])),
-      mergedBy: isLeftOut(mergerGithubId) ? 'ghost' : mergedBy,
-    },
-  ];
+/**
+ * Runs in a transaction.
+ *
+ * @returns outcomes by GitHub id; or, if nothing was written, why: the rules have changed since, or a repository must be
+ * renamed, which takes an exclusive lock
+ */
+async function saveScored(
+  executor: Executor,
+  organisationId: string,
+  { rulesetVersion, ruleset, scores }: Scored,
+  ticket: number,
+  lock: 'shared' | 'exclusive',
+): Promise<Map<number, SyncOutcome> | 'other rules' | 'renames'> {
+  const fetched = [...scores.keys()];
+  if ((await lockOrganisation(executor, organisationId, lock)) !== rulesetVersion) return 'other rules';
+  const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
+  if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(fetched))) return 'renames';
+  const isErased = await readErased(executor, organisationId);
+  const githubIds = fetched.map(({ githubId }) => githubId);
+  const known = await lockPullRequests(executor, organisationId, githubIds);
+  const tombstones = await findTombstones(executor, organisationId, githubIds);
+  const isDeleted = ({ githubId, sourceUpdatedAt }: FetchedPullRequest) => {
+    const tombstone = tombstones.get(githubId);
+    return tombstone !== undefined && !(tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
+  };
+  const outcomes = new Map<number, SyncOutcome>(fetched.filter(isDeleted).map(({ githubId }) => [githubId, 'deleted']));
+  const kept = fetched.filter(each => !isDeleted(each) && !isErased(each.authorGithubId));
+
+  const { ids: authorIds, joined } = await saveAuthors(executor, organisationId, ticket, kept);
+  // A stored pull request stays, even if its author has left or their account is gone.
+  const memberIdOf = ({ githubId, authorGithubId }: FetchedPullRequest) =>
+    authorIds.get(authorGithubId ?? 0) ?? known.get(githubId)?.memberId;
+  const repositories = await saveRepositories(
+    executor,
+    organisationId,
+    ticket,
+    repositoriesOf(
+      fetched.filter(each => (kept.includes(each) && memberIdOf(each)) || stored.has(each.repositoryGithubId)),
+    ),
+    stored,
+  );
+  const values = kept.flatMap(pullRequest => {
+    const memberId = memberIdOf(pullRequest);
+    const repository = repositories.get(pullRequest.repositoryGithubId);
+    if (memberId === undefined || repository === undefined) return [];
+    const shown = withoutErased(pullRequest, isErased);
+    // By the stored name, as in re-scoring: a fetch from before a renaming may be saved after it.
+    const isAsScored = shown === pullRequest && pullRequest.repository === repository.name;
+    const { score, breakdown } =
+      (isAsScored && scores.get(pullRequest)) || ruleset.score(factsOf({ ...shown, repository: repository.name }));
+    return [
+      {
+        ...shown,
+        url: urlOf(shown, repository.name),
+        repositoryId: repository.id,
+        memberId,
+        score,
+        scoreBreakdown: breakdown,
+        rulesetVersion,
+        fetchTicket: ticket,
+      },
+    ];
+  });
+  const { saved, isVisible } = await savePullRequests(executor, organisationId, values, known);
+  for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
+  const ofSaved = (ids: Iterable<number>) => [...ids].filter(githubId => saved.has(githubId));
+  await removeTombstones(executor, organisationId, ofSaved(tombstones.keys()));
+  await forgetUntracked(
+    executor,
+    organisationId,
+    [...saved].filter(githubId => !known.has(githubId)),
+  );
+  await rememberUntracked(
+    executor,
+    organisationId,
+    kept.flatMap(each => (each.authorGithubId === null || memberIdOf(each) !== undefined ? [] : [each])),
+  );
+  await requestUntrackedOfMembers(executor, organisationId, joined);
+  if (isVisible) await renewContentVersion(executor, organisationId);
+  return outcomes;
+}
+
+const repositoriesOf = (fetched: readonly FetchedPullRequest[]) =>
+  fetched.map(({ repositoryGithubId, repositoryNodeId, repository }) => ({
+    githubId: repositoryGithubId,
+    nodeId: repositoryNodeId,
+    name: repository,
+  }));
+
+/** The pull request without other people whose data was erased. */
+function withoutErased(
+  pullRequest: FetchedPullRequest,
+  isErased: Awaited<ReturnType<typeof readErased>>,
+): FetchedPullRequest {
+  const { assignees, assigneeGithubIds, mergedBy, mergerGithubId } = pullRequest;
+  if (![mergerGithubId, ...assigneeGithubIds].some(isErased)) return pullRequest;
+  return {
+    ...pullRequest,
+    assignees: assignees.filter((_, index) => !isErased(assigneeGithubIds[index])),
+    mergedBy: isErased(mergerGithubId) ? 'ghost' : mergedBy,
+  };
 }
 
 /** The pull request's address, with the repository's stored name. */

@@ -528,14 +528,17 @@ test('an import in which a repository fails names it, ends with 1, and can be co
     failed_repositories: [{ repository: 'Acme/api', reason }],
   });
   expect(code).toBe(1);
-  expect(stderr).toMatch(/pullscore: 1 repository failed\. Run the same command again: it continues with them\.\n$/);
-  const again = await runHere(environment, 'import', ...acme);
+  expect(stderr).toMatch(
+    /pullscore: 1 repository failed\. Import each again with --repository OWNER\/NAME: it continues there\.\n$/,
+  );
+  const api = ['--repository', 'api'];
+  const again = await runHere(environment, 'import', ...acme, ...api);
   expect(again.stdout.split('\n')).toEqual([
     expect.stringMatching(/^Checked 0 pull requests in 0 repositories /),
     expect.stringMatching(/^Acme\/api: GitHub does not let GITHUB_TOKEN read /),
     '',
   ]);
-  expect(await runJson(environment, 'import', ...acme)).toMatchObject({ repositories: 1, seen: 1 });
+  expect(await runJson(environment, 'import', ...acme, ...api)).toMatchObject({ repositories: 1, seen: 1 });
 });
 
 test('an import says that GitHub failed to list a repository, and ends with 1; an estimate says it, too', async () => {

@@ -496,20 +496,27 @@ describe('a repository that GitHub does not serve', () => {
       /^GitHub does not show this repository to the configured credentials/,
     ],
   ];
-  test.each(ways)('%s does not block others, and only it is read by the next import', async (_, body, reason) => {
-    const home = await newHome(world);
-    for (const name of ['one', 'two', 'three']) fill(home, name, 60);
-    const two = home.acme.repository('two');
-    world.github.fault(
-      { kind: 'reply', status: 200, body },
-      { times: Number.POSITIVE_INFINITY, when: ({ variables }) => variables.repository === two.nodeId },
-    );
-    const failedRepositories = [{ repository: two.fullName, reason: expect.stringMatching(reason) }];
-    expect(await run(home)).toMatchObject({ repositories: 2, failedRepositories, seen: 120, saved: 120 });
-    world.github.clearFaults();
-    expect(await run(home)).toMatchObject({ repositories: 1, failedRepositories: [], seen: 60, saved: 60 });
-    expect(await storedCount(home)).toBe(180);
-  });
+  test.each(ways)(
+    '%s does not block others, and the next import reads all again, this one from where it failed',
+    async (_, body, reason) => {
+      const home = await newHome(world);
+      for (const name of ['one', 'three']) fill(home, name, 60);
+      fill(home, 'two', 110);
+      const two = home.acme.repository('two');
+      world.github.fault(
+        { kind: 'reply', status: 200, body },
+        {
+          times: Number.POSITIVE_INFINITY,
+          when: ({ variables }) => variables.repository === two.nodeId && variables.after !== null,
+        },
+      );
+      const failedRepositories = [{ repository: two.fullName, reason: expect.stringMatching(reason) }];
+      expect(await run(home)).toMatchObject({ repositories: 2, failedRepositories, seen: 220, saved: 220 });
+      world.github.clearFaults();
+      expect(await run(home)).toMatchObject({ repositories: 3, failedRepositories: [], seen: 130, saved: 130 });
+      expect(await storedCount(home)).toBe(230);
+    },
+  );
 
   test('is found out even if GitHub fails on the next request', async () => {
     const home = await newHome(world);

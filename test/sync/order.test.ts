@@ -129,6 +129,23 @@ async function deliver(event: WebhookEvent | undefined): Promise<void> {
   expect(await post(world.service, event)).toMatchObject({ status: 202 });
 }
 
+test('a fetch that finds nothing new for clients leaves the tags of their pages', async () => {
+  const home = await newHome(world);
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  const { service } = world;
+  const headers = { authorization: `Bearer ${home.token}` };
+  const tag = async () => (await service.app.inject({ url: '/2025-04/pull-requests', headers })).headers.etag;
+  await sync(service, home, pullRequest);
+  const first = await tag();
+  pullRequest.comment(null);
+  expect(await sync(service, home, pullRequest)).toEqual(['saved']);
+  expect(await stored(service, home, pullRequest)).toMatchObject({ comments: 1 });
+  expect(await tag()).toBe(first);
+  pullRequest.edit({ title: 'Seen' });
+  await sync(service, home, pullRequest);
+  expect(await tag()).not.toBe(first);
+});
+
 describe('a name that changed after a fetch began', () => {
   test.each(['another fetch', 'a comparison'])('and was saved by %s is not changed back by it', async way => {
     const home = await newHome(world);

@@ -5,6 +5,7 @@ import { organisations, repositories } from '../../src/database/schema.ts';
 import { findSettledPullRequests } from '../../src/database/sync-requests.ts';
 import { formatId } from '../../src/ids.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
+import { syncMembers } from '../../src/sync/members.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createClient } from '../support/client.ts';
@@ -246,6 +247,24 @@ describe('a repository that comes back', () => {
     const { home, web } = await transferredAway();
     web.transfer(home.acme);
     await importPullRequests(world.service, home.organisation);
+    expect(await leftRepositories(home)).toEqual([]);
+  });
+
+  test('brings what could not be tracked elsewhere: its author has joined meanwhile', async () => {
+    const home = await newHome(world);
+    const author = world.github.account(`stranger-${home.acme.login}`);
+    const web = home.acme.repository('web');
+    const early = web.openPullRequest({ author });
+    await compare(world, home);
+    expect(await sync(world.service, home, early)).toEqual(['untracked']);
+    elsewhere(web);
+    home.acme.join(author);
+    await syncMembers(world.service, home.organisation);
+    while (await createRequestWorker(world.service)());
+    expect([await storedPullRequests(world.service, home), await leftRepositories(home)]).toEqual([[], ['web']]);
+    web.transfer(home.acme);
+    await compare(world, home);
+    expect(await storedPullRequests(world.service, home)).toMatchObject([{ githubId: early.id }]);
     expect(await leftRepositories(home)).toEqual([]);
   });
 

@@ -1,0 +1,1 @@
+ALTER TABLE "untracked_pull_requests" ALTER COLUMN "author_github_id" DROP NOT NULL;
