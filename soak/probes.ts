@@ -44,7 +44,7 @@ const maxBefore = 3;
 const maxTogether = 2;
 
 /** Max time to fetch a flood. */
-const floodTimeoutMs = 30_000;
+const floodTimeoutMs = 90_000;
 
 export function createProbes(parts: {
   arena: Arena;

@@ -56,7 +56,9 @@ export function createRequestWorker(deps: Deps, organisationId?: string) {
         const { current } = pageSizesOf(organisation).pullRequests;
         const requests = await findDueSyncRequests(database.executor, lease.organisationId, current);
         if (requests.length > 0 && !signal?.aborted) await serve({ deps, organisation, signal }, requests);
-        if (requests.length < current) pauseSeconds = await pauseToSavePoints(deps, organisation);
+        // An isolated one says nothing about how many others are due.
+        const isLast = requests.length < current && !requests[0]?.isIsolated;
+        if (isLast) pauseSeconds = await pauseToSavePoints(deps, organisation);
       });
     } finally {
       // If this fails, the lease expires.

@@ -903,6 +903,22 @@ describe('a turn', () => {
     expect(await pause(other)).toBeLessThan(0.1);
   });
 
+  test('for one that is fetched alone is followed by no pause: others may be due', async () => {
+    const home = await newHome(world);
+    setPoints(world.github, 5_000, 40);
+    const [alone, other] = open(home, 2);
+    if (alone === undefined || other === undefined) throw new Error('none');
+    await request(home, alone);
+    const isAlone = { isIsolated: true, dueAt: sql`now() - interval '1 minute'` };
+    await world.service.database.executor.update(syncRequests).set(isAlone).where(eq(syncRequests.githubId, alone.id));
+    await request(home, other);
+    await work();
+    expect((await waiting(home)).map(({ githubId }) => githubId)).toEqual([other.id]);
+    expect(await pause(home)).toBeLessThan(0.1);
+    await work();
+    expect(await pause(home)).toBeGreaterThan(29);
+  });
+
   test('keeps to an even pace if many points are left, but fewer than its organisation has used', async () => {
     const home = await newHome(world);
     const [opened] = open(home, 1);
