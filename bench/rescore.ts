@@ -60,7 +60,7 @@ export async function measureRescoring(): Promise<Row[]> {
     await settle(server.url);
     const begin = () =>
       database.transaction(executor =>
-        applyRuleset(executor, organisationId, { definitions: [], rules: [rule('Meanwhile', 'true', '1')] }, 'bench'),
+        applyRuleset(executor, organisationId, { definitions: [], rules: [rule('Meanwhile', 'true', '1')] }),
       );
     for (const line of await measureLatency(server, begin)) process.stdout.write(`  ${line}\n`);
     if (await isRescored(database)) process.stdout.write('  The re-scoring was over before the measurement was.\n');
@@ -95,7 +95,7 @@ async function rescore(
   const worker = await startProcess(['dist/main.js', 'worker'], { DATABASE_URL: url, LOG_LEVEL: 'warn' });
   try {
     const begin = performance.now();
-    await database.transaction(executor => applyRuleset(executor, organisationId, { definitions: [], rules }, 'bench'));
+    await database.transaction(executor => applyRuleset(executor, organisationId, { definitions: [], rules }));
     while (!(await isRescored(database))) await delay(20);
     const seconds = (performance.now() - begin) / 1000;
     const kilobytes = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${worker.id}/status`, 'utf8'))?.[1];

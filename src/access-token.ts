@@ -10,7 +10,7 @@ import { crc32 } from 'node:zlib';
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const shape = /^ps_[0-9A-Za-z]{38}$/;
 
-export const scopes = ['read', 'sync', 'delete'] as const;
+export const scopes = ['read', 'sync', 'delete', 'rules:read', 'rules:write'] as const;
 export type Scope = (typeof scopes)[number];
 
 function checksum(text: string): string {

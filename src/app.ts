@@ -3,13 +3,13 @@ import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import underPressure from '@fastify/under-pressure';
-import Fastify, { type FastifyBaseLogger } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { accountRoutes } from './api/account.ts';
 import { requireHost } from './api/addresses.ts';
 import { requireAuthentication } from './api/authentication.ts';
 import { ErrorBody, handleClientError, handleConnections, handleErrors, sendError } from './api/errors.ts';
 import { memberRoutes } from './api/members.ts';
-import { describeApi } from './api/openapi.ts';
+import { describeApi, operatorPath } from './api/openapi.ts';
 import { addOperationRoutes } from './api/operations.ts';
 import { createPageCache, type SendPage } from './api/page-cache.ts';
 import { PageLinks, PageMeta } from './api/pagination.ts';
@@ -21,6 +21,7 @@ import { userRoutes } from './api/users.ts';
 import { compileValidator } from './api/validation.ts';
 import type { Deps } from './deps.ts';
 import { ServiceError } from './errors.ts';
+import { describeOperatorApi, operatorRoutes } from './operator/routes.ts';
 import { webhookRoutes } from './webhooks/github.ts';
 
 declare module 'fastify' {
@@ -113,11 +114,17 @@ export async function buildApp(
 
   addOperationRoutes(app);
   await app.register(webhookRoutes, { prefix: '/webhooks' });
+  /** For callers with tokens. */
+  const protect = async (api: FastifyInstance) => {
+    api.addHook('onSend', async (_request, reply) => {
+      if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
+    });
+    requireAuthentication(api, deps);
+    api.addHook('onRequest', refuseUnread);
+    if (config.rateLimit > 0) await limitRequests(api, config.rateLimit);
+  };
   await app.register(
     async api => {
-      api.addHook('onSend', async (_request, reply) => {
-        if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
-      });
       if (config.corsOrigins.length > 0) {
         await api.register(cors, {
           origin: [...config.corsOrigins],
@@ -134,14 +141,22 @@ export async function buildApp(
           maxAge: 3_600,
         });
       }
-      requireAuthentication(api, deps);
-      api.addHook('onRequest', refuseUnread);
-      if (config.rateLimit > 0) await limitRequests(api, config.rateLimit);
+      await protect(api);
       for (const routes of [accountRoutes, memberRoutes, pullRequestRoutes, ruleRoutes, userRoutes]) {
         await api.register(routes);
       }
     },
     { prefix: '/2025-04' },
+  );
+  await app.register(
+    async operator => {
+      await describeOperatorApi(operator);
+      await operator.register(async api => {
+        await protect(api);
+        await api.register(operatorRoutes);
+      });
+    },
+    { prefix: operatorPath },
   );
   return app;
 }

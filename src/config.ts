@@ -28,6 +28,7 @@ const Environment = Type.Object({
   METRICS_TOKEN: Type.Optional(
     Type.String({ pattern: '^[\\x21-\\x7e]{16,}$', title: 'at least 16 characters without spaces' }),
   ),
+  PULLSCORE_TOKEN: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]+$', title: 'a token without spaces' })),
   CORS_ORIGINS: Type.Optional(Type.String()),
   WORKER: Type.Boolean({ default: true }),
   RATE_LIMIT: integer(0, 1_000_000, 600),
@@ -47,6 +48,7 @@ const secrets: readonly (keyof Environment)[] = [
   'GITHUB_APP_PRIVATE_KEY',
   'GITHUB_WEBHOOK_SECRET',
   'METRICS_TOKEN',
+  'PULLSCORE_TOKEN',
 ];
 
 /** Other programs read these, too, in small letters first. */
@@ -184,6 +186,7 @@ export function loadConfig(env: Variables) {
     webhookSecrets: Object.freeze(webhookSecrets),
     /** `/metrics` asks for it as a bearer token; undefined: it is open. */
     metricsToken: environment.METRICS_TOKEN,
+    serverToken: environment.PULLSCORE_TOKEN,
     /** Origins of browsers that may call the API. */
     corsOrigins,
     worker: environment.WORKER,

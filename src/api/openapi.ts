@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
+import type { Config } from '../config.ts';
 import { license } from '../package.ts';
 
 const introduction = `Scores of an organisation's pull requests, by the organisation's own rules.
@@ -24,35 +25,56 @@ what \`pullscore --version\` prints.
 **Caching.** Pages of pull requests have an \`ETag\`: send it as \`If-None-Match\`, and the reply is 304, without a body, if
 nothing has changed. All other replies have \`Cache-Control: no-store\`. You always read your own syncs and deletions.`;
 
-/** Generates the OpenAPI document from the routes' schemas; register it before them. */
+/** Where the routes of operators are: they have a document of their own. */
+export const operatorPath = '/operator';
+
+/** Options of @fastify/swagger, which makes a document from the schemas of routes. */
+export const documentOptions = (
+  { publicUrl }: Pick<Config, 'publicUrl'>,
+  info: { title: string; description: string; version: string },
+  tags: { name: string; description: string }[],
+) => ({
+  openapi: {
+    openapi: '3.1.0',
+    info: { ...info, license: { name: license, identifier: license } },
+    servers: [{ url: publicUrl ?? '/' }],
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http' as const, scheme: 'bearer', description: 'Created with `pullscore token create`' },
+      },
+    },
+    security: [{ bearer: [] }],
+    tags,
+  },
+  refResolver: {
+    buildLocalReference: (json: { $id?: unknown }, _base: unknown, _fragment: string, index: number) =>
+      String(json.$id ?? `schema-${index}`),
+  },
+});
+
+/** Generates the OpenAPI document of the specification's interface; register it before the routes. */
 export async function describeApi(app: FastifyInstance): Promise<void> {
   const { publicUrl } = app.deps.config;
+  const options = documentOptions(
+    app.deps.config,
+    { title: 'pullscore', description: introduction, version: '0.0.1' },
+    [
+      { name: 'Account', description: 'The user who holds the token' },
+      { name: 'Members', description: "The organisation's members on GitHub, whose pull requests are tracked" },
+      { name: 'Pull requests', description: 'Stored copies of pull requests, with score and breakdown' },
+      { name: 'Rules', description: 'How pull requests are scored' },
+      { name: 'Users', description: 'The people who may hold access tokens' },
+    ],
+  );
   await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'pullscore',
-        description: introduction,
-        version: '0.0.1',
-        license: { name: license, identifier: license },
-      },
-      servers: [{ url: publicUrl ?? '/' }],
-      components: {
-        securitySchemes: {
-          bearer: { type: 'http', scheme: 'bearer', description: 'Created with `pullscore token create`' },
-        },
-      },
-      security: [{ bearer: [] }],
-      tags: [
-        { name: 'Account', description: 'The user who holds the token' },
-        { name: 'Members', description: "The organisation's members on GitHub, whose pull requests are tracked" },
-        { name: 'Pull requests', description: 'Stored copies of pull requests, with score and breakdown' },
-        { name: 'Rules', description: 'How pull requests are scored' },
-        { name: 'Users', description: 'The people who may hold access tokens' },
-      ],
-    },
-    refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema-${index}`) },
+    ...options,
+    transform: ({ schema, url }) => ({
+      schema: url.startsWith(`${operatorPath}/`) ? { ...schema, hide: true } : schema,
+      url,
+    }),
   });
+  // Includes the path that a proxy adds.
+  const prefix = publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/$/, '');
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     // Includes the path that a proxy adds. Without it, the page at /docs can't find its assets.
@@ -69,8 +91,13 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       'style-src': ["'self'"],
     },
     theme: { title: 'pullscore' },
-    // Hides the bar that asks for another document's address.
-    uiConfig: { layout: 'BaseLayout' },
+    uiConfig: {
+      layout: 'StandaloneLayout',
+      urls: [
+        { url: `${prefix}/openapi.json`, name: 'pullscore' },
+        { url: `${prefix}${operatorPath}/openapi.json`, name: 'pullscore for operators' },
+      ],
+    },
   });
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
 }

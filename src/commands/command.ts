@@ -1,8 +1,10 @@
 /** What all commands have in common: answers, help, `--json`, required options, and errors of usage. */
 import { Command, type CommanderError, Option } from 'commander';
+import type { Executor } from '../database/client.ts';
 import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { type Context, UsageError, withOrganisation } from './context.ts';
+import { askServer, type ServerRequest } from './server.ts';
 import { ciCommands } from './terminal.ts';
 
 /** The result of a command: one document for programs, lines for people. */
@@ -18,6 +20,19 @@ export interface Answer {
 }
 
 type Work = (deps: Deps, organisation: Organisation) => Promise<Answer>;
+
+type Shown = Partial<Answer> & Pick<Answer, 'text'>;
+
+/** Where a command finds its document: in the database, or, with `--server`, in a running service. */
+export interface Source<Document> {
+  read(deps: Deps, organisation: Organisation): Promise<Document>;
+  request: ServerRequest;
+  /**
+   * @param executor undefined if a service gave the document
+   * @returns the answer; its JSON is the document, unless it has another one
+   */
+  show(document: Document, executor?: Executor): Shown | Promise<Shown>;
+}
 
 /** Ends a command that has printed its answer with this exit code. */
 export class Answered extends Error {
@@ -76,6 +91,40 @@ export class PullscoreCommand extends Command {
       withOrganisation(this.context, options.organisation, await prepare(options, ...operands)),
     );
   }
+
+  /**
+   * Like `answerFor`, for a command whose document a running service gives, too: with `--server`, and a token that tells
+   * the organisation.
+   */
+  answerFrom<Options extends object, Document>(
+    prepare: (options: Options & FromServer, ...operands: string[]) => Promise<Source<Document>>,
+  ): this {
+    this.option('--organisation <login>', "the organisation's login; needed without --server").option(
+      '--server <url>',
+      'ask this service, with the token in PULLSCORE_TOKEN, instead of the database',
+    );
+    return this.answer<Options & FromServer>(async (options, ...operands) => {
+      const { organisation, server } = options;
+      if ((organisation === undefined) === (server === undefined)) {
+        throw new UsageError('Give either --organisation or --server.');
+      }
+      const { read, request, show } = await prepare(options, ...operands);
+      if (server !== undefined) {
+        const document = (await askServer(this.context, server, request)) as Document;
+        return { json: document, ...(await show(document)) };
+      }
+      return withOrganisation(this.context, organisation ?? '', async (deps, found) => {
+        const document = await read(deps, found);
+        return { json: document, ...(await show(document, deps.database.executor)) };
+      });
+    });
+  }
+}
+
+/** Exactly one of them is given. */
+export interface FromServer {
+  organisation?: string;
+  server?: string;
 }
 
 /** `help rules plan`. Commander's own command takes only one word. */

@@ -6,20 +6,21 @@ import {
   isScoreStale,
   keptChanges,
   listScoreChanges,
-  type ScoreChange,
 } from '../database/explanations.ts';
+import type { Organisation } from '../database/organisations.ts';
 import { getRuleset } from '../database/rules.ts';
 import { readSnapshot } from '../database/snapshot.ts';
 import { formatId, parseId } from '../ids.ts';
 import type { ExplainedPart } from '../scoring/evaluate.ts';
-import { type Explanation, explainScore } from '../scoring/explain.ts';
+import { type ExplainedRule, type Explanation, explainScore } from '../scoring/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
-import type { Answer, PullscoreCommand } from './command.ts';
-import { CommandError, type Context, seconds, showTime, UsageError, withDeps } from './context.ts';
+import type { Answer, FromServer, PullscoreCommand } from './command.ts';
+import { CommandError, type Context, requireOrganisation, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
 import { counted, formatInteger } from './numbers.ts';
 import { describeRescoring } from './rescore.ts';
 import { loadRules } from './rules-file.ts';
+import { askServer } from './server.ts';
 import { brief, plain, shellWord, table } from './terminal.ts';
 
 /**
@@ -65,8 +66,14 @@ async function findPullRequests(executor: Executor, { id, page }: Target): Promi
 }
 
 /** @throws CommandError if no stored pull request matches the target, or several do */
-async function requirePullRequest({ program }: Context, executor: Executor, target: Target) {
-  const found = await findPullRequests(executor, target);
+async function requirePullRequest(
+  { program }: Context,
+  executor: Executor,
+  target: Target,
+  organisation: Organisation | undefined,
+) {
+  const everywhere = await findPullRequests(executor, target);
+  const found = everywhere.filter(each => organisation === undefined || each.organisation.id === organisation.id);
   const [first] = found;
   const shown = brief(target.text, 200);
   if (first === undefined) {
@@ -86,55 +93,23 @@ async function requirePullRequest({ program }: Context, executor: Executor, targ
 const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
 const idOf = ({ pullRequest }: ExplainablePullRequest) => formatId('pr', pullRequest.id);
 
-type Explained = Awaited<ReturnType<typeof explainPullRequest>>;
-
-/** @param file rules to explain the score by, instead of stored ones */
-async function explainPullRequest(
-  context: Context,
-  executor: Executor,
-  found: ExplainablePullRequest,
-  file: Awaited<ReturnType<typeof loadRules>> | undefined,
-) {
-  const { pullRequest, repository, organisation } = found;
-  const facts = factsOf({ ...pullRequest, repository });
-  const explain = async (version: number) => explainScore(await getRuleset(executor, organisation.id, version), facts);
-  const inForce = organisation.rulesetVersion;
-  // A score that a new version does not change keeps its old version.
-  const isOutdated =
-    pullRequest.rulesetVersion < inForce && (await isScoreStale(executor, organisation.id, pullRequest.id));
-  const version = isOutdated ? pullRequest.rulesetVersion : inForce;
-  return {
-    found,
-    /** The name of the rules file that is explained; null without one. */
-    file: file?.name ?? null,
-    /** The version that is explained otherwise: the one in force, or the score's own if the score is out of date. */
-    version,
-    explanation: file === undefined ? await explain(version) : explainScore(file.ruleset, facts),
-    /** The score by the rules in force; null if the stored score is up to date. */
-    scoreInForce: isOutdated ? (await explain(inForce)).score : null,
-    /** How an outdated score is updated. */
-    rescoring: isOutdated ? await describeRescoring(context, executor, organisation.login) : '',
-    changes: await listScoreChanges(executor, organisation.id, pullRequest.id),
-  };
-}
-
 /** A body can have 64 KiB, and thousands of entries can read it. */
 const maxTextLength = 1_000;
 
 /** JSON has no infinity: it becomes null with a note. */
-function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): unknown {
+function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): ExplainedPart {
   const represented = { source, kind, value, note, chosen, parts: parts.map(representPart) };
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    return { ...represented, value: null, note: note || 'infinite' };
+    return { ...represented, value: null, infinite: true, note: note || 'infinite' };
   }
   if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
   // Never half a surrogate pair.
   const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
-  return { ...represented, value: `${beginning}…`, note: 'shortened' };
+  return { ...represented, value: `${beginning}…`, note: 'shortened', characters: [...value].length };
 }
 
 /** For JSON. */
-export const representRules = ({ rules }: Explanation): unknown =>
+export const representRules = ({ rules }: Explanation): ExplainedRule[] =>
   rules.map(rule => ({
     ...rule,
     entries: rule.entries.map(({ condition, amount, ...entry }) => ({
@@ -144,10 +119,26 @@ export const representRules = ({ rules }: Explanation): unknown =>
     })),
   }));
 
-function represent({ found, file, version, explanation, scoreInForce, changes }: Explained): unknown {
-  const { pullRequest, repository, repositoryLeftAt, organisation } = found;
+type ExplainDocument = Awaited<ReturnType<typeof explainPullRequest>>;
+
+/** @param file rules to explain the score by, instead of stored ones */
+async function explainPullRequest(
+  executor: Executor,
+  { pullRequest, repository, repositoryLeftAt, organisation }: ExplainablePullRequest,
+  file: Awaited<ReturnType<typeof loadRules>> | undefined,
+) {
+  const facts = factsOf({ ...pullRequest, repository });
+  const explain = async (version: number) => explainScore(await getRuleset(executor, organisation.id, version), facts);
+  const inForce = organisation.rulesetVersion;
+  // A score that a new version does not change keeps its old version.
+  const isOutdated =
+    pullRequest.rulesetVersion < inForce && (await isScoreStale(executor, organisation.id, pullRequest.id));
+  // The one in force, or the score's own if the score is out of date.
+  const version = isOutdated ? pullRequest.rulesetVersion : inForce;
+  const explanation = file === undefined ? await explain(version) : explainScore(file.ruleset, facts);
+  const changes = await listScoreChanges(executor, organisation.id, pullRequest.id);
   return {
-    id: idOf(found),
+    id: formatId('pr', pullRequest.id),
     url: pullRequest.url,
     organisation: organisation.login,
     repository,
@@ -157,11 +148,12 @@ function represent({ found, file, version, explanation, scoreInForce, changes }:
     author: pullRequest.author,
     state: pullRequest.state,
     score: pullRequest.score,
-    file,
-    ruleset_version: file === null ? version : null,
-    ruleset_version_in_force: organisation.rulesetVersion,
-    outdated: scoreInForce !== null,
-    score_in_force: scoreInForce ?? pullRequest.score,
+    // The name of the rules file that is explained.
+    file: file?.name ?? null,
+    ruleset_version: file === undefined ? version : null,
+    ruleset_version_in_force: inForce,
+    outdated: isOutdated,
+    score_in_force: isOutdated ? (await explain(inForce)).score : pullRequest.score,
     explained_score: explanation.score,
     sum: explanation.sum,
     rules: representRules(explanation),
@@ -176,64 +168,65 @@ function represent({ found, file, version, explanation, scoreInForce, changes }:
   };
 }
 
-function showStanding({ program }: Context, explained: Explained): string {
-  const { found, file, version, explanation, scoreInForce, rescoring } = explained;
-  const { pullRequest, organisation } = found;
-  const score = formatInteger(pullRequest.score);
-  if (file !== null) {
-    return `Score ${formatInteger(explanation.score)} by ${plain(file)}. The stored score is ${score}.`;
-  }
-  if (organisation.rulesetVersion === 0) {
-    return `Score ${score}: no rules have been applied yet. Apply some: ${program} rules apply FILE --organisation ${organisation.login}`;
+async function showStanding(context: Context, document: ExplainDocument, executor?: Executor): Promise<string> {
+  const { organisation, file, ruleset_version: version, ruleset_version_in_force: inForce } = document;
+  const { explained_score: explained, score_in_force: scoreInForce } = document;
+  const score = formatInteger(document.score);
+  if (file !== null) return `Score ${formatInteger(explained)} by ${plain(file)}. The stored score is ${score}.`;
+  if (inForce === 0) {
+    return `Score ${score}: no rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${organisation}`;
   }
   const under = version === 0 ? 'from before the first rules' : `under version ${version} of the rules`;
-  const inForce = `version ${organisation.rulesetVersion}, in force, gives`;
-  const standing =
-    scoreInForce === null
-      ? `Score ${score} ${under}, which is in force.`
-      : scoreInForce === pullRequest.score
-        ? `Score ${score} ${under}; ${inForce} the same.`
-        : `Score ${score} ${under}. It is out of date: ${inForce} ${formatInteger(scoreInForce)}. ${rescoring}`;
-  if (explanation.score === pullRequest.score) return standing;
+  const gives = `version ${inForce}, in force, gives`;
+  const standing = !document.outdated
+    ? `Score ${score} ${under}, which is in force.`
+    : scoreInForce === document.score
+      ? `Score ${score} ${under}; ${gives} the same.`
+      : `Score ${score} ${under}. It is out of date: ${gives} ${formatInteger(scoreInForce)}. ${await describeRescoring(context, executor, organisation)}`;
+  if (explained === document.score) return standing;
   // Facts, score and version are stored together, so another release probably calculated the score.
-  return `${standing}\nThis release calculates ${formatInteger(explanation.score)}, as shown below. The next sync of the pull request updates the stored score.`;
+  return `${standing}\nThis release calculates ${formatInteger(explained)}, as shown below. The next sync of the pull request updates the stored score.`;
 }
 
-function causeOf({ cause, fromScore, rulesetVersion }: ScoreChange): string {
-  if (cause === 'ruleset') return `version ${rulesetVersion} of the rules`;
-  const what = fromScore === null ? 'first seen' : 'the pull request changed';
-  return rulesetVersion === 0 ? what : `${what}; scored by version ${rulesetVersion}`;
+type Change = ExplainDocument['history'][number];
+
+function causeOf({ cause, from, ruleset_version: version }: Change): string {
+  if (cause === 'ruleset') return `version ${version} of the rules`;
+  const what = from === null ? 'first seen' : 'the pull request changed';
+  return version === 0 ? what : `${what}; scored by version ${version}`;
 }
 
-function describeEarlier(earlier: readonly ScoreChange[]): string {
+function describeEarlier(earlier: readonly Change[]): string {
   const count = earlier.reduce((sum, { changes }) => sum + changes, 0);
   const isFolded = count > earlier.length;
   return `… and ${counted(count, 'earlier change')}; --json shows ${isFolded ? 'them by month' : 'all'}`;
 }
 
-const showDeparture = (leftAt: Date) =>
-  `The repository has left the organisation, as seen on ${showTime(leftAt)}: the pull request stays as it was last fetched.`;
+const timeOf = (unixSeconds: number | null) => showTime(unixSeconds === null ? null : new Date(unixSeconds * 1000));
 
-function show(context: Context, explained: Explained): string {
-  const { pullRequest, repository, repositoryLeftAt } = explained.found;
-  const { changes } = explained;
-  const latest = changes.slice(-keptChanges);
-  const earlier = changes.slice(0, -keptChanges);
+const showDeparture = (leftAt: number) =>
+  `The repository has left the organisation, as seen on ${timeOf(leftAt)}: the pull request stays as it was last fetched.`;
+
+async function show(context: Context, document: ExplainDocument, executor?: Executor): Promise<string> {
+  const { repository, number, title, author, state, url, id, history, rules, sum } = document;
+  const { repository_left_at: leftAt, explained_score: score } = document;
+  const latest = history.slice(-keptChanges);
+  const earlier = history.slice(0, -keptChanges);
   return [
-    `${repository}#${pullRequest.number}  ${brief(pullRequest.title)}`,
-    `${pullRequest.state}, by ${brief(pullRequest.author)}  ${pullRequest.url}  ${idOf(explained.found)}`,
-    ...(repositoryLeftAt === null ? [] : ['', showDeparture(repositoryLeftAt)]),
+    `${repository}#${number}  ${brief(title)}`,
+    `${state}, by ${brief(author)}  ${url}  ${id}`,
+    ...(leftAt === null ? [] : ['', showDeparture(leftAt)]),
     '',
-    showStanding(context, explained),
+    await showStanding(context, document, executor),
     '',
-    showExplanation(explained.explanation),
+    showExplanation({ rules, sum, score }),
     '',
     table(
       ['CHANGED', 'FROM', 'TO', 'CAUSE'],
       latest.map(change => [
-        showTime(change.changedAt),
-        change.fromScore === null ? '-' : formatInteger(change.fromScore),
-        formatInteger(change.toScore),
+        timeOf(change.changed_at),
+        change.from === null ? '-' : formatInteger(change.from),
+        formatInteger(change.to),
         causeOf(change),
       ]),
       'The score has not changed yet.',
@@ -248,16 +241,25 @@ export function explainCommand(program: PullscoreCommand, context: Context): voi
     .description('show how a score was calculated, entry by entry, and what changed it over time')
     .argument('<pull-request>', "its id (pr_…), OWNER/NAME#NUMBER or its page's address")
     .option('--rules <file>', 'explain the score that this rules file would give; - for standard input')
+    .option('--organisation <login>', 'only if it is a pull request of this organisation')
+    .option('--server <url>', 'ask this service, with the token in PULLSCORE_TOKEN, instead of the database')
     .examples('explain acme/web#42', 'explain https://github.com/acme/web/pull/42 --rules rules.example.yaml')
-    .answer<{ rules?: string }>(async ({ rules }, text): Promise<Answer> => {
+    .answer<{ rules?: string } & FromServer>(async ({ rules, organisation: login, server }, text): Promise<Answer> => {
       const target = parseTarget(text);
+      if (server !== undefined) {
+        if (rules !== undefined) throw new UsageError('--rules needs the database.');
+        const path = `explanations/${encodeURIComponent(text)}`;
+        const document = (await askServer(context, server, { method: 'GET', path })) as ExplainDocument;
+        return { json: document, text: await show(context, document) };
+      }
       const file = rules === undefined ? undefined : await loadRules(context, rules);
-      return withDeps(context, ({ database }) =>
-        readSnapshot(database, async ({ executor }) => {
-          const found = await requirePullRequest(context, executor, target);
-          const explained = await explainPullRequest(context, executor, found, file);
-          return { json: represent(explained), text: show(context, explained) };
-        }),
-      );
+      return withDeps(context, async deps => {
+        const organisation = login === undefined ? undefined : await requireOrganisation(context, deps, login);
+        return readSnapshot(deps.database, async ({ executor }) => {
+          const found = await requirePullRequest(context, executor, target, organisation);
+          const document = await explainPullRequest(executor, found, file);
+          return { json: document, text: await show(context, document, executor) };
+        });
+      });
     });
 }

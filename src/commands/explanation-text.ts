@@ -1,7 +1,6 @@
 /** Writes an explanation for people to read. */
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain.ts';
-import type { Value } from '../scoring/functions.ts';
 import { counted, formatInteger, signed } from './numbers.ts';
 import { brief } from './terminal.ts';
 
@@ -10,15 +9,14 @@ const maxItems = 5;
 /** With more facts than these, each has its own line. */
 const maxFactsInLine = 3;
 
-function showText(text: string): string {
+function showText(text: string, count = [...text].length): string {
   const quoted = JSON.stringify(brief(text, maxTextWidth));
-  const count = [...text].length;
   return count > maxTextWidth ? `${quoted} (${count} characters)` : quoted;
 }
 
-function showValue(value: Value | null): string {
-  if (value === null) return 'absent';
-  if (typeof value === 'string') return showText(value);
+function showValue({ value, infinite, characters }: ExplainedPart): string {
+  if (value === null) return infinite ? 'infinite' : 'absent';
+  if (typeof value === 'string') return showText(value, characters);
   // Four decimals, unless only smaller ones differ from zero.
   if (typeof value === 'number') return Number.isFinite(value) ? String(Number(value.toFixed(4)) || value) : 'infinite';
   if (typeof value === 'boolean') return String(value);
@@ -26,20 +24,23 @@ function showValue(value: Value | null): string {
   return `[${items.join(', ')}]${value.length > maxItems ? ` and ${value.length - maxItems} more` : ''}`;
 }
 
-const inBrackets = (note: string) => (note === '' ? '' : ` (${brief(note, 200)})`);
+/** The value shows by itself that JSON has no infinite number, or only the beginning of a text. */
+const inBrackets = ({ note }: ExplainedPart) =>
+  ['', 'infinite', 'shortened'].includes(note) ? '' : ` (${brief(note, 200)})`;
 
 /** @param noted facts whose note was shown already; gets this one */
-function showFact({ source, value, note }: ExplainedPart, noted: Set<string>): string {
-  const shown = noted.has(source) ? '' : inBrackets(note);
+function showFact(fact: ExplainedPart, noted: Set<string>): string {
+  const { source, value } = fact;
+  const shown = noted.has(source) ? '' : inBrackets(fact);
   noted.add(source);
-  return `${source} ${value === null ? 'is absent' : `= ${showValue(value)}`}${shown}`;
+  return `${source} ${value === null ? 'is absent' : `= ${showValue(fact)}`}${shown}`;
 }
 
 /** A line for the part. If its own parts don't fit in there, they follow in lines of their own, further indented. */
 function showPart(part: ExplainedPart, indent: string, noted: Set<string>): string[] {
   if (part.kind === 'fact') return [indent + showFact(part, noted)];
   if (part.kind === 'constant') return [indent + brief(part.source)];
-  const line = `${indent}${brief(part.source, 120)} → ${showValue(part.value)}${inBrackets(part.note)}`;
+  const line = `${indent}${brief(part.source, 120)} → ${showValue(part)}${inBrackets(part)}`;
   const parts = part.parts.filter(({ chosen }) => chosen);
   const facts = [...new Map(parts.map(inner => [inner.source, inner])).values()];
   if (parts.length === 0) return [line];

@@ -8,8 +8,17 @@ import { CommandError, type Context } from './context.ts';
 import { counted, formatInteger } from './numbers.ts';
 import { startProgress } from './progress.ts';
 
-/** Who recalculates outdated scores, and how an operator does it or watches it. */
-export async function describeRescoring({ program }: Context, executor: Executor, login: string): Promise<string> {
+/**
+ * Who recalculates outdated scores, and how an operator does it or watches it.
+ *
+ * @param executor undefined if a service was asked
+ */
+export async function describeRescoring(
+  { program }: Context,
+  executor: Executor | undefined,
+  login: string,
+): Promise<string> {
+  if (executor === undefined) return 'The service updates the scores.';
   const command = `${program} rescore --organisation ${login}`;
   return (await countWorkers(executor)) > 0
     ? `The service updates the scores. To watch: ${command}`

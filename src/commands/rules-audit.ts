@@ -140,21 +140,23 @@ Changes stored pull requests in small, cheap ways, scores them again, and shows 
 much, and which rule pays. More than ${formatInteger(maxAudited)} pull requests are sampled. Makes no requests to GitHub.`,
     )
     .examples('rules audit rules.example.yaml --organisation acme --max-share 5%')
-    .answerFor<{ maxShare?: string }>(async ({ maxShare }, file) => {
+    .answerFrom<{ maxShare?: string }, AuditDocument>(async ({ maxShare }, file) => {
       const limit = maxShare === undefined ? 100 : parsePercentage(maxShare);
       const { ruleset } = await loadRules(context, file);
-      return async (deps, organisation) => {
-        const document = await auditRules(context, deps, organisation, ruleset);
-        const over = document.ways.filter(({ share }) => share * 100 > limit + rounding);
-        const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
-        return {
-          json: document,
-          text: auditText(document, context.columns),
-          failure:
-            over.length === 0
-              ? undefined
-              : `These gain on more than ${maxShare} of the pull requests: ${names.join('; ')}.`,
-        };
+      return {
+        read: (deps, organisation) => auditRules(context, deps, organisation, ruleset),
+        request: { method: 'POST', path: 'rules/audit', rules: ruleset.source },
+        show(document) {
+          const over = document.ways.filter(({ share }) => share * 100 > limit + rounding);
+          const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
+          return {
+            text: auditText(document, context.columns),
+            failure:
+              over.length === 0
+                ? undefined
+                : `These gain on more than ${maxShare} of the pull requests: ${names.join('; ')}.`,
+          };
+        },
       };
     });
 }

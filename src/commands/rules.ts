@@ -1,7 +1,11 @@
+import { Option } from 'commander';
 import { recordAuditEvent } from '../database/audit-log.ts';
+import type { Organisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescoring.ts';
 import { applyRuleset } from '../database/rules.ts';
+import type { Deps } from '../deps.ts';
 import { defineKey, formatRulesFile } from '../scoring/rules-file.ts';
+import type { Ruleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, confirm, operator, operatorName, UsageError } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
@@ -10,7 +14,7 @@ import { planCommand } from './plan/plan.ts';
 import { describeRescoring } from './rescore.ts';
 import { auditCommand } from './rules-audit.ts';
 import { invalid, loadRules, readRules, showWarnings, textOf } from './rules-file.ts';
-import { requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
+import { parseVersion, requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
 import { plain } from './terminal.ts';
 
 export function ruleCommands(program: PullscoreCommand, context: Context): void {
@@ -66,40 +70,46 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
     .option('--version <number>', 'instead of a file: a version that `rules history` lists')
     .option('--by <name>', 'name to record in the history (default: the user who runs the command)')
     .option('--yes', 'do not ask before rules that are an empty list')
+    .option('--if-version <number>', 'only if this version is in force: the one that a plan was made against')
+    .addOption(new Option('--request <id>').hideHelp())
     .examples('rules apply rules.example.yaml --organisation acme', 'rules apply --version 3 --organisation acme')
-    .answerFor<{ version?: string; by?: string; yes?: boolean }>(async (options, path) => {
-      const { version: wanted, by = operatorName(), yes } = options;
+    .answerFrom<ApplyOptions, AppliedRules>(async (options, path) => {
+      const { version: wanted, yes, ifVersion, server } = options;
       if ((path === undefined) === (wanted === undefined)) {
         throw new UsageError('Give either a rules file or --version.');
       }
+      if (wanted !== undefined && server !== undefined) {
+        throw new UsageError('--version needs the database.', 'Export that version, and apply the file.');
+      }
+      const expected = ifVersion === undefined ? undefined : parseVersion(ifVersion);
       const given = path === undefined ? undefined : await loadRules(context, path);
       showWarnings(context, given?.warnings ?? []);
-      return async (deps, organisation) => {
-        const { id, login } = organisation;
-        const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? '', 1));
-        if (ruleset.rules.length === 0) {
-          await confirm(context, `Apply no rules to ${login}?`, login, yes, 'Every score becomes 0.');
-        }
-        const { version, changed, sourceChanged } = await deps.database.transaction(async executor => {
-          const applied = await applyRuleset(executor, id, ruleset, by.slice(0, 200));
-          if (applied.changed || applied.sourceChanged) {
-            const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
-            await recordAuditEvent(executor, id, operator(), 'rules.apply', subject);
-          }
-          return applied;
-        });
-        const { executor } = deps.database;
-        const { outdated } = changed ? await countOutdated(executor, id) : { outdated: 0 };
-        const rescoring = outdated === 0 ? '' : ` ${await describeRescoring(context, executor, login)}`;
-        const unchanged = sourceChanged
-          ? `Version ${version}, in force, has the same rules. Their comments and tests are now those of the file.`
-          : `Nothing to do: version ${version}, in force, has the same rules.`;
-        return {
-          json: { organisation: login, version, changed, rules: ruleset.rules.length },
-          text: changed
-            ? `Version ${version} is in force: ${counted(ruleset.rules.length, 'rule')}.${rescoring}`
-            : unchanged,
-        };
+      const confirmEmpty = async ({ rules }: Pick<Ruleset, 'rules'>, name: string) => {
+        if (rules.length === 0)
+          await confirm(context, `Apply no rules to ${name}?`, name, yes, 'Every score becomes 0.');
+      };
+      if (server !== undefined && given !== undefined) await confirmEmpty(given.ruleset, new URL(server).host);
+      return {
+        read: async (deps, organisation) => {
+          const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? '', 1));
+          await confirmEmpty(ruleset, organisation.login);
+          return applyRules(deps, organisation, ruleset, options, expected);
+        },
+        request: {
+          method: 'PUT',
+          path: 'rules',
+          rules: given?.ruleset.source ?? '',
+          headers: { 'if-match': expected === undefined ? '*' : `"${expected}"` },
+        },
+        async show({ organisation, version, changed, rules, source_changed: sourceChanged, outdated }, executor) {
+          const rescoring = outdated === 0 ? '' : ` ${await describeRescoring(context, executor, organisation)}`;
+          const unchanged = sourceChanged
+            ? `Version ${version}, in force, has the same rules. Their comments and tests are now those of the file.`
+            : `Nothing to do: version ${version}, in force, has the same rules.`;
+          return {
+            text: changed ? `Version ${version} is in force: ${counted(rules, 'rule')}.${rescoring}` : unchanged,
+          };
+        },
       };
     });
 
@@ -112,21 +122,72 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       '\nPrints the file byte for byte. Write it to a file: the log of a CI service takes some texts for commands.',
     )
     .examples('rules export --organisation acme > rules.yaml')
-    .answerFor<{ version?: string }>(({ version: wanted }) => async (deps, organisation) => {
-      const number = wanted ?? String(organisation.rulesetVersion);
-      const ruleset = await requireRuleset(context, deps, organisation, number, wanted === undefined ? 0 : 1);
-      const version = Number(number);
-      const { source } = ruleset;
-      if (version > 0 && source === null) {
-        context.stderr.write(
-          `Version ${version} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,
-        );
-      }
-      const written =
-        version === 0 ? '# No rules have been applied yet.\nrules: []' : formatRulesFile(ruleset).trimEnd();
+    .answerFrom<{ version?: string }, ExportedRules>(async ({ version: wanted, server }) => {
+      if (wanted !== undefined && server !== undefined) throw new UsageError('--version needs the database.');
       return {
-        json: { ...defineKey(ruleset.definitions), rules: ruleset.rules, source },
-        text: source?.replace(/\n$/, '') ?? written,
+        read: (deps, organisation) => exportRules(context, deps, organisation, wanted),
+        request: { method: 'GET', path: 'rules' },
+        show({ version, define = {}, rules, source }) {
+          if (version > 0 && source === null) {
+            context.stderr.write(
+              `Version ${version} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,
+            );
+          }
+          const definitions = Object.entries(define).map(([name, expression]) => ({ name, expression }));
+          const written =
+            version === 0
+              ? '# No rules have been applied yet.\nrules: []'
+              : formatRulesFile({ definitions, rules }).trimEnd();
+          return { text: source?.replace(/\n$/, '') ?? written };
+        },
       };
     });
+}
+
+interface ApplyOptions {
+  version?: string;
+  by?: string;
+  yes?: boolean;
+  ifVersion?: string;
+  /** The id of the request that this is done for. */
+  request?: string;
+}
+
+type AppliedRules = Awaited<ReturnType<typeof applyRules>>;
+
+/** @param expected the version that must be in force; undefined for any */
+async function applyRules(
+  { database }: Deps,
+  { id, login }: Organisation,
+  ruleset: Ruleset & { source?: string | null },
+  { by = operatorName(), request }: ApplyOptions,
+  expected: number | undefined,
+) {
+  const actor = request === undefined ? operator() : { name: by, requestId: request };
+  const { version, changed, sourceChanged } = await database.transaction(async executor => {
+    const applied = await applyRuleset(executor, id, ruleset, { appliedBy: by.slice(0, 200), expected });
+    if (applied.changed || applied.sourceChanged) {
+      const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
+      await recordAuditEvent(executor, id, actor, 'rules.apply', subject);
+    }
+    return applied;
+  });
+  const { outdated } = changed ? await countOutdated(database.executor, id) : { outdated: 0 };
+  return {
+    organisation: login,
+    version,
+    changed,
+    rules: ruleset.rules.length,
+    source_changed: sourceChanged,
+    outdated,
+  };
+}
+
+type ExportedRules = Awaited<ReturnType<typeof exportRules>>;
+
+async function exportRules(context: Context, deps: Deps, organisation: Organisation, wanted: string | undefined) {
+  const number = wanted ?? String(organisation.rulesetVersion);
+  const ruleset = await requireRuleset(context, deps, organisation, number, wanted === undefined ? 0 : 1);
+  const { definitions, rules, source } = ruleset;
+  return { ...defineKey(definitions), rules, source, version: Number(number) };
 }

@@ -8,6 +8,12 @@ import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
 import { plain, table } from './terminal.ts';
 
+/** @throws UsageError if the text is not a number */
+export function parseVersion(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version.`, 'Give its number.');
+  return Number(text);
+}
+
 /**
  * The version that an operator names.
  *
@@ -21,8 +27,7 @@ export async function requireRuleset(
   text: string,
   first: 0 | 1,
 ) {
-  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version.`, 'Give its number.');
-  const version = Number(text);
+  const version = parseVersion(text);
   if (version < first || version > organisation.rulesetVersion) {
     throw new CommandError(
       `${organisation.login} has no version ${version} of its rules.`,

@@ -1,4 +1,5 @@
 import { Option } from 'commander';
+import type { Executor } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescoring.ts';
@@ -103,14 +104,14 @@ function describePeriod({ by, since, until }: StandingsDocument): string {
 async function noteOf(
   { organisation, ruleset_version: version, outdated }: StandingsDocument,
   context: Context,
-  { database }: Deps,
+  executor: Executor | undefined,
 ): Promise<string | undefined> {
   if (version === 0) {
     return `No rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${organisation}`;
   }
   if (outdated === 0) return undefined;
   const scores = counted(outdated, `stored score of ${organisation} has`, `stored scores of ${organisation} have`);
-  return `${scores} yet to be recalculated. ${await describeRescoring(context, database.executor, organisation)}`;
+  return `${scores} yet to be recalculated. ${await describeRescoring(context, executor, organisation)}`;
 }
 
 function standingsText(document: StandingsDocument, width: number, note: string | undefined): string {
@@ -186,16 +187,23 @@ those of members who have left do.`,
       'standings --organisation acme --since 2026-01-01 --until 2026-01-31 --by merged',
       'standings --organisation acme --of repositories --rules rules.example.yaml --csv',
     )
-    .answerFor<StandingsOptions>(async options => {
+    .answerFrom<StandingsOptions, StandingsDocument>(async options => {
       if (options.csv && options.json) throw new UsageError('Give either --csv or --json.');
+      if (options.rules !== undefined && options.server !== undefined) {
+        throw new UsageError('--rules needs the database.', 'To try a file with a service: rules plan.');
+      }
       const period = parsePeriod(options);
       const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
-      return async (deps, organisation) => {
-        const document = await readStandings({ context, deps, organisation }, options, period, rules);
-        const note = await noteOf(document, context, deps);
-        return options.csv
-          ? { json: document, text: standingsCsv(document), note }
-          : { json: document, text: standingsText(document, context.columns, note) };
+      const { since, until, by, of } = options;
+      const query = new URLSearchParams({ by, of, ...(since && { since }), ...(until && { until }) });
+      return {
+        read: (deps, organisation) => readStandings({ context, deps, organisation }, options, period, rules),
+        request: { method: 'GET', path: `standings?${query}` },
+        async show(document, executor) {
+          const note = await noteOf(document, context, executor);
+          const text = options.csv ? standingsCsv(document) : standingsText(document, context.columns, note);
+          return { text, note };
+        },
       };
     });
 }

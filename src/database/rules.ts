@@ -1,4 +1,5 @@
 import { and, desc, eq, getTableColumns, notInArray, sql } from 'drizzle-orm';
+import { ServiceError } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { compareRules, hasChanges } from '../scoring/rule-changes.ts';
 import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
@@ -89,12 +90,14 @@ export function listRulesets(executor: Executor, organisationId: string) {
  * make no version. Runs in a transaction.
  *
  * @param given `source` is the text of the file with these rules, if there is one
+ * @param options `expected`: the version that must be in force
+ * @throws ServiceError `precondition_failed` if another version is in force
  */
 export async function applyRuleset(
   executor: Executor,
   organisationId: string,
   { source = null, ...given }: Ruleset & { source?: string | null },
-  appliedBy = '',
+  { appliedBy = '', expected }: { appliedBy?: string; expected?: number | undefined } = {},
 ): Promise<{ version: number; changed: boolean; sourceChanged: boolean }> {
   const ruleset: Ruleset = JSON.parse(
     JSON.stringify({ definitions: given.definitions, rules: given.rules }),
@@ -102,6 +105,11 @@ export async function applyRuleset(
   );
   const { definitions, rules } = ruleset;
   const current = await lockOrganisation(executor, organisationId, 'exclusive');
+  if (expected !== undefined && expected !== current) {
+    throw new ServiceError('precondition_failed', `Version ${current} of the rules is in force, not ${expected}.`, {
+      action: 'Plan the file again.',
+    });
+  }
   const inForce = await getRuleset(executor, organisationId, current);
   if (current > 0 && !hasChanges(compareRules(inForce, ruleset))) {
     const sourceChanged = source !== null && source !== inForce.source;

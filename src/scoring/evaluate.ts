@@ -12,6 +12,10 @@ export interface ExplainedPart {
   kind: 'operation' | 'fact' | 'definition' | 'constant';
   /** Null if it is absent. A number may be infinite. */
   value: Value | null;
+  /** In JSON, which has no infinite number: then the value is null. */
+  infinite?: boolean;
+  /** In JSON, of the whole text of which the value is the beginning. */
+  characters?: number;
   /** What explains the value, such as why it is absent; often empty. Lower case, without a full stop. */
   note: string;
   /** False for the side of a `?` that was not chosen. */

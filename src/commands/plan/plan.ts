@@ -94,23 +94,31 @@ Scores every stored pull request by the rules in force and by the file, and comp
 GitHub.`,
     )
     .examples('rules plan rules.example.yaml --organisation acme --report plan.html')
-    .answerFor<PlanOptions>(async ({ report, format, detailedExitcode }, file) => {
+    .answerFrom<PlanOptions, PlanDocument>(async ({ report, format, detailedExitcode, server }, file) => {
       const { name, ruleset } = await loadRules(context, file);
       if (report !== undefined) await checkReportPath(report, file);
-      return async (deps, organisation) => {
-        const plan = await makePlan(context, deps, organisation, name, ruleset);
-        if (report !== undefined) {
-          await writeFile(report, planReport(plan, new Date())).catch(error => {
-            throw unwritable(report, error, 'Name another file.');
-          });
-        }
-        const apply = `${context.program} rules apply ${shellWord(file)} --organisation ${plan.organisation}`;
-        const text = format === 'markdown' ? planMarkdown(plan, apply) : planText(plan, context.columns, apply);
-        return {
-          json: plan,
-          text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
-          exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
-        };
+      return {
+        read: (deps, organisation) => makePlan(context, deps, organisation, name, ruleset),
+        request: { method: 'POST', path: 'rules/plan', rules: ruleset.source },
+        async show(document) {
+          const plan = { ...document, file: name };
+          if (report !== undefined) {
+            await writeFile(report, planReport(plan, new Date())).catch(error => {
+              throw unwritable(report, error, 'Name another file.');
+            });
+          }
+          const place =
+            server === undefined
+              ? `--organisation ${plan.organisation}`
+              : `--server ${shellWord(server)} --if-version ${plan.ruleset_version}`;
+          const apply = `${context.program} rules apply ${shellWord(file)} ${place}`;
+          const text = format === 'markdown' ? planMarkdown(plan, apply) : planText(plan, context.columns, apply);
+          return {
+            json: plan,
+            text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
+            exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
+          };
+        },
       };
     });
 }

@@ -1,0 +1,229 @@
+/**
+ * Rules over HTTP, for operators' automation: outside of the interface that the specification describes, with a
+ * document of its own. The commands do the work, so that both say the same.
+ */
+import swagger from '@fastify/swagger';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from '@sinclair/typebox';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { unauthenticated } from '../api/authentication.ts';
+import { errorResponses } from '../api/errors.ts';
+import { documentOptions } from '../api/openapi.ts';
+import { getOrganisation } from '../database/organisations.ts';
+import { findUserRow } from '../database/users.ts';
+import { ServiceError } from '../errors.ts';
+import { createCommandRunner } from './run-command.ts';
+
+/** As for the commands. */
+const maxFileBytes = 2_000_000;
+
+const introduction = `An organisation's rules, plans, totals and explanations, for its operators' automation: what the commands of
+the same names print with \`--json\`. \`pullscore rules plan FILE --server URL\` and its siblings use this interface.
+
+**Tokens.** Send \`Authorization: Bearer ps_…\`. An operator creates the token with \`pullscore token create --scopes rules:read\`,
+and with \`rules:write\` for one that may apply rules. It sees one organisation.
+
+**Versions.** \`GET\` and \`PUT /operator/rules\` have the version in force as their \`ETag\`. \`PUT\` needs \`If-Match\` with the version
+that a plan was made against: if another one is in force meanwhile, the reply is 412 and nothing changes. \`*\` stands for any.
+
+**Limits.** One request of an organisation at a time, and two of all: any other gets 429 with \`Retry-After\`. A rules file has up
+to 2 MB, and a request ten minutes. A plan ends when its client goes away.`;
+
+const document = (description: string) => Type.Unsafe<string>({ description });
+const Day = Type.Optional(Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'A day, UTC' }));
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    operatorDocument(): object;
+  }
+}
+
+/** Generates the document of these routes; register it before them. */
+export async function describeOperatorApi(app: FastifyInstance): Promise<void> {
+  const info = { title: 'pullscore for operators', description: introduction, version: '1' };
+  await app.register(swagger, { ...documentOptions(app.deps.config, info, []), decorator: 'operatorDocument' });
+  app.get('/openapi.json', { schema: { hide: true } }, () => app.operatorDocument());
+}
+
+export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
+  const { database } = app.deps;
+  app.removeAllContentTypeParsers();
+  const options = { parseAs: 'buffer', bodyLimit: maxFileBytes } as const;
+  app.addContentTypeParser('application/yaml', options, async (_request: FastifyRequest, body: Buffer) => body);
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => {
+    throw new ServiceError('unsupported_media_type', 'The content type must be application/yaml.');
+  });
+  const runCommand = createCommandRunner(app.deps);
+
+  /** Runs a command and sends its document. */
+  async function send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    words: readonly string[],
+    operand?: string,
+  ): Promise<string> {
+    const gone = new AbortController();
+    reply.raw.once('close', () => gone.abort());
+    reply.type('application/json; charset=utf-8');
+    return runCommand({
+      organisationId: request.caller.organisationId,
+      words,
+      operand,
+      input: Buffer.isBuffer(request.body) ? request.body : undefined,
+      signal: gone.signal,
+    });
+  }
+
+  const consumes = ['application/yaml'];
+  const body = Type.Unsafe<Buffer>({ type: 'string', description: 'The rules file' });
+  const invalidFile = ['bad_request', 'The rules file or a parameter is not valid; the message says why'] as const;
+  const read = { scope: 'rules:read' } as const;
+
+  app.post(
+    '/rules/plan',
+    {
+      config: read,
+      schema: {
+        operationId: 'operator.rules.plan',
+        summary: 'Plan a change of the rules',
+        description: 'Scores all stored pull requests by the rules in force and by these. Saves nothing.',
+        consumes,
+        body,
+        querystring: Type.Object({
+          audit: Type.Optional(
+            Type.Literal('true', { description: 'Also search both for ways to game them, and compare these' }),
+          ),
+        }),
+        response: { 200: document('What `rules plan --json` prints'), ...errorResponses(invalidFile) },
+      },
+    },
+    (request, reply) =>
+      send(request, reply, ['rules', 'plan', '-', ...(request.query.audit === undefined ? [] : ['--audit'])]),
+  );
+
+  app.post(
+    '/rules/audit',
+    {
+      config: read,
+      schema: {
+        operationId: 'operator.rules.audit',
+        summary: 'Search rules for ways to game them',
+        description: 'Changes stored pull requests in small, cheap ways and scores them again. Saves nothing.',
+        consumes,
+        body,
+        response: { 200: document('What `rules audit --json` prints'), ...errorResponses(invalidFile) },
+      },
+    },
+    (request, reply) => send(request, reply, ['rules', 'audit', '-']),
+  );
+
+  app.get(
+    '/rules',
+    {
+      config: read,
+      schema: {
+        operationId: 'operator.rules.show',
+        summary: 'Get the rules in force',
+        description: 'Its `ETag` is their version.',
+        response: { 200: document('What `rules export --json` prints'), ...errorResponses() },
+      },
+    },
+    async (request, reply) => {
+      const { rulesetVersion: version } = await getOrganisation(database.executor, request.caller.organisationId);
+      reply.header('etag', `"${version}"`);
+      return send(request, reply, ['rules', 'export', ...(version === 0 ? [] : [`--version=${version}`])]);
+    },
+  );
+
+  app.put(
+    '/rules',
+    {
+      config: { scope: 'rules:write' },
+      schema: {
+        operationId: 'operator.rules.apply',
+        summary: 'Apply rules',
+        description: 'The service then updates every score. The new `ETag` is the version in force.',
+        consumes,
+        body,
+        headers: Type.Object({
+          'if-match': Type.Optional(
+            Type.String({ description: 'The version that must be in force, such as `"7"`; `*` for any. Required.' }),
+          ),
+        }),
+        response: {
+          200: document('What `rules apply --json` prints'),
+          ...errorResponses(
+            invalidFile,
+            ['precondition_failed', 'Another version is in force; nothing has changed'],
+            ['precondition_required', '`If-Match` is missing'],
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const version = versionOf(request.headers['if-match']);
+      const { organisationId, userId } = request.caller;
+      const user = await findUserRow(database, organisationId, userId);
+      // Removed a moment ago, and the token with them.
+      if (user === undefined) throw unauthenticated();
+      const applied = await send(request, reply, [
+        ...['rules', 'apply', '-', '--yes', `--by=${user.email}`, `--request=${request.id}`],
+        ...(version === undefined ? [] : [`--if-version=${version}`]),
+      ]);
+      reply.header('etag', `"${JSON.parse(applied).version}"`);
+      return applied;
+    },
+  );
+
+  app.get(
+    '/standings',
+    {
+      config: read,
+      schema: {
+        operationId: 'operator.standings.show',
+        summary: 'Total the scores of members or repositories',
+        querystring: Type.Object({
+          since: Day,
+          until: Day,
+          by: Type.Optional(Type.Union([Type.Literal('created'), Type.Literal('merged')])),
+          of: Type.Optional(Type.Union([Type.Literal('members'), Type.Literal('repositories')])),
+        }),
+        response: { 200: document('What `standings --json` prints'), ...errorResponses('bad_request') },
+      },
+    },
+    (request, reply) => {
+      const options = Object.entries(request.query).map(([name, value]) => `--${name}=${value}`);
+      return send(request, reply, ['standings', ...options]);
+    },
+  );
+
+  app.get(
+    '/explanations/:pull_request',
+    {
+      config: read,
+      schema: {
+        operationId: 'operator.explanations.show',
+        summary: 'Explain a score',
+        params: Type.Object({
+          pull_request: Type.String({ description: "Its id, `OWNER/NAME#NUMBER`, or its page's address" }),
+        }),
+        response: { 200: document('What `explain --json` prints'), ...errorResponses('bad_request', 'not_found') },
+      },
+    },
+    (request, reply) => send(request, reply, ['explain'], request.params.pull_request),
+  );
+};
+
+/** @returns undefined for any version */
+function versionOf(ifMatch: string | undefined): number | undefined {
+  if (ifMatch === undefined) {
+    throw new ServiceError('precondition_required', 'If-Match is missing.', {
+      action: 'Send the version of the rules that the file was planned against, such as "7".',
+    });
+  }
+  const [, version] = /^"(\d{1,9})"$/.exec(ifMatch) ?? [];
+  if (version === undefined && ifMatch !== '*') {
+    throw new ServiceError('bad_request', 'If-Match must be one version in quotes, or *.');
+  }
+  return version === undefined ? undefined : Number(version);
+}

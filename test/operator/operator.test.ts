@@ -1,0 +1,212 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findOrganisation } from '../../src/database/organisations.ts';
+import { createCommandRunner } from '../../src/operator/run-command.ts';
+import { requireBuild, runHere } from '../commands/support.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { createTenant, createToken } from '../support/service.ts';
+
+const file = (value: string) => `rules:
+  - name: Base
+    logic:
+      - expression: 'true'
+        effect: { action: ADD, value: '${value}' }
+# ::error::not a command
+`;
+
+let scene: Scene;
+let token: string;
+let address: string;
+let folder: string;
+let rules: string;
+beforeAll(async () => {
+  requireBuild();
+  scene = await startScene();
+  const member = scene.acme.member('ada');
+  for (const title of ['One', '<b>Two</b>', 'Three']) scene.web.openPullRequest({ author: member, title });
+  await scene.import();
+  token = await createToken(scene.service, scene.user, ['rules:read', 'rules:write']);
+  address = await scene.service.app.listen({ port: 0, host: '127.0.0.1' });
+  folder = await mkdtemp(join(tmpdir(), 'pullscore-operator-'));
+  rules = join(folder, 'rules.yaml');
+  await writeFile(rules, file('5'));
+});
+afterAll(async () => {
+  await scene.close();
+  await rm(folder, { recursive: true });
+});
+
+const here = (...words: string[]) =>
+  runHere({ DATABASE_URL: scene.service.database.url }, ...words, '--organisation', 'acme');
+const there = (...words: string[]) => runHere({ PULLSCORE_TOKEN: token }, ...words, '--server', address);
+const send = (path: string, { headers = {}, ...options }: RequestInit & { headers?: Record<string, string> } = {}) =>
+  fetch(`${address}/operator/${path}`, {
+    ...options,
+    headers: { authorization: `Bearer ${token}`, ...headers },
+  });
+const yaml = { 'content-type': 'application/yaml' };
+const put = (body: string, headers: Record<string, string>) =>
+  send('rules', { method: 'PUT', body, headers: { ...yaml, ...headers } });
+const inForce = async () => (await findOrganisation(scene.service.database.executor, 'acme'))?.rulesetVersion;
+
+describe('with --server, a command prints what it prints beside the database:', () => {
+  const commands: [string, string[]][] = [
+    ['rules plan', ['rules', 'plan', 'FILE']],
+    ['rules plan in Markdown', ['rules', 'plan', 'FILE', '--format', 'markdown']],
+    ['rules audit', ['rules', 'audit', 'FILE']],
+    ['rules export', ['rules', 'export']],
+    ['standings', ['standings', '--of', 'repositories', '--since', '2020-01-01']],
+    ['explain', ['explain', 'acme/web#2']],
+  ];
+  test.each(commands)('%s', async (_name, words) => {
+    const typed = words.map(word => (word === 'FILE' ? rules : word));
+    for (const options of [[], ['--json']]) {
+      const [one, other] = await Promise.all([here(...typed, ...options), there(...typed, ...options)]);
+      const withoutPlaces = (text: string) => text.replace(/--(organisation acme|server \S+ --if-version \d+)/g, '');
+      expect([other.code, withoutPlaces(other.stdout), other.stderr]).toEqual([
+        0,
+        withoutPlaces(one.stdout),
+        one.stderr,
+      ]);
+    }
+  });
+});
+
+describe('rules over HTTP', () => {
+  test('are applied if the version that they were planned against is in force, and otherwise not', async () => {
+    const planned = await inForce();
+    expect((await put(file('7'), { 'if-match': `"${planned}"` })).headers.get('etag')).toBe(`"${Number(planned) + 1}"`);
+    const late = await put(file('8'), { 'if-match': `"${planned}"` });
+    expect([late.status, await late.json()]).toEqual([
+      412,
+      { message: `Version ${Number(planned) + 1} of the rules is in force, not ${planned}.` },
+    ]);
+    expect(await inForce()).toBe(Number(planned) + 1);
+    const shown = await send('rules');
+    expect(shown.headers.get('etag')).toBe(`"${Number(planned) + 1}"`);
+    expect(await shown.json()).toMatchObject({ source: file('7') });
+    const { stdout } = await here('audit-log', '--json');
+    expect(JSON.parse(stdout)).toContainEqual(
+      expect.objectContaining({ action: 'rules.apply', actor: scene.user.email }),
+    );
+    const applied = await there('rules', 'apply', rules, '--if-version', String(planned));
+    expect([applied.code, applied.stderr]).toEqual([1, expect.stringContaining('412: Version')]);
+    expect((await there('rules', 'apply', rules, '--if-version', String(Number(planned) + 1))).code).toBe(0);
+  });
+
+  test('need If-Match', async () => {
+    expect((await put(file('9'), {})).status).toBe(428);
+    for (const wrong of ['7', '"x"', 'W/"1"', '"1", "2"']) {
+      expect((await put(file('9'), { 'if-match': wrong })).status).toBe(400);
+    }
+  });
+
+  const hostile: [string, string | Buffer, number, Record<string, string>?][] = [
+    ['is not YAML', 'rules: [', 400],
+    ['is empty', '', 400],
+    ['has control characters', 'rules: "\u0007"', 400],
+    ['nests 5,000 lists', '['.repeat(5_000), 400],
+    ['is not UTF-8', Buffer.from([0x72, 0xff, 0xfe]), 400],
+    ['has unknown functions', file('require("fs")'.replaceAll('"', '')), 400],
+    ['has more than 2 MB', `# ${'x'.repeat(2_000_000)}`, 413],
+    ['is sent as JSON', '{}', 415, { 'content-type': 'application/json' }],
+  ];
+  test.each(hostile)('refuse a file that %s, and change nothing', async (_what, body, status, headers = yaml) => {
+    const before = await inForce();
+    for (const [method, path] of [
+      ['POST', 'rules/plan'],
+      ['POST', 'rules/audit'],
+      ['PUT', 'rules'],
+    ] as const) {
+      const reply = await send(path, { method, body, headers: { ...headers, 'if-match': '*' } });
+      expect([path, reply.status, Object.keys((await reply.json()) as object)]).toEqual([path, status, ['message']]);
+    }
+    expect(await inForce()).toBe(before);
+  });
+
+  test('ask for scopes of their own', async () => {
+    const reader = await createToken(scene.service, scene.user, ['rules:read']);
+    const client = await createToken(scene.service, scene.user, ['read', 'sync', 'delete']);
+    const statusOf = async (by: string, path: string, options: RequestInit = {}) =>
+      (await send(path, { ...options, headers: { ...yaml, 'if-match': '"1"', authorization: `Bearer ${by}` } })).status;
+    expect(await statusOf(client, 'rules')).toBe(403);
+    expect(await statusOf(client, 'standings')).toBe(403);
+    expect(await statusOf(reader, 'rules')).toBe(200);
+    expect(await statusOf(reader, 'rules', { method: 'PUT', body: file('1') })).toBe(403);
+    expect(await statusOf('ps_no', 'rules')).toBe(401);
+  });
+
+  test('show nothing of another organisation', async () => {
+    const other = await createTenant(scene.service, { login: 'other', scopes: ['rules:read'] });
+    const reply = await send('explanations/acme%2Fweb%232', { headers: { authorization: `Bearer ${other.token}` } });
+    expect(reply.status).toBe(404);
+    expect((await send('explanations/acme%2Fweb%232')).status).toBe(200);
+    expect((await send('explanations/--help')).status).toBe(400);
+  });
+
+  test('run one command for an organisation at a time, and two in all', async () => {
+    const others = await Promise.all(
+      ['second', 'third'].map(login => createTenant(scene.service, { login, scopes: ['rules:read'] })),
+    );
+    const tokens = [token, token, ...others.map(each => each.token)];
+    const replies = await Promise.all(tokens.map(by => send('rules', { headers: { authorization: `Bearer ${by}` } })));
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429]);
+    expect(replies.filter(({ status }) => status === 429).map(({ headers }) => headers.get('retry-after'))).toEqual([
+      '5',
+      '5',
+    ]);
+    expect((await send('rules')).status).toBe(200);
+  });
+
+  test('stop a command whose client has gone', async () => {
+    const run = createCommandRunner(scene.service);
+    const gone = new AbortController();
+    const request = {
+      organisationId: scene.organisation.id,
+      words: ['rules', 'plan', '-'],
+      operand: undefined,
+      input: Buffer.from(file('1')),
+    };
+    const running = run({ ...request, signal: gone.signal });
+    gone.abort();
+    await expect(running).rejects.toMatchObject({ code: 'bad_request' });
+    expect(JSON.parse(await run({ ...request, signal: new AbortController().signal }))).toHaveProperty('rules');
+  });
+
+  test('have a document of their own, which the one of the specification does not know', async () => {
+    const pathsOf = async (document: string) => {
+      const { paths } = (await (await fetch(`${address}${document}`)).json()) as { paths: object };
+      return Object.keys(paths);
+    };
+    expect(await pathsOf('/operator/openapi.json')).toEqual([
+      '/operator/rules/plan',
+      '/operator/rules/audit',
+      '/operator/rules',
+      '/operator/standings',
+      '/operator/explanations/{pull_request}',
+    ]);
+    const specified = await pathsOf('/openapi.json');
+    expect(specified.filter(path => !path.startsWith('/2025-04/'))).toEqual([]);
+  });
+});
+
+describe('--server', () => {
+  test('says what is missing or wrong', async () => {
+    const ask = (environment: Record<string, string>, ...words: string[]) =>
+      runHere(environment, 'rules', 'export', ...words);
+    const ways: [Promise<{ code: number; stderr: string }>, number, RegExp][] = [
+      [ask({}), 2, /Give either --organisation or --server/],
+      [ask({}, '--server', address), 2, /PULLSCORE_TOKEN is not set/],
+      [ask({ PULLSCORE_TOKEN: token }, '--server', 'scores'), 2, /"scores" is not a valid address/],
+      [ask({ PULLSCORE_TOKEN: token }, '--server', 'http://127.0.0.1:2'), 1, /can't be asked \(ECONNREFUSED\)/],
+      [ask({ PULLSCORE_TOKEN: 'ps_x' }, '--server', address), 1, /answers 401: Unauthenticated/],
+      [ask({ PULLSCORE_TOKEN: token }, '--server', `${address}/docs`), 1, /answers 404/],
+    ];
+    for (const [ended, code, complaint] of ways) {
+      const { code: actual, stderr } = await ended;
+      expect([actual, stderr]).toEqual([code, expect.stringMatching(complaint)]);
+    }
+  });
+});
