@@ -1,10 +1,10 @@
 import { createFactsReader } from '../database/facts.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { countPullRequests, describePullRequests } from '../database/pull-requests.ts';
-import { isSampled, readSnapshot } from '../database/snapshot.ts';
+import { isSampled, readSnapshot, type Snapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
-import { createAudit } from '../scoring/audit.ts';
+import { type AuditedWay, type AuditResult, createAudit } from '../scoring/audit.ts';
 import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
@@ -17,7 +17,7 @@ import { grid, labelled, plain, right } from './terminal.ts';
 /** More are sampled: the shares are then off by about one percentage point at most. */
 const maxAudited = 10_000;
 
-const descriptions: Record<Way, string> = {
+export const descriptions: Record<Way, string> = {
   split: 'split into two of half the size',
   pad: 'padded with lock, generated or docs files',
   commits: 'ten more commits',
@@ -44,15 +44,11 @@ async function auditRules(
   { id: organisationId, login: organisation }: Organisation,
   ruleset: Ruleset,
 ) {
-  const audit = createAudit(ruleset);
-  return readSnapshot(database, async ({ executor, readFacts }) => {
-    const stored = await countPullRequests(executor, organisationId);
-    const share = Math.min(1, maxAudited / Math.max(1, stored));
-    const batches = readFacts(organisationId, createFactsReader(audit.facts), isSampled(share));
-    await addAll(context, batches, Math.min(stored, maxAudited), ({ id, facts }) => audit.add(id, facts));
-    const { pullRequests, ways } = audit.result();
+  return readSnapshot(database, async snapshot => {
+    const { stored, results } = await runAudits(context, snapshot, organisationId, ruleset);
+    const [{ pullRequests, ways }] = results;
     const details = await describePullRequests(
-      executor,
+      snapshot.executor,
       organisationId,
       ways.flatMap(({ example }) => example?.id ?? []),
     );
@@ -61,12 +57,8 @@ async function auditRules(
       // Those that were audited.
       pull_requests: pullRequests,
       stored_pull_requests: stored,
-      ways: ways.map(({ way, share, medianGain, maxGain, rules, example }) => ({
-        way,
-        share,
-        median_gain: medianGain,
-        largest_gain: maxGain,
-        rules,
+      ways: ways.map(({ example, ...way }) => ({
+        ...figuresOf(way),
         example:
           example === undefined
             ? null
@@ -74,6 +66,69 @@ async function auditRules(
       })),
     };
   });
+}
+
+const figuresOf = ({ way, share, medianGain, maxGain, rules }: Omit<AuditedWay, 'example'>) => ({
+  way,
+  share,
+  median_gain: medianGain,
+  largest_gain: maxGain,
+  rules,
+});
+
+/** Audits rulesets on the same pull requests. */
+async function runAudits<Rulesets extends readonly [Ruleset, ...Ruleset[]]>(
+  context: Context,
+  { executor, readFacts }: Snapshot,
+  organisationId: string,
+  ...rulesets: Rulesets
+) {
+  const audits = rulesets.map(createAudit);
+  const stored = await countPullRequests(executor, organisationId);
+  const share = Math.min(1, maxAudited / Math.max(1, stored));
+  const facts = new Set(audits.flatMap(audit => [...audit.facts]));
+  const batches = readFacts(organisationId, createFactsReader(facts), isSampled(share));
+  await addAll(context, batches, Math.min(stored, maxAudited), pullRequest => {
+    for (const audit of audits) audit.add(pullRequest.id, pullRequest.facts);
+  });
+  const results = audits.map(audit => audit.result()) as { [Index in keyof Rulesets]: AuditResult };
+  return { stored, results };
+}
+
+export type AuditComparison = Awaited<ReturnType<typeof compareAudits>>;
+export type ComparedWay = AuditComparison['ways'][number];
+
+/** How rules can be gamed, those in force against others. The ways that gain most by the others come first. */
+export async function compareAudits(
+  context: Context,
+  snapshot: Snapshot,
+  organisationId: string,
+  inForce: Ruleset,
+  ruleset: Ruleset,
+) {
+  const { stored, results } = await runAudits(context, snapshot, organisationId, inForce, ruleset);
+  const [before, after] = results;
+  return {
+    pull_requests: after.pullRequests,
+    stored_pull_requests: stored,
+    ways: after.ways.map(({ example: _, ...way }) => {
+      const { way: name, ...figures } = figuresOf(way);
+      const former = before.ways.find(each => each.way === name) ?? way;
+      const { way: _name, ...formerFigures } = figuresOf(former);
+      return { way: name, status: statusOf(former, way), before: formerFigures, after: figures };
+    }),
+  };
+}
+
+type Gains = Pick<AuditedWay, 'share' | 'medianGain'>;
+
+/** By the share of the pull requests that gain; if that is the same, by the median gain. */
+function statusOf(before: Gains, after: Gains): 'none' | 'new' | 'gone' | 'worse' | 'better' | 'same' {
+  if (after.share === 0) return before.share === 0 ? 'none' : 'gone';
+  if (before.share === 0) return 'new';
+  const change = after.share - before.share || after.medianGain - before.medianGain;
+  if (Math.abs(change) < rounding) return 'same';
+  return change > 0 ? 'worse' : 'better';
 }
 
 function auditText(

@@ -10,7 +10,8 @@ import { type Facts, factTypes, type SourceName } from './facts.ts';
 import { checkRules, type Ruleset } from './ruleset.ts';
 import { factsRead } from './tree.ts';
 
-export type AuditedWay = ReturnType<ReturnType<typeof createAudit>['result']>['ways'][number];
+export type AuditResult = ReturnType<ReturnType<typeof createAudit>['result']>;
+export type AuditedWay = AuditResult['ways'][number];
 
 /** Texts of any length: read only if the rules do. */
 const largeFacts: ReadonlySet<SourceName> = new Set<SourceName>(['body', 'files', 'file_changes']);

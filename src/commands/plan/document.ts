@@ -3,6 +3,7 @@ import type { PullRequestDetails } from '../../database/pull-requests.ts';
 import { formatId } from '../../ids.ts';
 import type { Mover, PlanResult, RuleResult, RuleSide, Share } from '../../scoring/plan.ts';
 import { hasChanges, type RuleChanges } from '../../scoring/rule-changes.ts';
+import type { AuditComparison } from '../rules-audit.ts';
 
 export type PlanDocument = ReturnType<typeof planDocument>;
 export type PlannedRule = ReturnType<typeof planRule>;
@@ -55,6 +56,8 @@ interface PlanDetails {
   pullRequests: ReadonlyMap<string, PullRequestDetails>;
   /** By id. */
   members: ReadonlyMap<string, { login: string; name: string }>;
+  /** Null if it was not asked for. */
+  audit: AuditComparison | null;
 }
 
 export function planDocument(result: PlanResult, changes: RuleChanges, details: PlanDetails) {
@@ -106,5 +109,6 @@ export function planDocument(result: PlanResult, changes: RuleChanges, details: 
       rank_after: rankAfter,
     })),
     movers: { raised: result.movers.raised.map(move), lowered: result.movers.lowered.map(move) },
+    audit: details.audit,
   };
 }

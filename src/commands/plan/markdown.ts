@@ -2,7 +2,7 @@
 import { formatInteger, signed } from '../numbers.ts';
 import { type Column, plain, truncate } from '../terminal.ts';
 import type { PlanDocument, PlannedMove } from './document.ts';
-import { type Layout, members, rules, scores, shown, summary } from './text.ts';
+import { audit, type Layout, members, rules, scores, shown, summary } from './text.ts';
 import { comparedWith, isFirst } from './wording.ts';
 
 /** A comment on GitHub has at most 65,536 characters. */
@@ -71,6 +71,7 @@ export function planMarkdown(plan: PlanDocument, apply: string): string {
     ...(plan.members.length > 0 ? members(plan, layout) : []),
     ...movers(layout.first ? 'ABOVE 0' : 'UP', plan.movers.raised, raised, layout),
     ...movers(layout.first ? 'BELOW 0' : 'DOWN', plan.movers.lowered, lowered, layout),
+    ...audit(plan, layout),
     '',
     plan.changes ? `Nothing was saved. To put it in force: ${code(apply)}` : 'Nothing would change.',
   ]

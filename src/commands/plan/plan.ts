@@ -16,6 +16,7 @@ import type { Ruleset } from '../../scoring/ruleset.ts';
 import type { PullscoreCommand } from '../command.ts';
 import { CommandError, type Context } from '../context.ts';
 import { addAll } from '../progress.ts';
+import { compareAudits } from '../rules-audit.ts';
 import { loadRules } from '../rules-file.ts';
 import { shellWord } from '../terminal.ts';
 import { type PlanDocument, planDocument } from './document.ts';
@@ -33,8 +34,10 @@ async function makePlan(
   organisation: Organisation,
   file: string,
   ruleset: Ruleset,
+  withAudit: boolean,
 ): Promise<PlanDocument> {
-  return readSnapshot(database, async ({ executor, readFacts }) => {
+  return readSnapshot(database, async snapshot => {
+    const { executor, readFacts } = snapshot;
     const { id, login, rulesetVersion: version } = await getOrganisation(executor, organisation.id);
     // Not the stored scores: they may still be those of an earlier version.
     const inForce = await getRuleset(executor, id, version);
@@ -51,6 +54,7 @@ async function makePlan(
       version,
       outdated,
       pullRequests: await describePullRequests(executor, id, movers),
+      audit: withAudit ? await compareAudits(context, snapshot, id, inForce, ruleset) : null,
       members: new Map((await listMembers(executor, id, true)).map(member => [member.id, member])),
     });
   });
@@ -70,6 +74,7 @@ async function checkReportPath(path: string, file: string): Promise<void> {
 }
 
 interface PlanOptions {
+  audit?: boolean;
   detailedExitcode?: boolean;
   format: 'text' | 'markdown';
   report?: string;
@@ -85,6 +90,7 @@ export function planCommand(group: PullscoreCommand, context: Context): void {
         .choices(['text', 'markdown'])
         .default('text'),
     )
+    .option('--audit', 'also search both for ways to game them, as `rules audit` does, and compare these')
     .option('--report <file.html>', 'also write the plan as a web page')
     .option('--detailed-exitcode', 'exit with 3 if the file would change rules or scores, with 0 if not')
     .addHelpText(
@@ -94,31 +100,33 @@ Scores every stored pull request by the rules in force and by the file, and comp
 GitHub.`,
     )
     .examples('rules plan rules.example.yaml --organisation acme --report plan.html')
-    .answerFrom<PlanOptions, PlanDocument>(async ({ report, format, detailedExitcode, server }, file) => {
-      const { name, ruleset } = await loadRules(context, file);
-      if (report !== undefined) await checkReportPath(report, file);
-      return {
-        read: (deps, organisation) => makePlan(context, deps, organisation, name, ruleset),
-        request: { method: 'POST', path: 'rules/plan', rules: ruleset.source },
-        async show(document) {
-          const plan = { ...document, file: name };
-          if (report !== undefined) {
-            await writeFile(report, planReport(plan, new Date())).catch(error => {
-              throw unwritable(report, error, 'Name another file.');
-            });
-          }
-          const place =
-            server === undefined
-              ? `--organisation ${plan.organisation}`
-              : `--server ${shellWord(server)} --if-version ${plan.ruleset_version}`;
-          const apply = `${context.program} rules apply ${shellWord(file)} ${place}`;
-          const text = format === 'markdown' ? planMarkdown(plan, apply) : planText(plan, context.columns, apply);
-          return {
-            json: plan,
-            text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
-            exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
-          };
-        },
-      };
-    });
+    .answerFrom<PlanOptions, PlanDocument>(
+      async ({ audit = false, report, format, detailedExitcode, server }, file) => {
+        const { name, ruleset } = await loadRules(context, file);
+        if (report !== undefined) await checkReportPath(report, file);
+        return {
+          read: (deps, organisation) => makePlan(context, deps, organisation, name, ruleset, audit),
+          request: { method: 'POST', path: `rules/plan${audit ? '?audit=true' : ''}`, rules: ruleset.source },
+          async show(document) {
+            const plan = { ...document, file: name };
+            if (report !== undefined) {
+              await writeFile(report, planReport(plan, new Date())).catch(error => {
+                throw unwritable(report, error, 'Name another file.');
+              });
+            }
+            const place =
+              server === undefined
+                ? `--organisation ${plan.organisation}`
+                : `--server ${shellWord(server)} --if-version ${plan.ruleset_version}`;
+            const apply = `${context.program} rules apply ${shellWord(file)} ${place}`;
+            const text = format === 'markdown' ? planMarkdown(plan, apply) : planText(plan, context.columns, apply);
+            return {
+              json: plan,
+              text: report === undefined ? text : `${text}\n\nThe report is in ${report}.`,
+              exitCode: plan.changes && detailedExitcode ? changesExitCode : undefined,
+            };
+          },
+        };
+      },
+    );
 }

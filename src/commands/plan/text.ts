@@ -1,5 +1,6 @@
 /** A plan for the terminal. */
 import { bucketLabel, decimal, formatInteger, percent, signed } from '../numbers.ts';
+import { type ComparedWay, descriptions } from '../rules-audit.ts';
 import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../terminal.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedShare } from './document.ts';
 import {
@@ -154,6 +155,30 @@ export function members(plan: PlanDocument, layout: Layout): string[] {
   return notes.length === 0 ? lines : [...lines, `  ${notes.join(' ')}`];
 }
 
+const auditMarks = { new: '+ new', worse: '+ worse', same: '', better: '- less', gone: '- gone', none: '' } as const;
+
+/** How the rules can be gamed; no lines if nobody asked. */
+export function audit({ audit: found, pull_requests: { total } }: PlanDocument, layout: Layout): string[] {
+  if (found === null || total === 0) return [];
+  const gaining = found.ways.filter(({ status }) => status !== 'none');
+  if (gaining.length === 0) return ['No way to game them was found.', ''];
+  const gain = ({ share, median_gain: median }: ComparedWay['after']) =>
+    share === 0 ? [percent(0, 1), ''] : [percent(share, 1), signed(median, decimal)];
+  const headings = ['WAYS TO GAME THEM', ...unlessFirst(layout, '')];
+  return [
+    ...layout.table(
+      [...headings, ...unlessFirst(layout, 'BEFORE', 'MEDIAN').map(right), right('GAIN'), right('MEDIAN'), 'PAID BY'],
+      gaining.map(({ way, status, before, after }) => [
+        descriptions[way],
+        ...unlessFirst(layout, auditMarks[status], ...gain(before)),
+        ...gain(after),
+        after.rules[0]?.name ?? '',
+      ]),
+    ),
+    '',
+  ];
+}
+
 function movers(title: string, moves: readonly PlannedMove[], count: number, layout: Layout): string[] {
   if (moves.length === 0) return [];
   const change = ({ from, to }: PlannedMove) =>
@@ -201,6 +226,7 @@ export function planText(plan: PlanDocument, width: number, apply: string): stri
   lines.push(
     ...movers(layout.first ? 'ABOVE 0' : 'UP', plan.movers.raised, raised, layout),
     ...movers(layout.first ? 'BELOW 0' : 'DOWN', plan.movers.lowered, lowered, layout),
+    ...audit(plan, layout),
     plan.changes ? `Nothing was saved. To put it in force: ${apply}` : 'Nothing would change.',
   );
   return lines.join('\n');

@@ -10,7 +10,7 @@ import type { PlanDocument } from '../../../src/commands/plan/document.ts';
 import { newId } from '../../../src/ids.ts';
 import { insertPullRequests } from '../../support/factories.ts';
 import { createTenant, type Service, startService, type Tenant } from '../../support/service.ts';
-import { complaintOf, type Environment, requireBuild, run, runJson, runWith } from '../support.ts';
+import { complaintOf, type Environment, requireBuild, run, runHere, runJson, runWith } from '../support.ts';
 
 let service: Service;
 let environment: Environment;
@@ -280,6 +280,27 @@ test('--format markdown prints the plan in Markdown', async () => {
   expect([code, stdout]).toEqual([0, expect.stringMatching(/^### .*\n\n- \*\*Rules:\*\* 1 added\n/)]);
   expect(stdout).toContain('| `+ Size` | 2 | 100% | +10 |');
   expect((await plan(login, 'rules.yaml', '--format', 'html')).code).toBe(2);
+});
+
+describe('--audit', () => {
+  test('says which ways to game the rules are new, worse and gone, and which rule pays', async () => {
+    const { login } = await newOrganisation(10);
+    const before = rulesFile('paying.yaml', ['Commits', 'commits > 5', '5'], ['Words', 'length(body) > 400', '1']);
+    await runJson(environment, 'rules', 'apply', before, '--organisation', login);
+    const after = rulesFile(
+      'other.yaml',
+      ['Prefix', 'starts_with(title, "fix: ")', '3'],
+      ['Words', 'length(body) > 400', '2'],
+    );
+    const plan = ['rules', 'plan', after, '--organisation', login];
+    const { audit } = await runJson<PlanDocument>(environment, ...plan, '--audit');
+    const statuses = Object.fromEntries(audit?.ways.map(({ way, status }) => [way, status]) ?? []);
+    expect(statuses).toMatchObject({ title: 'new', body: 'worse', commits: 'gone', reopen: 'none' });
+    const { stdout } = await runHere(environment, ...plan, '--audit', '--format', 'markdown');
+    expect(stdout).toContain('| `another prefix of the title` | `+ new` | 0% |  | 100% | +3 | `Prefix` |');
+    expect(stdout).toContain('| `ten more commits` | `- gone` | 100% | +5 | 0% |  |  |');
+    expect((await runHere(environment, ...plan)).stdout).not.toContain('GAME');
+  });
 });
 
 describe('--report', () => {

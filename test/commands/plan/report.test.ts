@@ -43,6 +43,7 @@ function planOf(count: number, people = 3, { title, url, name, rule }: Texts = u
     file: name,
     version: 3,
     outdated: 1,
+    audit: null,
     pullRequests: new Map(pullRequests.map((id, number) => [id, { id, repository: name, number, title, url }])),
     members: new Map(members.map(id => [id, { login: name, name: `${name} ` }])),
   });
