@@ -4,14 +4,14 @@ import { createFactsReader } from '../database/facts.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescoring.ts';
 import { readSnapshot } from '../database/snapshot.ts';
-import { isCounted, listTotals, type Period } from '../database/standings.ts';
+import { isCounted, listPointsByRule, listTotals, type Period } from '../database/standings.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import { rank } from '../scoring/plan.ts';
-import { compileRuleset } from '../scoring/ruleset.ts';
+import { compileRuleset, type RuleAction } from '../scoring/ruleset.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, parseDay, UsageError } from './context.ts';
-import { counted, formatInteger, twoDecimals } from './numbers.ts';
+import { counted, formatInteger, percent, twoDecimals } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { describeRescoring } from './rescore.ts';
 import { loadRules } from './rules-file.ts';
@@ -23,6 +23,7 @@ interface StandingsOptions {
   by: Period['by'];
   of: 'members' | 'repositories';
   rules?: string;
+  byRule?: boolean;
   csv?: boolean;
   json?: boolean;
 }
@@ -43,9 +44,20 @@ const sumOf = <Key extends string>(rows: readonly Record<Key, number>[], key: Ke
 /** Rounded to hundredths. */
 const meanOf = (score: number, count: number): number => Math.round((score / count) * 100) / 100;
 
+/** Points of one member or repository, by the names of rules. */
+type Points = Map<string, number>;
+
+/** The rules that gave or took most come first. A share is of all points that rules gave and took. */
+function sharesOf(points: Points) {
+  const all = [...points.values()].reduce((sum, score) => sum + Math.abs(score), 0);
+  return [...points]
+    .map(([name, score]) => ({ name, score, share: all === 0 ? 0 : score / all }))
+    .sort((one, two) => Math.abs(two.score) - Math.abs(one.score) || one.name.localeCompare(two.name, 'und'));
+}
+
 async function readStandings(
   { context, deps, organisation }: { context: Context; deps: Deps; organisation: Organisation },
-  { by, of, since, until }: StandingsOptions,
+  { by, of, since, until, byRule, json }: StandingsOptions,
   period: Period,
   rules: Awaited<ReturnType<typeof loadRules>> | undefined,
 ) {
@@ -54,15 +66,30 @@ async function readStandings(
     const { id: organisationId, login: name, rulesetVersion } = await getOrganisation(executor, organisation.id);
     const totals = await listTotals(executor, organisationId, of, period);
     const count = sumOf(totals, 'pullRequests');
+    const points = new Map<string, Points>(totals.map(({ id }) => [id, new Map()]));
+    const addPoints = (id: string, rule: string, score: number) => {
+      const ofOwner = points.get(id);
+      ofOwner?.set(rule, (ofOwner.get(rule) ?? 0) + score);
+    };
+    // Breakdowns of a million pull requests take some time.
+    const showsRules = byRule || json;
     if (rules !== undefined) {
       const { facts: names, score } = compileRuleset(rules.ruleset);
       const batches = readFacts(organisationId, createFactsReader(names), isCounted(organisationId, period));
       const sums = new Map<string, number>();
       await addAll(context, batches, count, ({ memberId, repositoryId, facts }) => {
         const id = of === 'members' ? memberId : repositoryId;
-        sums.set(id, (sums.get(id) ?? 0) + score(facts).score);
+        const { score: sum, breakdown } = score(facts);
+        sums.set(id, (sums.get(id) ?? 0) + sum);
+        if (!showsRules) return;
+        const entries: { name: string; action: RuleAction; effect: number }[] = JSON.parse(breakdown);
+        for (const { name, action, effect } of entries) addPoints(id, name, action === 'ADD' ? effect : -effect);
       });
       for (const each of totals) each.score = sums.get(each.id) ?? 0;
+    } else if (showsRules) {
+      for (const { id, name, score } of await listPointsByRule(executor, organisationId, of, period)) {
+        addPoints(id, name, score);
+      }
     }
     // Stable: equal totals stay in the order of names.
     totals.sort((one, two) => two.score - one.score);
@@ -88,6 +115,7 @@ async function readStandings(
         pull_requests: pullRequests,
         score,
         mean: meanOf(score, pullRequests),
+        ...(showsRules && { rules: sharesOf(points.get(id) ?? new Map()) }),
       })),
     };
   });
@@ -114,7 +142,12 @@ async function noteOf(
   return `${scores} yet to be recalculated. ${await describeRescoring(context, executor, organisation)}`;
 }
 
-function standingsText(document: StandingsDocument, width: number, note: string | undefined): string {
+function standingsText(
+  document: StandingsDocument,
+  { byRule = false }: StandingsOptions,
+  width: number,
+  note: string | undefined,
+): string {
   const { organisation, of, since, until, file, ruleset_version: version, standings } = document;
   const scoredBy =
     version === 0 ? '' : `, scored by ${file === null ? `version ${version} of the rules` : plain(file)}`;
@@ -125,12 +158,22 @@ function standingsText(document: StandingsDocument, width: number, note: string 
     login: string,
     { pull_requests: count, score }: typeof document | (typeof standings)[number],
   ) => [place, name, ...logins(login), formatInteger(count), formatInteger(score), twoDecimals(meanOf(score, count))];
-  const rows = standings.map(each => {
-    const { rank: place, name, login = '', left } = each;
-    return row(formatInteger(place), name || login, left ? `${login} (left)` : login, each);
+  const rows = standings.flatMap(each => {
+    const { rank: place, name, login = '', left, rules = [] } = each;
+    const shares = rules.map(({ name, score, share }) => [
+      ...['', `  ${name}`, ...logins('')],
+      ...['', formatInteger(score), percent(share, 1)],
+    ]);
+    const own = row(formatInteger(place), name || login, left ? `${login} (left)` : login, each);
+    return byRule ? [own, ...shares] : [own];
   });
   const owner = { heading: of === 'members' ? 'MEMBER' : 'REPOSITORY', shrinks: true };
-  const columns = [right('RANK'), owner, ...logins('LOGIN'), ...['PULL REQUESTS', 'TOTAL', 'MEAN'].map(right)];
+  const columns = [
+    right('RANK'),
+    owner,
+    ...logins('LOGIN'),
+    ...['PULL REQUESTS', 'TOTAL', byRule ? 'MEAN OR SHARE' : 'MEAN'].map(right),
+  ];
   const lines =
     rows.length === 0
       ? [since === null && until === null ? 'No pull requests.' : 'No pull requests in this period.']
@@ -152,11 +195,16 @@ function csvCell(value: string | number | boolean | undefined): string {
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-function standingsCsv({ of, standings }: StandingsDocument): string {
+/** With `byRule` a line for each rule of each member or repository. */
+function standingsCsv({ of, standings }: StandingsDocument, { byRule = false }: StandingsOptions): string {
   const membership = of === 'members' ? (['login', 'left'] as const) : [];
   const columns = ['rank', 'id', 'name', ...membership, 'pull_requests', 'score', 'mean'] as const;
-  const rows = standings.map(row => columns.map(column => csvCell(row[column])));
-  return [columns, ...rows].map(cells => cells.join(',')).join('\n');
+  const rows = standings.flatMap(({ rules = [], ...row }) => {
+    const cells = columns.map(column => csvCell(row[column]));
+    return byRule ? rules.map(rule => [...cells, ...[rule.name, rule.score, rule.share].map(csvCell)]) : [cells];
+  });
+  const headings = byRule ? [...columns, 'rule', 'rule_score', 'rule_share'] : columns;
+  return [headings, ...rows].map(cells => cells.join(',')).join('\n');
 }
 
 export function standingsCommand(program: PullscoreCommand, context: Context): void {
@@ -176,6 +224,7 @@ export function standingsCommand(program: PullscoreCommand, context: Context): v
         .default('members'),
     )
     .option('--rules <file>', 'score by this rules file instead; saves nothing; - for standard input')
+    .option('--by-rule', 'also show the points of each rule, and its share of all points given and taken')
     .option('--csv', 'answer as comma-separated values')
     .addHelpText(
       'after',
@@ -201,7 +250,9 @@ those of members who have left do.`,
         request: { method: 'GET', path: `standings?${query}` },
         async show(document, executor) {
           const note = await noteOf(document, context, executor);
-          const text = options.csv ? standingsCsv(document) : standingsText(document, context.columns, note);
+          const text = options.csv
+            ? standingsCsv(document, options)
+            : standingsText(document, options, context.columns, note);
           return { text, note };
         },
       };

@@ -70,3 +70,20 @@ export function listTotals(
     .innerJoin(members, and(eq(members.organisationId, organisationId), eq(id, totals.ownerId)))
     .orderBy(sql`coalesce(nullif(${name}, ''), ${login}) collate "und-x-icu"`, login, id);
 }
+
+/** The points that each rule gave the pull requests that count, by member or repository, as their breakdowns say. */
+export async function listPointsByRule(
+  executor: Executor,
+  organisationId: string,
+  of: 'members' | 'repositories',
+  period: Period,
+): Promise<{ id: string; name: string; score: number }[]> {
+  const ownerId = of === 'members' ? pullRequests.memberId : pullRequests.repositoryId;
+  const points = sql`(entry->>'effect')::bigint * case entry->>'action' when 'ADD' then 1 else -1 end`;
+  const { rows } = await executor.execute<{ id: string; name: string; score: number }>(sql`
+    select ${ownerId} as id, entry->>'name' as name, sum(${points})::float8 as score
+    from ${pullRequests} cross join lateral json_array_elements(${pullRequests.scoreBreakdown}) as entry
+    where ${and(eq(pullRequests.organisationId, organisationId), isCounted(organisationId, period))}
+    group by 1, 2`);
+  return rows;
+}

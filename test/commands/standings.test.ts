@@ -143,6 +143,7 @@ describe('of members', () => {
       pull_requests: count,
       score,
       mean,
+      rules: [{ name: 'Pays', score, share: Math.sign(score) }],
     });
     expect(await standingsJson(acme.login)).toEqual({
       organisation: acme.login,
@@ -300,6 +301,7 @@ describe('of repositories', () => {
       pull_requests: 1,
       score: 30,
       mean: 30,
+      rules: [{ name: 'Pays', score: 30, share: 1 }],
     });
     expect(document.standings.map(({ rank, name }) => [rank, name])).toEqual([
       [1, 'acme/API'],
@@ -331,6 +333,43 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
       'acme/API 1 1',
       'acme/bin 1 1',
     ]);
+  });
+});
+
+describe('--by-rule', () => {
+  test('shows what each rule gave and took, of stored scores as of a file', async () => {
+    const entry = (expression: string, action: string, value: string) => ({ expression, effect: { action, value } });
+    const path = join(folder, 'two.yaml');
+    const rules = [
+      { name: 'Lines', logic: [entry('true', 'ADD', 'additions'), entry('additions > 5', 'ADD', '1')] },
+      { name: '=Large', logic: [entry('additions > 5', 'SUBTRACT', '3')] },
+    ];
+    writeFileSync(path, JSON.stringify({ rules }));
+    const added = [
+      { by: 'ada', lines: 8 },
+      { by: 'ada', lines: 1 },
+    ];
+    const { login } = await newOrganisation({ ada: 'Ada' }, added, { rules: path });
+    const byRule = [
+      { name: 'Lines', score: 10, share: 10 / 13 },
+      { name: '=Large', score: -3, share: -3 / 13 },
+    ];
+    const { standings: stored } = await standingsJson(login);
+    expect(stored).toMatchObject([{ score: 7, mean: 3.5, rules: byRule }]);
+    expect((await standingsJson(login, '--rules', path)).standings).toEqual(stored);
+    expect((await standings(login, '--by-rule')).stdout).toContain(`
+RANK  MEMBER    LOGIN  PULL REQUESTS  TOTAL  MEAN OR SHARE
+   1  Ada       ada                2      7           3.50
+        Lines                            10          76.9%
+        =Large                           −3         -23.1%
+`);
+    const { stdout } = await standings(login, '--by-rule', '--csv');
+    expect(
+      stdout.replace(/mem_\w{26}/g, 'ID'),
+    ).toBe(`rank,id,name,login,left,pull_requests,score,mean,rule,rule_score,rule_share
+1,ID,Ada,ada,false,2,7,3.5,Lines,10,${10 / 13}
+1,ID,Ada,ada,false,2,7,3.5,'=Large,-3,${-3 / 13}
+`);
   });
 });
 
