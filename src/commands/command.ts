@@ -24,7 +24,7 @@ type Work = (deps: Deps, organisation: Organisation) => Promise<Answer>;
 type Shown = Partial<Answer> & Pick<Answer, 'text'>;
 
 /** Where a command finds its document: in the database, or, with `--server`, in a running service. */
-export interface Source<Document> {
+interface Source<Document> {
   read(deps: Deps, organisation: Organisation): Promise<Document>;
   request: ServerRequest;
   /**
@@ -105,8 +105,11 @@ export class PullscoreCommand extends Command {
     );
     return this.answer<Options & FromServer>(async (options, ...operands) => {
       const { organisation, server } = options;
-      if ((organisation === undefined) === (server === undefined)) {
-        throw new UsageError('Give either --organisation or --server.');
+      if (organisation === undefined && server === undefined) {
+        this.error("required option '--organisation <login>' or '--server <url>' not specified");
+      }
+      if (organisation !== undefined && server !== undefined) {
+        throw new UsageError('Give either --organisation or --server.', 'The token tells the organisation.');
       }
       const { read, request, show } = await prepare(options, ...operands);
       if (server !== undefined) {

@@ -8,7 +8,6 @@ import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges 
  */
 
 export type ExplainablePullRequest = Awaited<ReturnType<typeof selectPullRequests>>[number];
-export type ScoreChange = Awaited<ReturnType<typeof listScoreChanges>>[number];
 
 function selectPullRequests(executor: Executor, condition: SQL | undefined) {
   return executor

@@ -251,6 +251,8 @@ tests:
     expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toEqual({
       organisation: 'Acme',
       version: 1,
+      source_changed: true,
+      outdated: 0,
       changed: true,
       rules: 1,
     });
@@ -271,6 +273,7 @@ tests:
         },
       ],
       source: good,
+      version: 1,
     });
   });
 

@@ -74,7 +74,7 @@ describe('with --json a failure is a document on standard output, and one line o
       2,
       {
         code: 'usage',
-        message: "Required option '--organisation <login>' not specified.",
+        message: "Required option '--organisation <login>' or '--server <url>' not specified.",
         action: 'See: pullscore rules export --help',
       },
     ],
@@ -178,8 +178,13 @@ describe('options', () => {
     expect(await runJson(environment, 'rules', 'export', '--organization', 'acme')).toEqual({
       rules: [],
       source: null,
+      version: 0,
     });
-    expect(await runJson(environment, 'rules', 'export', '--organization=acme')).toEqual({ rules: [], source: null });
+    expect(await runJson(environment, 'rules', 'export', '--organization=acme')).toEqual({
+      rules: [],
+      source: null,
+      version: 0,
+    });
     expect((await runHere(environment, 'rules', 'export', '--help')).stdout).not.toContain('--organization');
   });
 

@@ -197,7 +197,7 @@ describe('--server', () => {
     const ask = (environment: Record<string, string>, ...words: string[]) =>
       runHere(environment, 'rules', 'export', ...words);
     const ways: [Promise<{ code: number; stderr: string }>, number, RegExp][] = [
-      [ask({}), 2, /Give either --organisation or --server/],
+      [ask({}), 2, /'--organisation <login>' or '--server <url>' not specified/],
       [ask({}, '--server', address), 2, /PULLSCORE_TOKEN is not set/],
       [ask({ PULLSCORE_TOKEN: token }, '--server', 'scores'), 2, /"scores" is not a valid address/],
       [ask({ PULLSCORE_TOKEN: token }, '--server', 'http://127.0.0.1:2'), 1, /can't be asked \(ECONNREFUSED\)/],
