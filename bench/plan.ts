@@ -3,12 +3,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import autocannon from 'autocannon';
 import { pino } from 'pino';
 import { connectDatabase } from '../src/database/client.ts';
 import { createFactsReader } from '../src/database/facts.ts';
 import { type RescoreRange, readRange } from '../src/database/rescoring.ts';
 import type { FactName } from '../src/scoring/facts.ts';
 import { withClient } from './database.ts';
+import { startProcess } from './processes.ts';
+import { serveOptions } from './reads.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -82,11 +85,65 @@ export async function measurePlan(): Promise<Row[]> {
         detail: `${median(own).toFixed(1)} s to ${median(reading).toFixed(1)} s`,
       });
     }
-    return rows;
+    return [...rows, await measurePagesBeside(server, variants.at(-1)?.rules ?? '')];
   } finally {
     await rm(folder, { recursive: true });
     await database.close();
     await server.leave();
+  }
+}
+
+/** Of a page in milliseconds. */
+const maxP99 = 50;
+
+/** Pages at a steady rate while the same service makes plans over HTTP, one after another. */
+async function measurePagesBeside({ url, token }: { url: string; token: string }, rules: string): Promise<Row> {
+  const service = await startProcess(...serveOptions(url));
+  const address = `http://127.0.0.1:${service.port}`;
+  const headers = { authorization: `Bearer ${token}` };
+  const pages = (seconds: number) =>
+    autocannon({
+      url: `${address}/2025-04/pull-requests`,
+      headers,
+      connections: 4,
+      overallRate: 50,
+      duration: seconds,
+    });
+  try {
+    await pages(2);
+    const atRest = await pages(10);
+    const ended = new AbortController();
+    let plans = 0;
+    const planning = (async () => {
+      while (!ended.signal.aborted) {
+        const reply = await fetch(`${address}/operator/rules/plan`, {
+          method: 'POST',
+          headers: { ...headers, 'content-type': 'application/yaml' },
+          body: rules,
+          signal: ended.signal,
+        });
+        if (!reply.ok) throw new Error(`a plan got ${reply.status}: ${await reply.text()}`);
+        await reply.text();
+        plans += 1;
+      }
+    })().catch((error: unknown) => {
+      if (!ended.signal.aborted) throw error;
+    });
+    const meanwhile = await pages(20);
+    ended.abort();
+    await planning;
+    const failed = meanwhile.non2xx + meanwhile.errors;
+    if (failed > 0) throw new Error(`${failed} pages failed beside a plan`);
+    return {
+      what: `p99 of a page beside a plan of ${pullRequests.toLocaleString('en')} over HTTP`,
+      against: `${maxP99} ms`,
+      ratio: meanwhile.latency.p99 / maxP99,
+      target: 1,
+      comparison: 'at most',
+      detail: `${meanwhile.latency.p99} ms, ${atRest.latency.p99} ms at rest; ${plans} plans ended meanwhile`,
+    };
+  } finally {
+    await service.stop();
   }
 }
 

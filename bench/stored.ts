@@ -38,7 +38,7 @@ async function fill(url: string): Promise<{ organisationId: string; token: strin
     await client.query('delete from rescore_ranges');
     await client.query(
       `insert into access_tokens (organisation_id, id, user_id, name, token_hash, scopes)
-        select organisation_id, $2, id, 'bench', $3, '{read}' from users where organisation_id = $1`,
+        select organisation_id, $2, id, 'bench', $3, '{read,rules:read}' from users where organisation_id = $1`,
       [organisationId, newId(), hashAccessToken(token)],
     );
     return { organisationId, token };
