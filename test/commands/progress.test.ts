@@ -112,13 +112,22 @@ test('pull requests are handed over in their order, until the operator interrupt
   async function* batches() {
     yield [1, 2];
     yield [3];
+    wait(10);
     interruption.abort();
     yield [4];
   }
-  const context = { stderr: new Writable(), interrupted: interruption.signal } as unknown as Context;
+  let written = '';
+  const stderr = new Writable({
+    write(chunk, _encoding, done) {
+      written += chunk;
+      done();
+    },
+  });
+  const context = { stderr, interrupted: interruption.signal } as unknown as Context;
   const added: number[] = [];
   await expect(addAll(context, batches(), 4, one => added.push(one))).rejects.toThrow(
     'Interrupted. Nothing was changed.',
   );
   expect(added).toEqual([1, 2, 3]);
+  expect(written).toContain('3 of 4 pull requests');
 });

@@ -460,11 +460,30 @@ test('closing leaves no connection behind', async () => {
   ]);
   await database.close();
   await withDatabase(async other => {
-    const { rows } = await other.executor.execute<{ count: number }>(
-      sql`select count(*)::int as count from pg_stat_activity
-        where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
-    );
-    expect(rows[0]?.count).toBe(0);
+    const count = async () => {
+      const { rows } = await other.executor.execute<{ count: number }>(
+        sql`select count(*)::int as count from pg_stat_activity
+          where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+      );
+      return rows[0]?.count;
+    };
+    // PostgreSQL ends its processes a moment after the connections.
+    await expect.poll(count).toBe(0);
+  });
+});
+
+test('a transaction that need not be durable leaves the next ones durable', async () => {
+  await withDatabase(async database => {
+    const setting = async (options: { durable?: boolean } = {}) => {
+      const show = (executor: Executor) =>
+        executor.execute<{ setting: string; pid: number }>(
+          sql`select current_setting('synchronous_commit') as setting, pg_backend_pid() as pid`,
+        );
+      return (await database.transaction(show, options)).rows[0];
+    };
+    const before = await setting({ durable: false });
+    expect(before).toMatchObject({ setting: 'off' });
+    expect(await setting()).toEqual({ setting: 'on', pid: before?.pid });
   });
 });
 

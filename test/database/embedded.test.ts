@@ -91,7 +91,7 @@ describe('sharing', () => {
       upgrade: false,
     });
     await expect(starting).rejects.toThrow('has tables that are not of pullscore');
-    expect(processesOf(first.dataDirectory)).toEqual([]);
+    await expect.poll(() => processesOf(first.dataDirectory)).toEqual([]);
   });
 
   it('serves those who join while the last one leaves', { timeout: 10_000 }, async () => {

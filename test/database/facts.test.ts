@@ -146,6 +146,8 @@ describe('a snapshot', () => {
     const { id } = changing.organisation;
     const sizes = await readSnapshot(service.database, async ({ executor, readFacts }) => {
       const found: number[] = [];
+      const count = () => executor.$count(pullRequests, eq(pullRequests.organisationId, id));
+      expect(await count()).toBe(1_500);
       for await (const batch of readFacts(id, createFactsReader(['size']))) {
         if (found.length === 0) {
           await service.database.executor.update(pullRequests).set({ additions: 1_000 });
@@ -153,6 +155,7 @@ describe('a snapshot', () => {
         }
         for (const { facts } of batch) found.push(facts.size);
       }
+      expect(await count()).toBe(1_500);
       await expect(executor.execute(sql`delete from pull_requests`)).rejects.toMatchObject({
         cause: { message: expect.stringContaining('read-only transaction') },
       });

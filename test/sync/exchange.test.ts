@@ -13,6 +13,7 @@ import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, htmlError } from '../support/github/faults.ts';
 import { startGithub } from '../support/github/server.ts';
 import { closing, startService } from '../support/service.ts';
+import { post } from '../webhooks/support.ts';
 import {
   compare,
   type Home,
@@ -81,6 +82,19 @@ describe('a tenth of the hourly points', () => {
     const [waiting] = await waitingSyncs(world.service, home);
     expect(waiting).toMatchObject({ attempts: 0, lastError: null });
     expect(world.github.count()).toBe(before);
+  });
+
+  test('may be used by a webhook for a pull request that the sweep has requested', async () => {
+    const home = await withFewPoints(500);
+    const [known] = home.acme.repository('web').pullRequests;
+    if (known === undefined) throw new Error('none');
+    const { executor } = world.service.database;
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
+      values (${home.organisation.id}, ${known.id}, ${known.nodeId}, 1, true)`);
+    expect((await post(world.service, known.edit({ title: 'Changed' }))).status).toBe(202);
+    await createRequestWorker(world.service)();
+    expect(await storedPullRequests(world.service, home)).toMatchObject([{ title: 'Changed' }]);
   });
 
   test('may be used by PUT syncs', async () => {

@@ -191,7 +191,25 @@ test('stored rules that are over a limit together count for nothing, which is sa
   expect(complaints).toMatchObject([{ msg: expect.stringContaining('have 1050 entries, more than 1000') }]);
 });
 
-test('fetched pull requests are scored before their transaction, and again if the rules change meanwhile', async () => {
+test('fetched pull requests are scored before their transaction', async () => {
+  const home = await newHome(world);
+  const web = home.acme.repository('web');
+  await apply(world.service, home, ...expensiveRules(990));
+  const opened = Array.from({ length: 50 }, () => web.openPullRequest({ body }));
+  const begin = performance.now();
+  let saving: Promise<unknown> | undefined;
+  let lockedAt = 0;
+  await world.service.database.transaction(async executor => {
+    await lockOrganisation(executor, home.organisation.id, 'exclusive');
+    saving = sync(world.service, home, ...opened);
+    await waitUntil(async () => (await lockWaits(world.service)) === 1);
+    lockedAt = performance.now();
+  });
+  expect(await saving).toHaveLength(50);
+  expect(performance.now() - lockedAt).toBeLessThan((lockedAt - begin) / 2);
+});
+
+test('fetched pull requests are scored again if the rules change meanwhile', async () => {
   const home = await newHome(world);
   const web = home.acme.repository('web');
   await sync(world.service, home, web.openPullRequest());

@@ -316,6 +316,10 @@ describe('while GitHub lags', () => {
     const [after] = await waiting();
     expect(after).toMatchObject({ attempts: 1, lastError: expect.stringContaining('503') });
     expect(after?.behindSince?.getTime()).toBe((before?.behindSince?.getTime() ?? 0) - 2_000);
+    // GitHub serves it again: the failure no longer counts.
+    await pass(10);
+    await untilIdle();
+    expect(await waiting()).toMatchObject([{ attempts: 0, lastError: null }]);
   });
 
   test('a deleted pull request stays deleted until GitHub shows the change that the webhook named', async () => {

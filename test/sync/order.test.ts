@@ -146,6 +146,22 @@ test('a fetch that finds nothing new for clients leaves the tags of their pages'
   expect(await tag()).not.toBe(first);
 });
 
+test('a repository that is renamed changes the tags of pages, although no score changes', async () => {
+  const home = await newHome(world);
+  const web = home.acme.repository('web');
+  const { service } = world;
+  await sync(service, home, web.openPullRequest());
+  const headers = { authorization: `Bearer ${home.token}` };
+  const page = () => service.app.inject({ url: '/2025-04/pull-requests', headers });
+  web.rename('site');
+  await compare(world, home);
+  const before = (await page()).headers.etag;
+  while ((await rescoreBatch(service, home.organisation.id)) > 0);
+  const after = await page();
+  expect(after.headers.etag).not.toBe(before);
+  expect(after.json().data).toMatchObject([{ url: expect.stringContaining('/site/pull/') }]);
+});
+
 describe('a name that changed after a fetch began', () => {
   test.each(['another fetch', 'a comparison'])('and was saved by %s is not changed back by it', async way => {
     const home = await newHome(world);
