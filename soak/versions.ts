@@ -8,6 +8,7 @@ export type Columns = Omit<
   | 'organisationId'
   | 'id'
   | 'repositoryId'
+  | 'factsVersion'
   | 'memberId'
   | 'url'
   | 'score'

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { Type } from '@sinclair/typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
@@ -11,8 +12,8 @@ const maxCacheBytes = 64 * 1024 * 1024;
 /** A few pages of long texts must not displace all others. */
 const maxPageBytes = 1024 * 1024;
 
-/** How many tags of pages built only once are remembered. */
-const maxAskedOnce = 10_000;
+/** Something other than this release may have changed the rows without a new version. */
+const defaultMaxAgeMs = 60_000;
 
 /** For the schema of a route that sends pages. */
 export const notModified = {
@@ -27,47 +28,49 @@ export type SendPage = (
 ) => Promise<Buffer | undefined>;
 
 /**
- * Pages by entity tag. The content version is read together with the token, in a statement of the request's own, so a
- * page is never older than the request, whichever replica built it. If it is newer than its version, the version has
- * changed and no later request has this tag.
+ * The content version is read together with the token, in a statement of the request's own, so a page is never older
+ * than the request, whichever replica built it. If it is newer than its version, the version has changed and no later
+ * request has this tag.
  *
  * A page is kept the second time that it is built: most are asked for once, and keeping them would take a seventh of
- * the processor time of a page.
+ * the processor time of a page. Of others, the tag is remembered. Neither is believed for longer than a minute.
  */
-export function createPageCache(): SendPage {
-  const pages = new LRUCache<string, Buffer>({
+export function createPageCache(maxAgeMs = defaultMaxAgeMs): SendPage {
+  const built = new LRUCache<string, { tag: string; page: Buffer | undefined }>({
+    ttl: maxAgeMs,
     maxSize: maxCacheBytes,
     maxEntrySize: maxPageBytes,
     // Plus the entry's own overhead, which matters for small pages.
-    sizeCalculation: page => page.length + 500,
+    sizeCalculation: ({ page }) => (page?.length ?? 0) + 500,
   });
-  const askedOnce = new LRUCache<string, true>({ max: maxAskedOnce });
 
   return async (request, reply, build) => {
     const { contentVersion } = request.caller;
     reply.type('application/json; charset=utf-8');
     if (contentVersion === null) return build();
-    const tag = entityTag(contentVersion, baseUrl(request) + request.url);
+    const key = keyOf(contentVersion, baseUrl(request) + request.url);
+    const sent = request.headers['if-none-match'];
+    const known = built.get(key);
+    let { tag, page } = known ?? {};
     // Nobody can guess a tag: a client that has it was sent this page, so its request is valid.
-    const isKnown = hasTag(request.headers['if-none-match'], tag);
-    let page = isKnown ? undefined : pages.get(tag);
-    if (!isKnown && page === undefined) {
+    if (tag === undefined || (page === undefined && !hasTag(sent, tag))) {
       page = await build();
-      if (askedOnce.has(tag)) pages.set(tag, page);
-      else askedOnce.set(tag, true);
+      tag = `"${key}.${crc32(page).toString(36)}"`;
+      built.set(key, { tag, page: known && page });
     }
     reply.headers({ etag: tag, 'cache-control': 'private, no-cache' });
-    if (isKnown) reply.code(304);
-    return page;
+    if (!hasTag(sent, tag)) return page;
+    reply.code(304);
+    return undefined;
   };
 }
 
 /**
- * The content version is the organisation's own, so no other organisation has the same tags. Another release may show
+ * The content version is the organisation's own, so no other organisation has the same key. Another release may show
  * the same content in another way.
  */
-function entityTag(contentVersion: string, url: string): string {
-  return `"${createHash('sha256').update(`${version} ${contentVersion} ${url}`).digest('base64url')}"`;
+function keyOf(contentVersion: string, url: string): string {
+  return createHash('sha256').update(`${version} ${contentVersion} ${url}`).digest('base64url');
 }
 
 /** @param header `If-None-Match`: tags, which proxies may have marked as weak */

@@ -11,7 +11,13 @@ import { isOneOf } from './statement.ts';
  * locked in the order of our ids, as re-scoring does, and new rows are inserted in the order of GitHub's.
  */
 
-type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id'>;
+type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id' | 'factsVersion'>;
+
+/**
+ * Raise it with each new column for a fact, and take the column for null in rows with a lower one. During an upgrade the
+ * release before saves rows and leaves the column as it was, which is then the value of an older fetch.
+ */
+const factsVersion = 1;
 
 type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score'> & { shown: string };
 
@@ -79,7 +85,9 @@ export async function savePullRequests(
   const rows = await executor
     .insert(pullRequests)
     .values(
-      [...values].sort((a, b) => a.githubId - b.githubId).map(value => ({ organisationId, id: newId(), ...value })),
+      [...values]
+        .sort((a, b) => a.githubId - b.githubId)
+        .map(value => ({ organisationId, id: newId(), factsVersion, ...value })),
     )
     .onConflictDoUpdate({
       target: [pullRequests.organisationId, pullRequests.githubId],

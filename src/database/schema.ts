@@ -13,6 +13,7 @@ import {
   pgSequence,
   pgTable,
   primaryKey,
+  smallint,
   text,
   timestamp,
   unique,
@@ -264,6 +265,8 @@ export const pullRequests = pgTable(
     /** `json`, not `jsonb`: it is served exactly as it was written. */
     scoreBreakdown: jsonText('score_breakdown').notNull(),
     /** The ruleset that wrote the score. Later ones with the same result have left the row as it was. */
+    /** The `factsVersion` of the release that saved the row: a column that came later was not written then. */
+    factsVersion: smallint('facts_version').notNull().default(0),
     rulesetVersion: integer('ruleset_version').notNull(),
     /** Drawn before the fetch that these columns came from. */
     fetchTicket: bigint('fetch_ticket', { mode: 'number' }).notNull(),

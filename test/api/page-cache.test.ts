@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -81,6 +82,37 @@ describe('a page of pull requests', () => {
     expect(after.body).toContain('Nobody said so');
   });
 
+  test('is built again after a while, although nobody said that it has changed, and has another tag then', async () => {
+    const send = createPageCache(20);
+    const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
+    let status = 200;
+    let tag = '';
+    const reply = {
+      type() {},
+      headers: ({ etag }: { etag: string }) => {
+        tag = etag;
+      },
+      code: (code: number) => {
+        status = code;
+      },
+    } as unknown as FastifyReply;
+    let content = 'before';
+    const ask = async (given: string) => {
+      status = 200;
+      const headers = { 'if-none-match': given };
+      const request = { server, url: '/', headers, caller: { contentVersion: '1' } } as unknown as FastifyRequest;
+      const page = await send(request, reply, async () => Buffer.from(content));
+      return [status, page?.toString(), tag];
+    };
+    await ask('');
+    const [, , first = ''] = await ask('');
+    expect(await ask(String(first))).toEqual([304, undefined, first]);
+    content = 'after';
+    await expect.poll(async () => (await ask(String(first))).slice(0, 2)).toEqual([200, 'after']);
+    content = 'before';
+    await expect.poll(async () => (await ask(String(first))).slice(0, 2)).toEqual([304, undefined]);
+  });
+
   test('has a tag of its own for each address and host', async () => {
     const { app } = scene.service;
     const headers = { authorization: `Bearer ${scene.token}` };
@@ -102,7 +134,8 @@ describe('a page of pull requests', () => {
     const hash = hashAccessToken(scene.token);
     const caller = (await findCallers(scene.service.database, [hash])).get(hash);
     const identity = `${version} ${caller?.contentVersion} http://localhost:80${all}`;
-    expect((await read()).tag).toBe(`"${createHash('sha256').update(identity).digest('base64url')}"`);
+    const { tag, body } = await read();
+    expect(tag).toBe(`"${createHash('sha256').update(identity).digest('base64url')}.${crc32(body).toString(36)}"`);
   });
 
   test('is kept if it is not over 1 MiB, and all together take up to 64 MiB', async () => {

@@ -1,6 +1,6 @@
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { repositories } from '../../src/database/schema.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
@@ -160,6 +160,22 @@ test('a repository that is renamed changes the tags of pages, although no score 
   const after = await page();
   expect(after.headers.etag).not.toBe(before);
   expect(after.json().data).toMatchObject([{ url: expect.stringContaining('/site/pull/') }]);
+});
+
+test('a save says which facts its release knows: a column that a later one has added is unknown then', async () => {
+  const home = await newHome(world);
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  const { service } = world;
+  const { executor } = service.database;
+  await sync(service, home, pullRequest);
+  await executor.execute(sql`alter table pull_requests add column later integer`);
+  onTestFinished(async () => void (await executor.execute(sql`alter table pull_requests drop column later`)));
+  await executor.execute(sql`update pull_requests set later = 7, facts_version = 99`);
+  pullRequest.edit({ title: 'Saved by this release' });
+  await sync(service, home, pullRequest);
+  const { rows } = await executor.execute(sql`select later, facts_version < 99 as is_unknown from pull_requests
+    where organisation_id = ${home.organisation.id}`);
+  expect(rows).toEqual([{ later: 7, is_unknown: true }]);
 });
 
 describe('a name that changed after a fetch began', () => {

@@ -1,0 +1,1 @@
+ALTER TABLE "pull_requests" ADD COLUMN "facts_version" smallint DEFAULT 0 NOT NULL;
