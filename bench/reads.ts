@@ -23,6 +23,7 @@ export async function measureReads(): Promise<Row[]> {
     const own = await start(...serveOptions(server.url));
     const bare = await start(['--import', 'tsx', 'bench/servers.ts', 'bare', server.url, organisationId]);
     const fixed = await start(['--import', 'tsx', 'bench/servers.ts', 'static', server.url, organisationId]);
+    const unmodified = await start(['--import', 'tsx', 'bench/servers.ts', '304', server.url, organisationId]);
     const address = (port: string) => `http://127.0.0.1:${port}${list}`;
     const passed = Math.min(750_000, pullRequests - 100);
     const deep = `?cursor=${await cursorOf(server.url, organisationId, passed)}`;
@@ -43,6 +44,7 @@ export async function measureReads(): Promise<Row[]> {
       deep: { url: address(own), setupClient: neverTheSame(`${list}${deep}&`) },
       repeated: { url: address(own) },
       unchanged: { url: address(own), headers: { ...authorization, 'if-none-match': etag } },
+      unmodified: { url: address(unmodified), headers: { ...authorization, 'if-none-match': etag } },
     };
     const measured: Record<string, autocannon.Result[]> = {};
     for (const options of Object.values(targets)) await load({ headers: authorization, ...options }, 2);
@@ -57,7 +59,6 @@ export async function measureReads(): Promise<Row[]> {
     const show = (name: string) => `${Math.round(rate(name))} requests/s, p99 ${p99(name)} ms`;
     const rows = `of ${pullRequests.toLocaleString('en')} pull requests, authenticated`;
     const page = `a page of 15 ${rows}, not seen before`;
-    const fromMemory = 'a bare Fastify route that sends the same bytes from memory, not authenticated';
     return [
       {
         what: page,
@@ -69,19 +70,19 @@ export async function measureReads(): Promise<Row[]> {
       },
       {
         what: `a page of 15 ${rows}, again`,
-        against: fromMemory,
+        against: 'a bare Fastify route that sends the same bytes from memory, not authenticated',
         ratio: rate('repeated') / rate('fixed'),
-        target: 0.8,
+        target: 1,
         comparison: 'at least',
         detail: `${show('repeated')} to ${show('fixed')}; not seen before ${(rate('own') / rate('fixed')).toFixed(2)}`,
       },
       {
         what: `304 for a page of 15 ${rows}`,
-        against: fromMemory,
-        ratio: rate('unchanged') / rate('fixed'),
-        target: 0.9,
+        against: 'a bare Fastify route that answers 304 without looking',
+        ratio: rate('unchanged') / rate('unmodified'),
+        target: 0.8,
         comparison: 'at least',
-        detail: `${show('unchanged')} to ${show('fixed')}`,
+        detail: `${show('unchanged')} to ${show('unmodified')}`,
       },
       {
         what: `the page after ${passed.toLocaleString('en')} pull requests`,
@@ -111,9 +112,9 @@ function neverTheSame(path: string): NonNullable<autocannon.Options['setupClient
   };
 }
 
-/** As npm start and the image have it, without background work. */
+/** Without background work. */
 export const serveOptions = (databaseUrl: string): Parameters<typeof startProcess> => [
-  ['--max-semi-space-size=64', 'dist/main.js', 'serve'],
+  ['dist/main.js', 'serve'],
   { DATABASE_URL: databaseUrl, PORT: '0', WORKER: 'false', RATE_LIMIT: '0', LOG_LEVEL: 'warn' },
 ];
 

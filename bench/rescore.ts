@@ -171,7 +171,8 @@ async function updateBySql(
 async function settle(url: string): Promise<void> {
   await withClient(url, async client => {
     await client.query('truncate score_changes, sync_requests, webhook_deliveries');
-    await client.query('vacuum analyze pull_requests');
+    // No vacuum: a table that is in use has dead rows, too.
+    await client.query('analyze pull_requests');
     await client.query('checkpoint');
   });
 }

@@ -1,7 +1,7 @@
 /**
  * What the service is measured against, each in a process of its own: `bare` is what one would write by hand, Fastify
- * and a pool with a named statement, without authentication; `static` sends the same bytes from memory. Prints its
- * port.
+ * and a pool with a named statement, without authentication; `static` sends the same bytes from memory, and `304` that they
+ * have not changed. Prints its port.
  */
 import Fastify from 'fastify';
 import pg from 'pg';
@@ -95,8 +95,13 @@ async function page() {
 }
 
 if (kind === 'static') {
-  const fixed = await page();
-  app.get('/2025-04/pull-requests', { schema }, async () => fixed);
+  const fixed = Buffer.from(JSON.stringify(await page()));
+  app.get('/2025-04/pull-requests', async (_request, reply) => {
+    reply.type('application/json; charset=utf-8');
+    return fixed;
+  });
+} else if (kind === '304') {
+  app.get('/2025-04/pull-requests', async (_request, reply) => reply.code(304).send());
 } else {
   app.get('/2025-04/pull-requests', { schema }, page);
 }

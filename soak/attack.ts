@@ -130,11 +130,15 @@ async function underAttack(
   origin: string,
   seconds: number,
 ): Promise<Measured> {
-  const attackers = names.map(name =>
-    spawn(process.execPath, ['--import', 'tsx', 'soak/attacker.ts', name, origin, installation.token], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    }),
-  );
+  let rate = '';
+  const attackers = names.map(name => {
+    const command = ['--import', 'tsx', 'soak/attacker.ts', name, origin, installation.token];
+    const attacker = spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] });
+    attacker.stdout.setEncoding('utf8').on('data', (text: string) => {
+      rate = text.trim();
+    });
+    return attacker;
+  });
   process.once('exit', () => attackers.forEach(attacker => void attacker.kill('SIGKILL')));
   // Until they are at work.
   await delay(2_000);
@@ -146,5 +150,6 @@ async function underAttack(
       await exited;
     }),
   );
+  if (rate !== '') print(`       at the end ${rate}`);
   return measured;
 }

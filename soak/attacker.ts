@@ -28,6 +28,45 @@ async function repeat(lanes: number, pauseMs: number, work: () => Promise<void>)
   );
 }
 
+/** Requests with tokens that look right, so that each takes a look-up, some in one packet. Prints how many a second. */
+async function floodTokens(rate: number): Promise<void> {
+  const [connections, perPacket] = [100, 2];
+  const { hostname, port } = new URL(origin);
+  const requests = Array.from(
+    { length: 5_000 },
+    () => `GET /2025-04/account HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${generateAccessToken()}\r\n\r\n`,
+  );
+  let sent = 0;
+  let answered = 0;
+  await Promise.all(
+    Array.from({ length: connections }, async (): Promise<void> => {
+      for (;;) {
+        const socket = connect(Number(port), hostname);
+        socket.on('error', () => undefined).setEncoding('latin1');
+        const closed = new Promise<void>(resolve => socket.once('close', () => resolve()));
+        let waiting = 0;
+        socket.on('data', (text: string) => {
+          const replies = text.split('HTTP/1.1 ').length - 1;
+          waiting -= replies;
+          answered += replies;
+        });
+        while (!socket.destroyed) {
+          if (waiting <= 0) {
+            socket.write(Array.from({ length: perPacket }, () => requests[sent++ % requests.length]).join(''));
+            waiting += perPacket;
+          }
+          await Promise.race([closed, delay((1_000 * connections * perPacket) / rate)]);
+        }
+      }
+    }).concat(
+      repeat(1, 1_000, async () => {
+        process.stdout.write(`${answered} requests a second\n`);
+        answered = 0;
+      }),
+    ),
+  );
+}
+
 /** Opens connections, sends each one's beginning, and a byte now and then. Closed ones are opened again. */
 async function trickle(count: number, begin: string): Promise<void> {
   const { hostname, port } = new URL(origin);
@@ -77,7 +116,7 @@ const upload = (bytes: number) => ({
 const announced = 'POST /webhooks/github HTTP/1.1\r\nHost: a\r\nContent-Length: 26000000\r\n\r\n';
 
 export const attacks: Record<string, () => Promise<void>> = {
-  'bad tokens': () => repeat(8, 20, () => send('/2025-04/account', { headers: bearer(generateAccessToken()) })),
+  'bad tokens': () => floodTokens(10_000),
   'long ids': () => repeat(4, 20, () => send(`/2025-04/members/${'a'.repeat(10_000)}`, { headers: authorization })),
   'lists of all members': () => repeat(4, 0, () => send('/2025-04/members', { headers: authorization })),
   'bodies of 25 MB': () => repeat(2, 0, () => send('/webhooks/github', upload(25_000_000))),
@@ -93,10 +132,6 @@ const pageAttacks: Record<string, () => Promise<void>> = {
       send(`/2025-04/pull-requests?per_page=100&unseen=${Math.random()}`, { headers: authorization }),
     ),
 };
-
-function bearer(text: string) {
-  return { authorization: `Bearer ${text}` };
-}
 
 // Who imports this only wants the names.
 const attack = attacks[name] ?? pageAttacks[name];

@@ -9,7 +9,7 @@ import type { GithubSide } from './github-side.ts';
 import type { Model, ModelOrganisation, ModelPullRequest } from './model.ts';
 import { type ServiceSide, webhookOf } from './service-side.ts';
 import type { ServiceStep } from './steps.ts';
-import { count, type Tally } from './tally.ts';
+import { count, peak, type Tally } from './tally.ts';
 import type { Troubles } from './troubles.ts';
 
 /** Work that has a max number of requests. What costs more is added to `differences`. */
@@ -130,9 +130,11 @@ export function createProbes(parts: {
       const narrowing = victim === undefined ? 0 : maxNarrowing;
       const cost = requests.length;
       const max = Math.ceil(size / perRequest) + narrowing;
+      peak(tally, 'requests that a poisoned pull request cost a flood', cost - Math.ceil(size / perRequest));
       if (cost > max) differences.push(`${size} pull requests cost ${cost} requests, not ${max} at most (${poison})`);
       const asked = github.requests.findIndex((each, index) => index >= before && naming(waiting)(each));
       const others = github.requests.slice(acknowledged, Math.max(acknowledged, asked)).filter(isOfFlood).length;
+      peak(tally, "requests of a flood before a small organisation's", others);
       if (others > maxBefore + narrowing) {
         differences.push(`the small organisation waited for ${others} requests of the large one's (${poison})`);
       }
@@ -154,6 +156,7 @@ export function createProbes(parts: {
       await Promise.all(all.map(pullRequest => client.refresh(pullRequest, organisation, via, false)));
       const cost = github.requests.slice(begin).filter(naming([first.source])).length;
       // This may include a fetch for a webhook, and a single one if GitHub fails on the second.
+      if (isQuiet) peak(tally, 'requests for PUT syncs of one pull request at once', cost);
       if (isQuiet && cost > maxTogether + 2) {
         differences.push(`${times} PUT syncs at once of ${first.name} cost ${cost} requests`);
       }
