@@ -17,10 +17,15 @@ const repositories = 10;
 const perRequest = 50;
 const syncs = 200;
 const secret = 'a secret of the benchmark';
+const missed = 100;
 
-/** How many requests GitHub gets for an import, and for pull requests that changed, against a client that asks by REST. */
+/** More than are used. */
+const allPoints = 1_000_000;
+
+/** How many points an import takes, and how many requests GitHub gets for comparisons and for pull requests that changed, against a client that asks by REST. */
 export async function measureGithubRequests(): Promise<Row[]> {
   const github = await startGithub();
+  if (github.limit) Object.assign(github.limit, { limit: allPoints, remaining: allPoints });
   const organisation = fillOrganisation(github);
   const server = await joinEmptied('github', organisation);
   try {
@@ -36,7 +41,7 @@ export async function measureGithubRequests(): Promise<Row[]> {
     await promisify(execFile)(process.execPath, ['dist/main.js', 'import', '--organisation', organisation.login], {
       env: { PATH: process.env.PATH, ...environment },
     });
-    const imported = github.requests.length;
+    const imported = allPoints - (github.limit?.remaining ?? 0);
     await requireStored(server.url, 'Pull request %');
     const imports = await importByRest(organisation);
 
@@ -51,12 +56,20 @@ export async function measureGithubRequests(): Promise<Row[]> {
     const refreshed = github.requests.length - asked;
     const maxRefreshed = Math.ceil(syncs / perRequest) + 1;
 
-    const mostImported = Math.ceil(pullRequests / perRequest) + repositories;
+    const unchanged = await countFetches(github, () => compare(environment, server.url));
+    const changed = organisation.repositories.flatMap(repository => repository.pullRequests).slice(0, missed);
+    for (const pullRequest of changed) pullRequest.edit({ title: 'Changed without a webhook' });
+    const healed = await countFetches(github, () => compare(environment, server.url));
+    await requireStored(server.url, 'Changed without%', missed);
+
+    // Fetching begins while the rest is listed.
+    const maxHealed = Math.ceil(missed / perRequest) + repositories;
+    const mostImported = 3 * Math.ceil(pullRequests / perRequest) + Math.ceil(pullRequests / 100) + repositories;
     const of = `${pullRequests.toLocaleString('en')} pull requests`;
     return [
       {
-        what: `GitHub requests to import ${of} of ${repositories} repositories`,
-        against: 'pages of 100 and one each, by REST',
+        what: `GitHub's points to import ${of} of ${repositories} repositories`,
+        against: 'requests for pages of 100 and one each, by REST',
         ratio: imported / imports,
         target: rounded(mostImported / imports),
         comparison: 'at most',
@@ -69,6 +82,22 @@ export async function measureGithubRequests(): Promise<Row[]> {
         target: rounded(Math.ceil(pullRequests / perRequest) / pullRequests),
         comparison: 'at most',
         detail: `${synced} (at most ${Math.ceil(pullRequests / perRequest)}) to ${pullRequests}`,
+      },
+      {
+        what: `fetches of a comparison with nothing missed, of ${of} that webhooks brought`,
+        against: `the ${Math.ceil(pullRequests / perRequest)} requests that fetch them`,
+        ratio: unchanged / Math.ceil(pullRequests / perRequest),
+        target: 0,
+        comparison: 'at most',
+        detail: `${unchanged} requests`,
+      },
+      {
+        what: `fetches of a comparison with ${missed} missed`,
+        against: 'one each',
+        ratio: healed / missed,
+        target: rounded(maxHealed / missed),
+        comparison: 'at most',
+        detail: `${healed} (at most ${maxHealed}) to ${missed}`,
       },
       {
         what: `GitHub requests for ${syncs} PUT syncs at once`,
@@ -100,11 +129,40 @@ function fillOrganisation(github: GithubStandIn): Organisation {
   return organisation;
 }
 
-async function requireStored(url: string, title: string): Promise<void> {
+/** Requests for pull requests by their ids; lists are others. */
+async function countFetches(github: GithubStandIn, work: () => Promise<void>): Promise<number> {
+  const before = github.requests.length;
+  await work();
+  return github.requests.slice(before).filter(({ variables }) => Array.isArray(variables.ids)).length;
+}
+
+/** A comparison, and the fetches that it asks for. */
+async function compare(environment: Environment, url: string): Promise<void> {
+  await withClient(url, client =>
+    client.query('update organisations set reconcile_due_at = now(), reconcile_requested = true, reconciled_at = null'),
+  );
+  const worker = await startProcess(['dist/main.js', 'worker'], environment);
+  try {
+    await withClient(url, async client => {
+      for (;;) {
+        const { rows } = await client.query<{ left: boolean }>(
+          `select exists (select from organisations where reconciled_at is null)
+            or exists (select from sync_requests) as left`,
+        );
+        if (!rows[0]?.left) return;
+        await delay(50);
+      }
+    });
+  } finally {
+    await worker.stop();
+  }
+}
+
+async function requireStored(url: string, title: string, expected = pullRequests): Promise<void> {
   const { rows } = await withClient(url, client =>
     client.query<{ count: number }>('select count(*)::int from pull_requests where title like $1', [title]),
   );
-  if (rows[0]?.count !== pullRequests) throw new Error(`${rows[0]?.count} of ${pullRequests} are stored: ${title}`);
+  if (rows[0]?.count !== expected) throw new Error(`${rows[0]?.count} of ${expected} are stored: ${title}`);
 }
 
 type Environment = Record<string, string>;

@@ -20,7 +20,7 @@ export function printRows(rows: readonly Row[]): void {
   for (const { what, against, ratio, target, comparison, detail } of rows) {
     const reached = comparison === 'at least' ? ratio >= target : ratio <= target;
     process.stdout.write(
-      `  ${reached ? 'reached' : 'MISSED '}  ${ratio.toFixed(2)} (${comparison} ${target})  ${what}, against ${against}: ${detail}\n`,
+      `  ${reached ? 'reached' : 'MISSED '}  ${ratio.toFixed(2)} (${comparison} ${Number(target.toFixed(4))})  ${what}, against ${against}: ${detail}\n`,
     );
   }
 }
