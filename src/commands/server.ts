@@ -26,7 +26,7 @@ export async function askServer(context: Context, server: string, request: Serve
   if (token === undefined) {
     throw new UsageError(
       'PULLSCORE_TOKEN is not set.',
-      'Set it to a token of the service: pullscore token create --user EMAIL --scopes rules:read',
+      `Set it to a token of the service: ${context.program} token create --user EMAIL --scopes rules:read`,
     );
   }
   const url = addressOf(server, request.path);

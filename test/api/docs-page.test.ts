@@ -39,6 +39,9 @@ test.skipIf(executablePath === undefined)('/docs can be authorised and used in a
     await reply.waitFor();
     expect(await reply.innerText()).toContain('200');
     expect(await reply.innerText()).toContain(user.name);
+
+    await page.locator('.topbar select').selectOption({ label: 'pullscore for operators' });
+    await page.getByText('/operator/rules/plan').waitFor();
     expect(problems).toEqual([]);
   } finally {
     await browser.close();

@@ -168,12 +168,17 @@ describe('the documented warning', () => {
   );
 });
 
-test('the rules files on the page and in the README are valid, without warnings, and their tests pass', () => {
-  const readme = readFileSync('README.md', 'utf8');
-  const files = [...(page + readme).matchAll(/```yaml\n((?:define|rules):[\s\S]*?)```/g)].map(([, text]) => text ?? '');
-  expect(files.length).toBeGreaterThan(4);
-  for (const text of files) {
+const rulesFilesIn = (text: string) =>
+  [...text.matchAll(/```yaml\n((?:define|rules):[\s\S]*?)```/g)].map(([, file]) => file ?? '');
+
+test('the rules files of the documents are valid, without warnings, and their tests pass', () => {
+  const recipes = rulesFilesIn(readFileSync('docs/recipes.md', 'utf8'));
+  expect(recipes.length).toBeGreaterThan(20);
+  const others = rulesFilesIn(page + readFileSync('README.md', 'utf8'));
+  expect(others.length).toBeGreaterThan(4);
+  for (const text of [...recipes, ...others]) {
     const file = parseRulesFile(text);
+    if (recipes.includes(text)) expect(file.tests, text).not.toEqual([]);
     expect([...file.problems, ...file.warnings]).toEqual([]);
     expect(runRuleTests(file, file.tests).filter(({ passed }) => !passed)).toEqual([]);
   }

@@ -167,7 +167,13 @@ export function audit({ audit: found, pull_requests: { total } }: PlanDocument, 
   const headings = ['WAYS TO GAME THEM', ...unlessFirst(layout, '')];
   return [
     ...layout.table(
-      [...headings, ...unlessFirst(layout, 'BEFORE', 'MEDIAN').map(right), right('GAIN'), right('MEDIAN'), 'PAID BY'],
+      [
+        ...headings,
+        ...unlessFirst(layout, 'BEFORE', 'MEDIAN').map(right),
+        right(layout.first ? 'GAIN ON' : 'AFTER'),
+        right('MEDIAN'),
+        'PAID BY',
+      ],
       gaining.map(({ way, status, before, after }) => [
         descriptions[way],
         ...unlessFirst(layout, auditMarks[status], ...gain(before)),

@@ -1,0 +1,99 @@
+/**
+ * What the action does: on a pull request it checks the rules file and comments with a plan; on a push it applies the
+ * file, if it is the one that was planned and the version that it was planned against is still in force.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const {
+  GITHUB_API_URL: api = 'https://api.github.com',
+  GITHUB_EVENT_NAME: eventName,
+  GITHUB_EVENT_PATH: eventPath = '',
+  GITHUB_REPOSITORY: repository,
+  GITHUB_TOKEN: githubToken,
+  PULLSCORE_SERVER: server = '',
+  PULLSCORE_TOKEN: token = '',
+  RULES_FILE: file = 'rules.yaml',
+} = process.env;
+
+const program = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+
+/** GitHub's limit for a comment. */
+const maxCommentCharacters = 65_536;
+
+/** Only this account's comments say what was planned: anybody else could write such a comment. */
+const commenter = 'github-actions[bot]';
+
+const hash = createHash('sha256').update(readFileSync(file)).digest('hex');
+const marker = /^<!-- pullscore rules, version (\d+), sha256 ([0-9a-f]{64}) -->/;
+
+/** Ends the step with a line that is no command to GitHub's runner: what is quoted comes from commands that see to it. */
+function fail(message) {
+  process.stderr.write(`${message.trim()}\n`);
+  process.exit(1);
+}
+
+/** Runs a command of pullscore without a shell, with no other secret than its token. */
+function pullscore(...words) {
+  const env = { PATH: process.env.PATH, PULLSCORE_TOKEN: token };
+  const options = { env, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], options);
+  process.stderr.write(stderr);
+  if (status !== 0) fail(`pullscore ${words.slice(0, 2).join(' ')} failed.`);
+  return stdout;
+}
+
+async function github(method, path, body) {
+  const reply = await fetch(`${api}/repos/${repository}/${path}`, {
+    method,
+    headers: { accept: 'application/vnd.github+json', authorization: `Bearer ${githubToken}` },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  if (!reply.ok) fail(`GitHub answers ${reply.status} to ${method} ${path}. Check the permissions of the workflow.`);
+  return reply.json();
+}
+
+async function findComment(number) {
+  for (let page = 1; ; page += 1) {
+    const comments = await github('GET', `issues/${number}/comments?per_page=100&page=${page}`);
+    const found = comments.find(({ user, body }) => user?.login === commenter && marker.test(body ?? ''));
+    if (found !== undefined || comments.length < 100) return found;
+  }
+}
+
+async function plan({ number }) {
+  process.stdout.write(pullscore('rules', 'check', file));
+  if (token === '') {
+    process.stdout.write('There is no token, as in a pull request from a fork: the file was only checked.\n');
+    return;
+  }
+  // Before the plan: if another version comes into force meanwhile, this one is refused later, which is safe.
+  const { version } = JSON.parse(pullscore('rules', 'export', '--json', '--server', server));
+  const text = pullscore('rules', 'plan', file, '--audit', '--format', 'markdown', '--server', server);
+  const body = `<!-- pullscore rules, version ${version}, sha256 ${hash} -->\n${text}`;
+  const cut = body.length > maxCommentCharacters ? `${body.slice(0, maxCommentCharacters - 100)}\n\n… cut.\n` : body;
+  const known = await findComment(number);
+  if (known === undefined) await github('POST', `issues/${number}/comments`, { body: cut });
+  else await github('PATCH', `issues/comments/${known.id}`, { body: cut });
+  process.stdout.write(`The plan against version ${version} is in a comment on the pull request.\n`);
+}
+
+async function apply({ after }) {
+  const merged = (await github('GET', `commits/${after}/pulls`)).find(each => each.merge_commit_sha === after);
+  const comment = merged && (await findComment(merged.number));
+  const [, version, planned] = marker.exec(comment?.body ?? '') ?? [];
+  if (version === undefined) {
+    fail('This file was not planned in a merged pull request. Open one that changes it, or apply it by hand.');
+  }
+  if (planned !== hash) {
+    fail('This is not the file that was planned: something else changed it meanwhile. Plan it in a new pull request.');
+  }
+  process.stdout.write(pullscore('rules', 'apply', file, '--yes', '--if-version', version, '--server', server));
+}
+
+const event = JSON.parse(readFileSync(eventPath, 'utf8'));
+if (eventName === 'pull_request') await plan(event.pull_request);
+else if (eventName === 'push') await apply(event);
+else fail(`This action is for pull_request and push, not for ${eventName}.`);

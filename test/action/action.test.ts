@@ -1,0 +1,163 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { getOrganisation } from '../../src/database/organisations.ts';
+import { requireBuild } from '../commands/support.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+import { createToken } from '../support/service.ts';
+
+interface Comment {
+  id: number;
+  user: { login: string };
+  body: string;
+}
+
+const rules = (value: number) => `rules:
+  - name: Base
+    logic:
+      - expression: 'true'
+        effect: { action: ADD, value: ${value} }
+# ::set-output name=x::y
+`;
+
+let scene: Scene;
+let github: Server;
+let api: string;
+let server: string;
+let token: string;
+let folder: string;
+let comments: Comment[];
+/** As `METHOD path`. */
+let asked: string[];
+beforeAll(async () => {
+  requireBuild();
+  scene = await startScene();
+  scene.web.openPullRequest({ author: scene.acme.member('ada'), title: 'One' });
+  await scene.import();
+  token = await createToken(scene.service, scene.user, ['rules:read', 'rules:write']);
+  server = await scene.service.app.listen({ port: 0, host: '127.0.0.1' });
+  folder = await mkdtemp(join(tmpdir(), 'pullscore-action-'));
+  github = createServer(async (request, reply) => {
+    const { method, url = '' } = request;
+    asked.push(`${method} ${url}`);
+    const given = JSON.parse((await text(request)) || '{}') as { body: string };
+    const send = (body: unknown) => reply.end(JSON.stringify(body));
+    if (url.includes('/commits/')) return send([{ number: 4, merge_commit_sha: url.split('/').at(-2) }]);
+    if (method === 'GET') return send(comments);
+    if (method === 'POST') comments.push({ id: 9, user: { login: 'github-actions[bot]' }, body: given.body });
+    else Object.assign(comments.find(({ id }) => url.endsWith(`/${id}`)) ?? {}, given);
+    return send({});
+  }).listen(0, '127.0.0.1');
+  await once(github, 'listening');
+  api = `http://127.0.0.1:${(github.address() as AddressInfo).port}`;
+});
+afterAll(async () => {
+  github.close();
+  await scene.close();
+  await rm(folder, { recursive: true });
+});
+beforeEach(() => {
+  comments = [];
+  asked = [];
+});
+
+/** Runs the script as the action does. */
+async function run(eventName: string, event: object, content: string, given: Record<string, string> = {}) {
+  const [file, path] = [join(folder, 'rules.yaml'), join(folder, 'event.json')];
+  await writeFile(file, content);
+  await writeFile(path, JSON.stringify(event));
+  const child = spawn(process.execPath, ['action/run.mjs'], {
+    env: {
+      PATH: process.env.PATH,
+      GITHUB_API_URL: api,
+      GITHUB_EVENT_NAME: eventName,
+      GITHUB_EVENT_PATH: path,
+      GITHUB_REPOSITORY: 'acme/rules',
+      GITHUB_TOKEN: 'ghs_secret',
+      PULLSCORE_SERVER: server,
+      PULLSCORE_TOKEN: token,
+      RULES_FILE: file,
+      ...given,
+    },
+  });
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code, output: stdout + stderr };
+}
+
+const plan = (content: string, given?: Record<string, string>) =>
+  run('pull_request', { pull_request: { number: 4 } }, content, given);
+const push = (content: string) => run('push', { after: 'abc' }, content);
+const inForce = async () =>
+  (await getOrganisation(scene.service.database.executor, scene.organisation.id)).rulesetVersion;
+
+describe('the action', () => {
+  test('comments with a plan, updates the comment, and applies what was planned once it is merged', async () => {
+    const version = await inForce();
+    expect(await plan(rules(2))).toMatchObject({ code: 0, output: expect.stringContaining('is in a comment') });
+    expect(await plan(rules(3))).toMatchObject({ code: 0 });
+    expect(comments).toHaveLength(1);
+    expect(comments[0]?.body).toContain(
+      `version ${version}, sha256 ${createHash('sha256').update(rules(3)).digest('hex')}`,
+    );
+    expect(comments[0]?.body).toContain('### `acme`');
+    expect(comments[0]?.body).toMatch(/game them/i);
+    const applied = await push(rules(3));
+    expect([applied.code, await inForce()]).toEqual([0, version + 1]);
+  });
+
+  test('applies nothing that was not planned, not even if somebody else comments that it was', async () => {
+    const version = await inForce();
+    expect(await push(rules(4))).toMatchObject({ code: 1, output: expect.stringContaining('was not planned') });
+    await plan(rules(4));
+    expect(await push(rules(5))).toMatchObject({ code: 1, output: expect.stringContaining('not the file that was') });
+    comments = comments.map(comment => ({ ...comment, user: { login: 'mallory' } }));
+    expect(await push(rules(4))).toMatchObject({ code: 1, output: expect.stringContaining('was not planned') });
+    expect(await inForce()).toBe(version);
+  });
+
+  test('applies nothing if other rules came into force after the plan', async () => {
+    await plan(rules(6));
+    await scene.applyRules([]);
+    const version = await inForce();
+    expect(await push(rules(6))).toMatchObject({ code: 1, output: expect.stringContaining('412: Version') });
+    expect(await inForce()).toBe(version);
+  });
+
+  test('only checks the file of a fork, which has no token', async () => {
+    expect(await plan(rules(7), { PULLSCORE_TOKEN: '' })).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('was only checked'),
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test('refuses a file with mistakes before anything else, and shows no secret', async () => {
+    const { code, output } = await plan(rules(8).replace("'true'", "'nope(##[error])'"));
+    expect([code, asked]).toEqual([1, []]);
+    expect(output).toContain('rules.yaml:4');
+    expect(output).not.toMatch(/##\[|^::/m);
+    expect(output).not.toContain(token);
+  });
+});
+
+test('inputs reach the shell as variables only, and the workflows have no more rights than they need', () => {
+  const action = parse(readFileSync('action/action.yml', 'utf8')) as { runs: { steps: { run: string }[] } };
+  for (const { run: command } of action.runs.steps) expect(command).not.toContain('${{');
+  const page = readFileSync('action/README.md', 'utf8');
+  const workflows = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, found]) => parse(found ?? ''));
+  expect(workflows.map(({ on, permissions }) => [Object.keys(on), permissions])).toEqual([
+    [['pull_request'], { contents: 'read', 'pull-requests': 'write' }],
+    [['push'], { contents: 'read', 'pull-requests': 'read' }],
+  ]);
+  const steps = workflows.flatMap(({ jobs }) => Object.values(jobs as object).flatMap(job => job.steps));
+  expect(steps.map(({ uses }) => uses)).not.toContain(undefined);
+});
