@@ -471,7 +471,7 @@ describe('/docs', () => {
     // Without upgrade-insecure-requests, which would break the page on plain HTTP, as in a company's own network.
     expect(page.headers['content-security-policy']).toBe(
       "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; img-src 'self' data:; " +
-        "object-src 'none'; script-src 'self'; style-src 'self';",
+        "object-src 'none'; script-src 'self'; style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w=';",
     );
     expect(page.body).not.toMatch(/<script>|<style>|onload=/);
   });

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import {
   getNamedType,
   isCompositeType,
@@ -172,8 +172,11 @@ const rulesFilesIn = (text: string) =>
   [...text.matchAll(/```yaml\n((?:define|rules):[\s\S]*?)```/g)].map(([, file]) => file ?? '');
 
 test('the rules files of the documents are valid, without warnings, and their tests pass', () => {
-  const recipes = rulesFilesIn(readFileSync('docs/recipes.md', 'utf8'));
+  const recipesPage = readFileSync('docs/recipes.md', 'utf8');
+  const recipes = rulesFilesIn(recipesPage);
   expect(recipes.length).toBeGreaterThan(20);
+  // None begins in another way, unseen.
+  expect(recipesPage.match(/^```yaml$/gm)).toHaveLength(recipes.length);
   const others = rulesFilesIn(page + readFileSync('README.md', 'utf8'));
   expect(others.length).toBeGreaterThan(4);
   for (const text of [...recipes, ...others]) {
@@ -215,19 +218,23 @@ test('the documented rate of refetching is that of the code', () => {
   expect(page).toContain(`number divided by ${pace}, in hours`);
 });
 
-test('all links have a target', () => {
-  const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(
-    ([, heading = '']) =>
-      `#${heading
-        .toLowerCase()
-        .replace(/[^\w -]/g, '')
-        .replaceAll(' ', '-')}`,
+const anchorsIn = (text: string) =>
+  [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
   );
-  const targets = [...page.matchAll(/\]\(([^)]+)\)/g)].map(([, target = '']) => target);
-  expect(targets.length).toBeGreaterThan(10);
-  for (const target of targets) {
-    if (target.startsWith('#')) expect(anchors).toContain(target);
-    else if (!target.startsWith('https:')) expect(existsSync(`docs/${target}`)).toBe(true);
+
+test.each(readdirSync('docs').filter(name => name.endsWith('.md')))('all links of docs/%s have a target', name => {
+  const text = readFileSync(`docs/${name}`, 'utf8');
+  for (const [, target = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+    if (/^https?:/.test(target)) continue;
+    const [path = '', anchor] = target.split('#');
+    const place = path === '' ? `docs/${name}` : `docs/${path}`;
+    expect([target, existsSync(place)]).toEqual([target, true]);
+    if (anchor !== undefined)
+      expect([target, anchorsIn(readFileSync(place, 'utf8'))]).toEqual([target, expect.arrayContaining([anchor])]);
   }
 });
 
