@@ -112,7 +112,11 @@ export const organisations = pgTable(
     removedAt: moment('removed_at'),
     createdAt: now('created_at'),
   },
-  table => [uniqueIndex('organisations_login').on(sql`lower(${table.login})`)],
+  table => [
+    uniqueIndex('organisations_login').on(sql`lower(${table.login})`),
+    // To find whose turn it is without reading all that waits.
+    index('organisations_by_turn').on(table.syncServedAt).concurrently(),
+  ],
 );
 
 export const users = pgTable(

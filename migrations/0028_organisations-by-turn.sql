@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY "organisations_by_turn" ON "organisations" USING btree ("sync_served_at");
