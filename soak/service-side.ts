@@ -14,6 +14,8 @@ import { definitionsOf, type Ruleset } from './rules.ts';
 import { attempt, type Settling } from './settling.ts';
 import { count, type Tally } from './tally.ts';
 
+const maxImportMs = 20_000;
+
 export interface Webhook {
   guid: string;
   event: WebhookEvent;
@@ -121,12 +123,18 @@ export function createServiceSide(parts: {
     importAll: (organisation, via, since) =>
       attempt(arena, via, async ({ deps }) => {
         const interrupt = new AbortController();
-        await importPullRequests(deps, await getOrganisation(deps.database.executor, organisation.id), {
-          since,
-          signal: interrupt.signal,
-          // An operator who won't wait for GitHub stops it and continues later.
-          onProgress: ({ waitingSeconds }) => waitingSeconds !== undefined && interrupt.abort(),
-        });
+        // An operator who won't wait stops it and continues later: for GitHub, or for requests that GitHub's limit has put
+        // off, which another history may have ended early since.
+        const patience = setTimeout(() => interrupt.abort(), maxImportMs);
+        try {
+          await importPullRequests(deps, await getOrganisation(deps.database.executor, organisation.id), {
+            since,
+            signal: interrupt.signal,
+            onProgress: ({ waitingSeconds }) => waitingSeconds !== undefined && interrupt.abort(),
+          });
+        } finally {
+          clearTimeout(patience);
+        }
       }),
 
     syncMembers: (organisation, via) =>
