@@ -101,10 +101,11 @@ test('work of replicas that are killed during a fetch, during a save or after it
     await lock.query('begin');
     await lock.query('select from pull_requests where github_id = $1 for update', [saving.id]);
     world.github.fault({ kind: 'hang' }, isOf(fetching));
-    world.github.fault({ kind: 'delay', milliseconds: 500 }, isOf(saved));
+    // Long enough to lock its request meanwhile.
+    world.github.fault({ kind: 'delay', milliseconds: 2_000 }, isOf(saved));
     world.github.requests.length = 0;
     await deliverAccepted(saved.edit({ title: 'after' }));
-    await waitUntil(async () => (await requestsOf(homes.saved)).every(({ leased }) => leased), 5_000);
+    await waitUntil(async () => (await requestsOf(homes.saved)).every(({ leased }) => leased));
     await lock.query('select from sync_requests where github_id = $1 for update', [saved.id]);
     await deliverAccepted(fetching.edit({ title: 'after' }));
     await deliverAccepted(saving.edit({ title: 'after' }));
@@ -115,7 +116,7 @@ test('work of replicas that are killed during a fetch, during a save or after it
       );
       return rows.map(({ pid }) => pid);
     };
-    await waitUntil(async () => (await blocked()).length === 2 && world.github.count() === 3, 5_000);
+    await waitUntil(async () => (await blocked()).length === 2 && world.github.count() === 3);
     expect(await title(homes.saved, saved)).toBe('after');
     expect(await title(homes.saving, saving)).toBe('before');
     for (const { child } of workers) child.kill('SIGKILL');
