@@ -269,9 +269,9 @@ export const pullRequests = pgTable(
     /** `json`, not `jsonb`: it is served exactly as it was written. */
     scoreBreakdown: jsonText('score_breakdown').notNull(),
     /** The ruleset that wrote the score. Later ones with the same result have left the row as it was. */
+    rulesetVersion: integer('ruleset_version').notNull(),
     /** The `factsVersion` of the release that saved the row: a column that came later was not written then. */
     factsVersion: smallint('facts_version').notNull().default(0),
-    rulesetVersion: integer('ruleset_version').notNull(),
     /** Drawn before the fetch that these columns came from. */
     fetchTicket: bigint('fetch_ticket', { mode: 'number' }).notNull(),
     /** When the fetch was saved, or when the sweep last asked for one. */
