@@ -39,9 +39,10 @@ function start(service: Service = world.service): Loops {
   running.push(loops);
   return loops;
 }
-afterEach(async () => {
+async function stopLoops(): Promise<void> {
   await Promise.all(running.splice(0).map(loops => loops.stop()));
-});
+}
+afterEach(stopLoops);
 
 let guids = 0;
 async function deliver(service: Service, event: { event: string; payload: object }): Promise<number> {
@@ -128,6 +129,7 @@ describe('an idle service', () => {
     // A minute later it is repeated, and that is all.
     await waitUntil(async () => (await now(home)).reconciledAt !== null);
     expect(await now(home)).toMatchObject({ reconcileRequested: true });
+    await stopLoops();
     await world.service.database.executor.execute(
       sql`update organisations set reconcile_due_at = now(), reconcile_again_at = now() where id = ${home.organisation.id}`,
     );
