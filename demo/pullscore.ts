@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { shellWord } from '../src/commands/terminal.ts';
 import { setVariables } from '../src/config.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { shellWord } from '../src/text/terminal.ts';
 
 /** A failure that the user can fix. */
 export class DemoError extends Error {}

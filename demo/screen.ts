@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { truncate } from '../src/commands/terminal.ts';
+import { truncate } from '../src/text/terminal.ts';
 
 const { stdout } = process;
 const margin = '   ';

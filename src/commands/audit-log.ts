@@ -1,7 +1,7 @@
 import { listAuditEvents } from '../database/audit-log.ts';
+import { table } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, parseDay, parseLimit, seconds, showTime, withDeps } from './context.ts';
-import { table } from './terminal.ts';
 
 export function auditLogCommand(program: PullscoreCommand, context: Context): void {
   program

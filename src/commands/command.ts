@@ -3,9 +3,9 @@ import { Command, type CommanderError, Option } from 'commander';
 import type { Executor } from '../database/client.ts';
 import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
+import { ciCommands } from '../text/terminal.ts';
 import { type Context, UsageError, withOrganisation } from './context.ts';
 import { askServer, type ServerRequest } from './server.ts';
-import { ciCommands } from './terminal.ts';
 
 /** The result of a command: one document for programs, lines for people. */
 export interface Answer {

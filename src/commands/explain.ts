@@ -14,14 +14,14 @@ import { formatId, parseId } from '../ids.ts';
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import { type ExplainedRule, type Explanation, explainScore } from '../scoring/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
+import { counted, formatInteger } from '../text/numbers.ts';
+import { brief, plain, shellWord, table } from '../text/terminal.ts';
 import type { Answer, FromServer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, requireOrganisation, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
-import { counted, formatInteger } from './numbers.ts';
 import { describeRescoring } from './rescore.ts';
 import { loadRules } from './rules-file.ts';
 import { askServer } from './server.ts';
-import { brief, plain, shellWord, table } from './terminal.ts';
 
 /**
  * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints

@@ -1,8 +1,8 @@
 /** Writes an explanation for people to read. */
 import type { ExplainedPart } from '../scoring/evaluate.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain.ts';
-import { counted, formatInteger, signed } from './numbers.ts';
-import { brief } from './terminal.ts';
+import { counted, formatInteger, signed } from '../text/numbers.ts';
+import { brief } from '../text/terminal.ts';
 
 const maxTextWidth = 80;
 const maxItems = 5;

@@ -2,11 +2,11 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
+import { counted, duration, formatInteger } from '../text/numbers.ts';
+import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, operator, parseDay, showTime } from './context.ts';
-import { counted, duration, formatInteger } from './numbers.ts';
 import { startProgress } from './progress.ts';
-import { grid, right } from './terminal.ts';
 
 /** How many repositories the table lists. The others share a line. */
 const maxNamed = 40;

@@ -7,10 +7,10 @@ import type { Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { formatId } from '../ids.ts';
 import { readMemberList, syncMembers } from '../sync/members.ts';
+import { counted, formatInteger } from '../text/numbers.ts';
+import { table } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, confirm, operator, seconds, showTime } from './context.ts';
-import { counted, formatInteger } from './numbers.ts';
-import { table } from './terminal.ts';
 
 export function memberCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('members').description("the organisation's members");

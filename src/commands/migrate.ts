@@ -1,7 +1,7 @@
 import { createDeps } from '../deps.ts';
+import { counted } from '../text/numbers.ts';
 import type { PullscoreCommand } from './command.ts';
 import type { Context } from './context.ts';
-import { counted } from './numbers.ts';
 
 export function migrateCommand(program: PullscoreCommand, context: Context): void {
   program

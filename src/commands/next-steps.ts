@@ -2,8 +2,8 @@
 import { findSetup } from '../database/inspection.ts';
 import { listOrganisations, type Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
+import { shellWord } from '../text/terminal.ts';
 import type { Context } from './context.ts';
-import { shellWord } from './terminal.ts';
 
 export interface NextStep {
   what: string;

@@ -12,6 +12,8 @@ import { beginRemoval, countRemoved, finishRemoval } from '../database/removal.t
 import type { Deps } from '../deps.ts';
 import { formatId, newId } from '../ids.ts';
 import { askGithub, followIdentity } from '../sync/exchange.ts';
+import { counted } from '../text/numbers.ts';
+import { table } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import {
   CommandError,
@@ -25,9 +27,7 @@ import {
   UsageError,
   withDeps,
 } from './context.ts';
-import { counted } from './numbers.ts';
 import { startProgress } from './progress.ts';
-import { table } from './terminal.ts';
 
 const nameOf = ({ name, login }: Organisation) => name || login;
 

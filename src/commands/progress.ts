@@ -1,6 +1,6 @@
+import { duration } from '../text/numbers.ts';
+import { bar, lineWidth, plain, truncate } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';
-import { duration } from './numbers.ts';
-import { bar, lineWidth, plain, truncate } from './terminal.ts';
 
 /** On a terminal, one line is redrawn. */
 const intervalMs = { terminal: 100, file: 10_000 };

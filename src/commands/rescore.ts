@@ -3,9 +3,9 @@ import type { Executor } from '../database/client.ts';
 import { countWorkers } from '../database/inspection.ts';
 import { countOutdated } from '../database/rescoring.ts';
 import { rescoreBatch } from '../sync/rescore.ts';
+import { counted, formatInteger } from '../text/numbers.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
-import { counted, formatInteger } from './numbers.ts';
 import { startProgress } from './progress.ts';
 
 /**

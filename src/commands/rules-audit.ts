@@ -7,12 +7,12 @@ import { formatId } from '../ids.ts';
 import { type AuditedWay, type AuditResult, createAudit } from '../scoring/audit.ts';
 import type { Way } from '../scoring/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
+import { decimal, formatInteger, percent, signed } from '../text/numbers.ts';
+import { grid, labelled, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, UsageError } from './context.ts';
-import { decimal, formatInteger, percent, signed } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { loadRules } from './rules-file.ts';
-import { grid, labelled, plain, right } from './terminal.ts';
 
 /** More are sampled: the shares are then off by about one percentage point at most. */
 const maxAudited = 10_000;

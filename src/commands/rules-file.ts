@@ -4,11 +4,11 @@ import type { ExplainedEntry, Explanation } from '../scoring/explain.ts';
 import { runRuleTests } from '../scoring/rule-tests.ts';
 import { parseRulesFile, type RulesFile } from '../scoring/rules-file.ts';
 import type { FileProblem } from '../scoring/yaml-reader.ts';
+import { formatInteger } from '../text/numbers.ts';
+import { plain, shellWord } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';
 import { representRules } from './explain.ts';
 import { showCounted } from './explanation-text.ts';
-import { formatInteger } from './numbers.ts';
-import { plain, shellWord } from './terminal.ts';
 
 /** More than 200 rules of maximum size need. */
 const maxFileBytes = 2_000_000;

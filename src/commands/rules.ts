@@ -6,16 +6,16 @@ import { applyRuleset } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
 import { defineKey, formatRulesFile } from '../scoring/rules-file.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
+import { counted } from '../text/numbers.ts';
+import { plain } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, confirm, operator, operatorName, UsageError } from './context.ts';
 import { showExplanation } from './explanation-text.ts';
-import { counted } from './numbers.ts';
 import { planCommand } from './plan/plan.ts';
 import { describeRescoring } from './rescore.ts';
 import { auditCommand } from './rules-audit.ts';
 import { invalid, loadRules, readRules, showWarnings, textOf } from './rules-file.ts';
 import { parseVersion, requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
-import { plain } from './terminal.ts';
 
 export function ruleCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('rules').description('the rules that score pull requests');

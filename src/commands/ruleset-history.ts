@@ -4,9 +4,9 @@ import { getRuleset, listRulesets } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
 import { compareRules, type DefinitionChanges, type RuleChanges } from '../scoring/rule-changes.ts';
 import { formatRulesFile } from '../scoring/rules-file.ts';
+import { plain, table } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
-import { plain, table } from './terminal.ts';
 
 /** @throws UsageError if the text is not a number */
 export function parseVersion(text: string): number {

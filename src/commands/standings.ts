@@ -9,13 +9,13 @@ import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import { rank } from '../scoring/plan.ts';
 import { compileRuleset, type RuleAction } from '../scoring/ruleset.ts';
+import { counted, formatInteger, percent, twoDecimals } from '../text/numbers.ts';
+import { grid, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, parseDay, UsageError } from './context.ts';
-import { counted, formatInteger, percent, twoDecimals } from './numbers.ts';
 import { addAll } from './progress.ts';
 import { describeRescoring } from './rescore.ts';
 import { loadRules } from './rules-file.ts';
-import { grid, plain, right } from './terminal.ts';
 
 interface StandingsOptions {
   since?: string;

@@ -10,9 +10,9 @@ import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
 import { startOfDay } from '../scoring/text.ts';
+import { table } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, operator, seconds, showTime, UsageError, withDeps } from './context.ts';
-import { table } from './terminal.ts';
 import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };

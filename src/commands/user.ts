@@ -2,6 +2,7 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { addUser, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
+import { shellWord, table } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import {
   CommandError,
@@ -14,7 +15,6 @@ import {
   UsageError,
   withDeps,
 } from './context.ts';
-import { shellWord, table } from './terminal.ts';
 
 const represent = (user: User, organisation: string) => ({
   id: formatId('usr', user.id),

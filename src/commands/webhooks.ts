@@ -10,11 +10,11 @@ import {
 import { type Organisation, setWebhooksEnabled } from '../database/organisations.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
+import { counted } from '../text/numbers.ts';
+import { brief, table } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { describeComparison, lastFailure } from './comparison.ts';
 import { type Context, operator, parseLimit, seconds, showTime } from './context.ts';
-import { counted } from './numbers.ts';
-import { brief, table } from './terminal.ts';
 
 /** How many failing pull requests `status` shows. */
 const maxFailing = { text: 20, json: 100 };

@@ -10,9 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { runProgram } from '../../src/commands/program.ts';
-import { lineWidth } from '../../src/commands/terminal.ts';
 import { loadConfig } from '../../src/config.ts';
 import { createLog } from '../../src/deps.ts';
+import { lineWidth } from '../../src/text/terminal.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const main = join(root, 'dist/main.js');

@@ -3,8 +3,8 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { ConfigError } from '../../config.ts';
 import { driverError, isDatabaseUnavailable } from '../../database/failures.ts';
 import { ServiceError } from '../../errors.ts';
-import { counted } from '../numbers.ts';
-import { brief, labelled } from '../terminal.ts';
+import { counted } from '../../text/numbers.ts';
+import { brief, labelled } from '../../text/terminal.ts';
 
 export const areas = {
   configuration: 'Configuration',

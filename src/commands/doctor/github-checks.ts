@@ -6,8 +6,8 @@ import { type Github, maxRepositories } from '../../github/client.ts';
 import type { GithubInstallation } from '../../github/credentials.ts';
 import type { CredentialFacts, GithubHook, GithubInspection, HookDelivery } from '../../github/inspection.ts';
 import type { GithubOrganisation } from '../../github/organisation.ts';
+import { counted, duration } from '../../text/numbers.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
-import { counted, duration } from '../numbers.ts';
 import { list, ok, problem, skipped, type Verdict, type Verdicts, warning } from './findings.ts';
 import { command, nameOf, type OrganisationScope, type Scope } from './local-checks.ts';
 

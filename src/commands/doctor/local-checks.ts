@@ -8,9 +8,9 @@ import type { Organisation } from '../../database/organisations.ts';
 import { maxRefetchesPerHour } from '../../database/refetches.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
 import { compileRuleset, type Ruleset } from '../../scoring/ruleset.ts';
+import { counted, duration } from '../../text/numbers.ts';
 import { describeComparison, lastFailure } from '../comparison.ts';
 import { showTime } from '../context.ts';
-import { counted, duration } from '../numbers.ts';
 import { list, ok, problem, skipped, type Verdict, type Verdicts, warning } from './findings.ts';
 
 /** What every check can use. */

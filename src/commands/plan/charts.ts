@@ -1,8 +1,8 @@
 /** The charts of a plan's page: SVG without styles, so that they follow the page's colours. */
 import type { Bucket } from '../../scoring/distribution.ts';
 import type { Summary } from '../../scoring/plan.ts';
-import { bucketLabel, decimal, formatInteger } from '../numbers.ts';
-import { plain, truncate } from '../terminal.ts';
+import { bucketLabel, decimal, formatInteger } from '../../text/numbers.ts';
+import { plain, truncate } from '../../text/terminal.ts';
 import type { PlannedMember } from './document.ts';
 import { type Html, html, nothing } from './html.ts';
 

@@ -1,41 +1,9 @@
 /** A plan in Markdown, for a comment on a pull request. */
-import { formatInteger, signed } from '../numbers.ts';
-import { type Column, plain, truncate } from '../terminal.ts';
+import { code, markdownTable as table } from '../../text/markdown.ts';
+import { formatInteger, signed } from '../../text/numbers.ts';
 import type { PlanDocument, PlannedMove } from './document.ts';
 import { audit, type Layout, members, rules, scores, shown, summary } from './text.ts';
 import { comparedWith, isFirst } from './wording.ts';
-
-/** A comment on GitHub has at most 65,536 characters. */
-const maxTextWidth = 200;
-const maxRows = 100;
-
-/** On one line, without markup, and without links, mentions and references, which GitHub makes of other texts. */
-function code(text: string): string {
-  const line = truncate(plain(text).replace(/\s/g, ' '), maxTextWidth);
-  const maxRun = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = '`'.repeat(maxRun + 1);
-  return maxRun > 0 ? `${fence} ${line} ${fence}` : `${fence}${line}${fence}`;
-}
-
-/** In a table, also in code. After a backslash it would end the cell all the same, so a space comes between. */
-const escapePipe = (found: string): string => (found === '|' ? '\\|' : '\\ \\|');
-
-function table(columns: readonly (string | Column)[], rows: readonly (readonly string[])[]): string[] {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const headings = columns.map(column => (typeof column === 'string' ? column : column.heading));
-  const isNumber = columns.map(column => typeof column !== 'string' && column.align === 'right');
-  const cellOf = (text: string, index: number) =>
-    isNumber[index] || text.trim() === '' ? text : code(text).replace(/\\?\|/g, escapePipe);
-  const rest = rows.length - maxRows;
-  return [
-    '',
-    line(headings),
-    line(isNumber.map(alignsRight => (alignsRight ? '--:' : '---'))),
-    ...rows.slice(0, maxRows).map(cells => line(cells.map(cellOf))),
-    '',
-    ...(rest > 0 ? [`… and ${formatInteger(rest)} more.`, ''] : []),
-  ];
-}
 
 function movers(title: string, moves: readonly PlannedMove[], count: number, { first }: Layout): string[] {
   if (moves.length === 0) return [];

@@ -3,7 +3,7 @@
  * by other people; `html` escapes them.
  */
 import { createHash } from 'node:crypto';
-import { bucketLabel, counted, decimal, formatInteger, percent, signed } from '../numbers.ts';
+import { bucketLabel, counted, decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
 import { Html, html, nothing, webAddress } from './html.ts';

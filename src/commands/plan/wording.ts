@@ -1,5 +1,5 @@
 /** What the text and the page of a plan say in the same words. */
-import { counted } from '../numbers.ts';
+import { counted } from '../../text/numbers.ts';
 import type { PlanDocument, PlannedRule } from './document.ts';
 
 /** If no rule counts yet, every score, total and rank is the same: there is no "before" to show. */

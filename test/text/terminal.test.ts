@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { jsonDocument } from '../../src/commands/command.ts';
-import { bar, grid, labelled, lineWidth, plain, right, table, truncate } from '../../src/commands/terminal.ts';
+import { bar, grid, labelled, lineWidth, plain, right, table, truncate } from '../../src/text/terminal.ts';
 import { processorTime } from '../scoring/processor-time.ts';
 
 test.each([

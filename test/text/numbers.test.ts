@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decimal, duration } from '../../src/commands/numbers.ts';
+import { decimal, duration } from '../../src/text/numbers.ts';
 
 test.each([
   [0.2, '1 s'],

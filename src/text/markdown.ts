@@ -1,0 +1,35 @@
+/** Other people's texts in GitHub's Markdown. */
+import { formatInteger } from './numbers.ts';
+import { type Column, plain, truncate } from './terminal.ts';
+
+const maxTextWidth = 200;
+const maxRows = 100;
+
+/** On one line, without markup, and without links, mentions and references, which GitHub makes of other texts. */
+export function code(text: string): string {
+  const line = truncate(plain(text).replace(/\s/g, ' '), maxTextWidth);
+  const maxRun = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = '`'.repeat(maxRun + 1);
+  return maxRun > 0 ? `${fence} ${line} ${fence}` : `${fence}${line}${fence}`;
+}
+
+/** In a table, also in code. After a backslash it would end the cell all the same, so a space comes between. */
+const escapePipe = (found: string): string => (found === '|' ? '\\|' : '\\ \\|');
+
+/** Lines of a table. Columns aligned right hold numbers; what is in the others is shown as {@link code}. */
+export function markdownTable(columns: readonly (string | Column)[], rows: readonly (readonly string[])[]): string[] {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  const headings = columns.map(column => (typeof column === 'string' ? column : column.heading));
+  const isNumber = columns.map(column => typeof column !== 'string' && column.align === 'right');
+  const cellOf = (text: string, index: number) =>
+    isNumber[index] || text.trim() === '' ? text : code(text).replace(/\\?\|/g, escapePipe);
+  const rest = rows.length - maxRows;
+  return [
+    '',
+    line(headings),
+    line(isNumber.map(alignsRight => (alignsRight ? '--:' : '---'))),
+    ...rows.slice(0, maxRows).map(cells => line(cells.map(cellOf))),
+    '',
+    ...(rest > 0 ? [`… and ${formatInteger(rest)} more.`, ''] : []),
+  ];
+}
