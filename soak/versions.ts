@@ -1,4 +1,5 @@
 import type { StoredPullRequest } from '../src/database/pull-requests.ts';
+import { headShaOf } from '../test/support/github/payloads.ts';
 import type { PullRequest, Review } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
 
@@ -52,6 +53,7 @@ export function columnsOf(pullRequest: PullRequest): Columns {
   return {
     githubId: pullRequest.id,
     nodeId: pullRequest.nodeId,
+    headSha: headShaOf(pullRequest),
     number: pullRequest.number,
     title: kept(pullRequest.title),
     body: kept(pullRequest.body),

@@ -112,7 +112,7 @@ function representPart({ source, kind, value, note, chosen, parts }: ExplainedPa
 export const representRules = ({ rules }: Explanation): ExplainedRule[] =>
   rules.map(rule => ({
     ...rule,
-    entries: rule.entries.map(({ condition, amount, ...entry }) => ({
+    entries: rule.entries.map(({ condition, amount, potential: _, ...entry }) => ({
       ...entry,
       condition: condition === null ? null : representPart(condition),
       amount: amount === null ? null : representPart(amount),

@@ -7,10 +7,20 @@ import { contentVersions } from './schema.ts';
  * Gives the organisation's lists of pull requests a new version, so that no page from before is shown again. Every
  * transaction that changes what they show ends with this: the row stays locked for the commit only, and no other lock
  * is taken after it.
+ *
+ * @param options `isVisible`: false if clients see no difference; then only check runs are looked at again
  */
-export async function renewContentVersion(executor: Executor, organisationId: string): Promise<void> {
+export async function renewContentVersion(
+  executor: Executor,
+  organisationId: string,
+  { isVisible = true } = {},
+): Promise<void> {
+  const storedVersion = newId();
   await executor
     .insert(contentVersions)
-    .values({ organisationId, version: newId() })
-    .onConflictDoUpdate({ target: contentVersions.organisationId, set: { version: sql`excluded.version` } });
+    .values({ organisationId, version: storedVersion, storedVersion })
+    .onConflictDoUpdate({
+      target: contentVersions.organisationId,
+      set: { storedVersion, ...(isVisible ? { version: sql`excluded.version` } : {}) },
+    });
 }

@@ -160,7 +160,7 @@ export async function setWebhooksEnabled(executor: Executor, id: string, enabled
   await updateOrganisation(executor, id, {
     webhooksEnabled: enabled,
     // Look at once for what was missed while they were disabled, even if a comparison is under way.
-    ...(enabled ? { reconcileDueAt: sql`now()`, reconcileRequested: true, reconcileCursor: null } : {}),
+    ...(enabled ? { reconcileDueAt: sql`now()`, reconcileRequested: true } : {}),
   });
 }
 

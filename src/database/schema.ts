@@ -108,6 +108,13 @@ export const organisations = pgTable(
     pruneDueAt: now('prune_due_at'),
     /** The pull request whose score changes were folded last; null before the first. */
     foldedId: uuid('folded_id'),
+    /**
+     * When to look next for scores to show on GitHub; while a replica does it, the end of the lease. Null: they are not
+     * shown.
+     */
+    checksDueAt: moment('checks_due_at'),
+    /** The stored version of which GitHub shows all; null if something is still to be shown. */
+    checksVersion: uuid('checks_version'),
     /** Since when it is being removed: nobody sees it any more, and whoever prunes it deletes what is left of it. */
     removedAt: moment('removed_at'),
     createdAt: now('created_at'),
@@ -221,6 +228,8 @@ export const pullRequests = pgTable(
     githubId: githubId('github_id').notNull(),
     nodeId: text('node_id').notNull(),
     url: text('url').notNull(),
+    /** The commit whose facts these are; null in a row from before this column. */
+    headSha: text('head_sha'),
 
     number: integer('number').notNull(),
     title: text('title').notNull(),
@@ -293,8 +302,42 @@ export const pullRequests = pgTable(
     index('pull_requests_of_member').on(table.organisationId, table.memberId, table.createdAt, table.id),
     index('pull_requests_by_number').on(table.organisationId, table.repositoryId, table.number),
     index('pull_requests_by_fetch').on(table.organisationId, table.fetchedAt),
+    index('pull_requests_open')
+      .on(table.organisationId, table.id)
+      .where(sql`${table.state} in ('draft', 'open')`)
+      .concurrently(),
     // Empty once all rows are renewed.
     index('pull_requests_to_renew').on(table.organisationId).concurrently().where(sql`${table.fileChanges} is null`),
+  ],
+);
+
+/** What a pull request's check run on GitHub shows. Without a row it has none. */
+export const checkRuns = pgTable(
+  'check_runs',
+  {
+    organisationId: organisationId(),
+    pullRequestId: uuid('pull_request_id').notNull(),
+    /** `xmin` of the row that was last tried, and the rules in force: others mean that there may be more to show. */
+    rowVersion: text('row_version').notNull(),
+    rulesetVersion: integer('ruleset_version').notNull(),
+    /** Of the commit and the texts that GitHub shows; null if it has not taken any yet. */
+    shownHash: text('shown_hash'),
+    /** The pull request is closed, and this is its last one. */
+    isFinal: boolean('is_final').notNull(),
+    publishedAt: moment('published_at'),
+    /** When it is tried again after a failure; null if only a change of the pull request or a retry asks for that. */
+    dueAt: moment('due_at'),
+    /** Failures in a row. */
+    attempts: integer('attempts').notNull().default(0),
+    lastError: text('last_error'),
+  },
+  table => [
+    primaryKey({ columns: [table.organisationId, table.pullRequestId] }),
+    foreignKey({
+      columns: [table.organisationId, table.pullRequestId],
+      foreignColumns: [pullRequests.organisationId, pullRequests.id],
+    }).onDelete('cascade'),
+    index('check_runs_failing').on(table.organisationId).where(sql`${table.lastError} is not null`),
   ],
 );
 
@@ -432,6 +475,8 @@ export const scoreChanges = pgTable(
 export const contentVersions = pgTable('content_versions', {
   organisationId: organisationId().primaryKey(),
   version: uuid('version').notNull(),
+  /** Changes also if only what clients don't see has changed; null before the first such change. */
+  storedVersion: uuid('stored_version'),
 });
 
 export const webhookDeliveries = pgTable(

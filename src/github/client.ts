@@ -1,4 +1,5 @@
 import { ServiceError } from '../errors.ts';
+import { type CheckRun, checkRunsMutation, errorsOfCheckRuns } from './check-runs.ts';
 import type { GithubConfig, OrganisationReference } from './credentials.ts';
 import { UnexpectedReply } from './decode.ts';
 import { errorOfFailures, type GithubError, type GraphqlFailure } from './errors.ts';
@@ -64,6 +65,8 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
   return {
     /** False without credentials: every method throws `github_not_configured`. */
     configured: config.app !== undefined || Boolean(config.token),
+    /** Only an App can. */
+    canWriteChecks: config.app !== undefined,
     onRequest: transport.onRequest,
 
     /**
@@ -166,6 +169,14 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const subject = `${nodeIds.length} repositories`;
       const { nodes, failures } = await askNodes(repositoryOwnersQuery, nodeIds, { organisation, subject });
       return readOwners(nodeIds, nodes, failures);
+    },
+
+    /** @returns for each of them why GitHub did not create it; undefined if it did */
+    async createCheckRuns(organisation: OrganisationReference, runs: readonly CheckRun[]) {
+      const { query, variables } = checkRunsMutation(runs);
+      const subject = `${runs.length} check runs`;
+      const { data, failures } = await transport.graphql(query, variables, { organisation, subject });
+      return errorsOfCheckRuns(runs, data, failures, names);
     },
 
     async findOrganisation(organisation: OrganisationReference) {

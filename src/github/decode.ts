@@ -41,6 +41,8 @@ export const Reply = {
   Time: Type.String({ format: 'github-time', title: 'a time' }),
   /** An address that is safe as a link: `http` or `https`, not a script. */
   Link: Type.RegExp(/^https?:\/\/[^\s\p{Cc}]+$/u, { title: 'a web address' }),
+  /** SHA-1 or SHA-256. */
+  CommitSha: Type.RegExp(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/, { title: 'a commit' }),
   OneOf: <Name extends string>(...names: Name[]) =>
     Type.Union(
       names.map(name => Type.Literal(name)),

@@ -81,7 +81,7 @@ const isTooMuch = (failure: GraphqlFailure) =>
   /^(RESOURCE_LIMITS?_EXCEEDED|MAX_NODE_LIMIT_EXCEEDED|TIMEOUT)$/.test(failure.type) ||
   tooMuchText.test(failure.message);
 
-const isRefusal = (failure: GraphqlFailure) =>
+export const isRefusal = (failure: GraphqlFailure) =>
   /^(FORBIDDEN|INSUFFICIENT_SCOPES|SAML_FAILURE|UNAUTHORIZED)$/.test(failure.type);
 
 /**
@@ -90,7 +90,11 @@ const isRefusal = (failure: GraphqlFailure) =>
  * @param subject what was asked for, here and below for messages
  * @param credentials the variables to check, likewise
  */
-export function errorOfFailures(failures: GraphqlFailure[], subject: string, credentials: string): GithubError {
+export function errorOfFailures(
+  failures: readonly GraphqlFailure[],
+  subject: string,
+  credentials: string,
+): GithubError {
   const refusal = failures.find(isRefusal);
   if (refusal) {
     return new GithubError(

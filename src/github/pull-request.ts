@@ -6,7 +6,7 @@ import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './deco
 import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
 import { pageOf, readPageInfo } from './pages.ts';
 
-const { Count, Entries, Flag, Id, Link, List, Nullable, OneOf, Text, Time, Total } = Reply;
+const { CommitSha, Count, Entries, Flag, Id, Link, List, Nullable, OneOf, Text, Time, Total } = Reply;
 
 /** A pull request on GitHub: its facts, its repository and its author, with GitHub's numeric ids. */
 export interface FetchedPullRequest extends PullRequestRecord {
@@ -14,6 +14,8 @@ export interface FetchedPullRequest extends PullRequestRecord {
   nodeId: string;
   /** The page a person opens. */
   url: string;
+  /** The commit that the facts are those of. */
+  headSha: string;
   repositoryGithubId: number;
   repositoryNodeId: string;
   repositoryOwner: GithubIdentity;
@@ -52,6 +54,7 @@ const PullRequestFacts = Type.Object({
   authorAssociation: Text,
   baseRefName: Text,
   headRefName: Text,
+  headRefOid: CommitSha,
   isCrossRepository: Flag,
   additions: Count,
   deletions: Count,
@@ -204,6 +207,7 @@ export function readPullRequest(value: unknown): FetchedPullRequest {
     githubId: Number(node.fullDatabaseId),
     nodeId: node.id,
     url: node.url,
+    headSha: node.headRefOid,
     repositoryGithubId: Number(repository.databaseId),
     repositoryNodeId: repository.id,
     repositoryOwner: identityOf(repository.owner),

@@ -54,6 +54,8 @@ interface GraphqlReply {
   failures: GraphqlFailure[];
   /** By GitHub's clock, in Unix seconds. */
   repliedAt: number;
+  /** Undefined on a GitHub Enterprise Server without rate limits. */
+  rateLimit: RateLimit | undefined;
 }
 
 export interface RequestContext {
@@ -64,7 +66,7 @@ export interface RequestContext {
   deadline?: number;
 }
 
-/** Part of every query. */
+/** Part of every query. Mutations have no such field: the headers of their replies say it. */
 export const rateLimit = 'rateLimit { cost limit remaining resetAt }';
 const Points = Type.Object({ cost: Reply.Count, limit: Reply.Count, remaining: Reply.Count, resetAt: Reply.Time });
 const rateLimitCheck = TypeCompiler.Compile(Type.Object({ rateLimit: Points }));
@@ -139,7 +141,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
     if (failures.some(({ type }) => type === 'FORBIDDEN')) credentials.refusedPart(organisation);
     const data = 'data' in body ? body.data : undefined;
     if (typeof data !== 'object' || data === null) throw errorOfFailures(failures, subject, credentials.names);
-    return { data, failures, repliedAt: clockOf(headers) };
+    return { data, failures, repliedAt: clockOf(headers), rateLimit: readRateLimit(data) ?? limitOfHeaders(headers) };
   }
 
   return {
@@ -173,9 +175,9 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
       } finally {
         const request: GithubRequest = {
           organisation: organisation.login,
-          operation: /^\s*query (\w+)/.exec(query)?.[1] ?? '',
+          operation: /^\s*(?:query|mutation) (\w+)/.exec(query)?.[1] ?? '',
           milliseconds: performance.now() - started,
-          rateLimit: reply && readRateLimit(reply.data),
+          rateLimit: reply?.rateLimit,
           error: failure,
         };
         for (const listener of listeners) listener(request);
@@ -188,4 +190,14 @@ function readRateLimit(data: object): RateLimit | undefined {
   if (!rateLimitCheck.Check(data)) return undefined;
   const { cost, limit, remaining, resetAt } = data.rateLimit;
   return { cost, limit, remaining, resetAt: unixSeconds(resetAt) };
+}
+
+/** A mutation costs one point: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api */
+function limitOfHeaders(headers: Parameters<typeof rateLimitError>[0]): RateLimit | undefined {
+  const [limit, remaining, resetAt] = ['limit', 'remaining', 'reset'].map(name =>
+    Number(headers[`x-ratelimit-${name}`]),
+  );
+  if (!(Number.isSafeInteger(limit) && Number.isSafeInteger(remaining) && Number.isSafeInteger(resetAt)))
+    return undefined;
+  return { cost: 1, limit: limit ?? 0, remaining: remaining ?? 0, resetAt: resetAt ?? 0 };
 }

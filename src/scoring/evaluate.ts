@@ -3,6 +3,7 @@ import { evaluateParts } from './compile.ts';
 import { absenceReasons, type Facts, isOptionalFact, type SourceName, unknownReason } from './facts.ts';
 import type { FunctionDefinition, Value } from './functions.ts';
 import type { Pattern } from './pattern.ts';
+import type { LogicalOperator } from './syntax.ts';
 import { allParts, type TypedExpression } from './tree.ts';
 
 /** A part of an expression and its value for one pull request. */
@@ -18,6 +19,8 @@ export interface ExplainedPart {
   characters?: number;
   /** What explains the value, such as why it is absent; often empty. Lower case, without a full stop. */
   note: string;
+  /** Of a chain of `&&` or of `||`. */
+  operator?: LogicalOperator;
   /** False for the side of a `?` that was not chosen. */
   chosen: boolean;
   /** Its parts, without constants. A chain of one logical operator is one list. */
@@ -125,7 +128,8 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
     const [first, ...others] = parts;
     const shown = isChain ? [...(first?.parts ?? []), ...others] : parts;
     const kind = tree.kind === 'defined' ? 'definition' : 'operation';
-    return { ...explained, kind, parts: shown.filter(part => part.kind !== 'constant') };
+    const operator = tree.kind === 'logical' ? { operator: tree.operator } : {};
+    return { ...explained, ...operator, kind, parts: shown.filter(part => part.kind !== 'constant') };
   }
 
   return walk(tree, source);

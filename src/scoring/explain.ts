@@ -4,6 +4,7 @@ import { type ExplainedPart, explainExpression } from './evaluate.ts';
 import type { Facts } from './facts.ts';
 import { roundHalfAway } from './functions.ts';
 import {
+  type CheckedLogic,
   createChecker,
   evaluatedLogic,
   type RuleAction,
@@ -41,10 +42,12 @@ export interface ExplainedEntry {
   condition: ExplainedPart | null;
   /** Null if the condition is not true. */
   amount: ExplainedPart | null;
+  /** What would be added, negative if it would be subtracted, if the condition were true. Not in JSON. */
+  potential?: number;
 }
 
 export type ExplainedRule = ReturnType<typeof explainRule>;
-export type Explanation = ReturnType<typeof explainScore>;
+export type Explanation = ReturnType<typeof total>;
 
 /** The innermost part that made a value absent or infinite. */
 function originOf(part: ExplainedPart, isWanted: (part: ExplainedPart) => boolean): ExplainedPart {
@@ -87,16 +90,16 @@ function judge(amount: ExplainedPart, action: RuleAction): Judgement {
 
 function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
   const explained = explainExpression(logic.expression, condition, facts);
-  if (explained.value !== true) {
-    const judgement: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };
-    return { ...judgement, condition: explained, amount: null };
-  }
+  const { action } = logic.effect;
   const amount = explainExpression(logic.effect.value, value, facts);
-  return { ...judge(amount, logic.effect.action), condition: explained, amount };
+  const judgement = judge(amount, action);
+  const potential = action === 'ADD' ? judgement.effect : -judgement.effect;
+  if (explained.value === true) return { ...judgement, condition: explained, amount, potential };
+  const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };
+  return { ...isFalse, condition: explained, amount: null, potential };
 }
 
-function explainRule(rule: RuleDefinition, check: ReturnType<typeof createChecker>['check'], facts: Facts) {
-  const { entries: checked, problems } = rule.is_enabled ? runAtOnce(check(rule)) : { entries: [], problems: [] };
+function explainRule(rule: RuleDefinition, { entries: checked, problems }: CheckedLogic, facts: Facts) {
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
     : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
@@ -107,7 +110,9 @@ function explainRule(rule: RuleDefinition, check: ReturnType<typeof createChecke
       action: logic.effect.action,
       expression: logic.expression,
       value: logic.effect.value,
-      ...(entry === undefined ? { ...skipped, condition: null, amount: null } : explainEntry(entry, facts)),
+      ...(entry === undefined
+        ? { ...skipped, condition: null, amount: null, potential: 0 }
+        : explainEntry(entry, facts)),
     };
   });
   return {
@@ -119,10 +124,28 @@ function explainRule(rule: RuleDefinition, check: ReturnType<typeof createChecke
   };
 }
 
-/** Gives the same score as the compiled rules. Never throws. */
-export function explainScore(ruleset: Ruleset, facts: Facts) {
+/** Gives the same scores as the compiled rules, rule by rule: at their limits they take a second. Never throws. */
+export function* createExplainer(ruleset: Ruleset) {
   const { check } = createChecker(ruleset);
-  const explained = ruleset.rules.map(rule => explainRule(rule, check, facts));
+  const rules: { rule: RuleDefinition; checked: CheckedLogic }[] = [];
+  for (const rule of ruleset.rules) {
+    rules.push({ rule, checked: rule.is_enabled ? yield* check(rule) : { entries: [], problems: [] } });
+  }
+  return function* explain(facts: Facts) {
+    const explained: ReturnType<typeof explainRule>[] = [];
+    for (const { rule, checked } of rules) {
+      yield;
+      explained.push(explainRule(rule, checked, facts));
+    }
+    return total(explained);
+  };
+}
+
+/** Explains one score at once. */
+export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation =>
+  runAtOnce(runAtOnce(createExplainer(ruleset))(facts));
+
+function total(explained: ReturnType<typeof explainRule>[]) {
   let sum = 0;
   for (const { entries } of explained) {
     for (const { action, effect } of entries) sum += action === 'ADD' ? effect : -effect;
@@ -133,4 +156,13 @@ export function explainScore(ruleset: Ruleset, facts: Facts) {
     sum,
     score: clampScore(sum),
   };
+}
+
+/** The parts of a condition that are false, each as it is written: it becomes true once they all are. */
+export function missingParts(condition: ExplainedPart): string[] {
+  const { value, operator, kind, parts, source } = condition;
+  if (value === true) return [];
+  const inner = operator === '&&' || kind === 'definition' ? parts.flatMap(missingParts) : [];
+  // What is constantly false is not among the parts.
+  return inner.length === 0 ? [source] : [...new Set(inner)];
 }

@@ -117,7 +117,7 @@ export function runAtOnce<Result>(steps: Generator<void, Result>): Result {
 }
 
 /** A rule's conditions and values. They are complete only if there are no problems. */
-interface CheckedLogic {
+export interface CheckedLogic {
   entries: CheckedEntry[];
   problems: RuleProblem[];
 }

@@ -21,6 +21,32 @@ export const reasonOf = (error: unknown): string => {
     : 'Internal error; see the log of the service.';
 };
 
+const isRateLimited = (error: unknown): error is ServiceError =>
+  error instanceof ServiceError && error.code === 'github_rate_limited';
+
+/**
+ * When to try again what failed with an error; `seconds` is null if it is parked. Each waits by its own failures: a new
+ * one does not wait longer because old ones failed with it.
+ *
+ * @param isOwn what failed causes the failure itself: if it goes on, it is parked
+ */
+export function planNextTry(error: unknown, { isOwn }: { isOwn: boolean }) {
+  const isRefused = isRateLimited(error);
+  const isOutage = isDatabaseUnavailable(error);
+  const waitOf = (failures: number) => {
+    if (isRefused) return error.retryAfter ?? 60;
+    return isOutage ? 1 : (waitSeconds[Math.min(failures, waitSeconds.length) - 1] ?? 5);
+  };
+  // Jitter keeps replicas and requests from coming back all at once. None comes back before GitHub allows it.
+  const jitter = isRefused ? 1 + Math.random() * 0.02 : 0.8 + 0.4 * Math.random();
+  return ({ attempts }: { attempts: number }) => {
+    const failures = attempts + 1;
+    const isCounted = !isRefused && !isOutage && (isOwn || failures <= maxSharedFailures);
+    const isParked = isCounted && isOwn && failures >= maxFailures;
+    return { seconds: isParked ? null : waitOf(failures) * jitter, attempts: isCounted ? failures : attempts };
+  };
+}
+
 /**
  * Puts off requests that failed, or parks them.
  *
@@ -34,28 +60,12 @@ export async function deferRequests(
 ): Promise<void> {
   if (requests.length === 0) return;
   const { database, log } = deps;
-  const isRefused = error instanceof ServiceError && error.code === 'github_rate_limited';
-  const isOutage = isDatabaseUnavailable(error);
+  const isRefused = isRateLimited(error);
   // Background work that stops at the reserve of points has not failed.
   const isReserve = isRefused && requests.every(({ isBackground }) => isBackground);
   const reason = reasonOf(error);
-  // Each waits by its own failures: a new request does not wait longer because old ones failed with it.
-  const waitOf = (failures: number) => {
-    if (isRefused) return error.retryAfter ?? 60;
-    return isOutage ? 1 : (waitSeconds[Math.min(failures, waitSeconds.length) - 1] ?? 5);
-  };
-  // Jitter keeps replicas and requests from coming back all at once. None comes back before GitHub allows it.
-  const jitter = isRefused ? 1 + Math.random() * 0.02 : 0.8 + 0.4 * Math.random();
-  const deferrals = requests.map((request): Deferral => {
-    const failures = request.attempts + 1;
-    const isCounted = !isRefused && !isOutage && (isOwn || failures <= maxSharedFailures);
-    const isParked = isCounted && isOwn && failures >= maxFailures;
-    return {
-      request,
-      seconds: isParked ? null : waitOf(failures) * jitter,
-      attempts: isCounted ? failures : request.attempts,
-    };
-  });
+  const nextTry = planNextTry(error, { isOwn });
+  const deferrals = requests.map((request): Deferral => ({ request, ...nextTry(request) }));
   await deferSyncRequests(database, organisation.id, deferrals, isReserve ? null : reason);
   for (const { request, seconds, attempts } of deferrals) {
     if (seconds !== null) continue;

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { keepAliveDelayMs } from '../database/client.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import type { Deps } from '../deps.ts';
+import { publishCheckRuns } from './check-runs.ts';
 import { pruneOrganisation } from './prune.ts';
 import { reconcileOrganisation } from './reconcile.ts';
 import { createRequestWorker } from './request-worker.ts';
@@ -23,8 +24,9 @@ const logIntervalMs = 60_000;
  */
 const maxUnderWay = 48;
 
-/** Comparisons among these: the rest is for webhooks. */
+/** Comparisons and requests for check runs among these: the rest is for webhooks. */
 const maxComparisons = 16;
+const maxPublishing = 8;
 
 /** If it takes longer to find work, the database or this process is slow, and no more work is begun at once. */
 const maxSearchMs = 250;
@@ -64,7 +66,14 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
       start('reconcile', compare, () => maxComparisons),
     );
   }
-  const turns = () => maxUnderWay - (loops.get('reconcile')?.running ?? 0);
+  if (github.canWriteChecks) {
+    const publish: Work = (signal, onFound) => publishCheckRuns(deps, signal, onFound);
+    loops.set(
+      'checks',
+      start('checks', publish, () => maxPublishing),
+    );
+  }
+  const turns = () => maxUnderWay - (loops.get('reconcile')?.running ?? 0) - (loops.get('checks')?.running ?? 0);
   loops.set('sync', start('sync', createRequestWorker(deps), turns));
   const wakeAll = () => {
     for (const loop of loops.values()) loop.wake();

@@ -242,7 +242,7 @@ async function saveScored(
     kept.flatMap(each => (each.authorGithubId === null || memberIdOf(each) !== undefined ? [] : [each])),
   );
   await requestUntrackedOfMembers(executor, organisationId, joined);
-  if (isVisible) await renewContentVersion(executor, organisationId);
+  if (saved.size > 0) await renewContentVersion(executor, organisationId, { isVisible });
   return outcomes;
 }
 

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, sql } from 'drizzle-orm';
 import pg from 'pg';
@@ -25,9 +26,24 @@ export interface World {
   close(): Promise<void>;
 }
 
+/** Starts a GitHub whose clock stands still, and a service with an App that is installed on every new home. */
+export async function startAppWorld(environment: Record<string, string> = {}): Promise<World> {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+    // Short: it is found sooner.
+    modulusLength: 1024,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const app = { GITHUB_TOKEN: '', GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey };
+  return startWorld({ ...app, ...environment }, { app: { id: '4711', publicKey } });
+}
+
 /** Starts a GitHub whose clock stands still, and a service with a token for it. */
-export async function startWorld(environment: Record<string, string> = {}): Promise<World> {
-  const github = await startGithub();
+export async function startWorld(
+  environment: Record<string, string> = {},
+  options: Parameters<typeof startGithub>[0] = {},
+): Promise<World> {
+  const github = await startGithub(options);
   github.clock.set(Math.floor(Date.now() / 1000));
   const variables = {
     GITHUB_API_URL: github.apiUrl,
@@ -70,6 +86,7 @@ let homes = 0;
 export async function newHome({ github, service }: World): Promise<Home> {
   const acme = github.organisation(`acme-${++homes}`);
   acme.member(`ada-${homes}`, { name: 'Ada' });
+  github.installApp(acme);
   const tenant = await createTenant(service, { login: acme.login, githubId: acme.id, nodeId: acme.nodeId });
   return { ...tenant, acme };
 }

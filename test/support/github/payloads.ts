@@ -16,7 +16,16 @@ import { type Account, globalId, isoTime, optionalIsoTime, type World } from './
 
 const sha = (...parts: unknown[]) => createHash('sha1').update(parts.join('/')).digest('hex');
 
-export const headShaOf = ({ id, commits }: PullRequest): string => sha(id, commits);
+/** A force-push leaves the number of commits as it is. */
+export const headShaOf = ({ id, commits, forcePushes }: PullRequest): string => sha(id, commits, forcePushes);
+
+/** Whether it is a head that the pull request has or had: GitHub keeps its commits. */
+export function hadHead({ id, commits, forcePushes }: PullRequest, head: string): boolean {
+  for (let pushes = forcePushes; pushes >= 0; pushes -= 1) {
+    for (let count = commits; count > 0; count -= 1) if (sha(id, count, pushes) === head) return true;
+  }
+  return false;
+}
 
 /** Undefined and deleted accounts are the ghost, as on github.com. */
 export function userPayload(world: World, account: Account | null | undefined): User {

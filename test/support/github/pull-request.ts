@@ -87,6 +87,7 @@ export class PullRequest {
   deletions: number;
   changedFiles: number;
   commits: number;
+  forcePushes = 0;
   comments: number;
   linkedIssues: number;
   updatedAt: number;
@@ -185,6 +186,13 @@ export class PullRequest {
       });
     }
     this.files = [...merged.values()];
+    return this.#emit('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
+  }
+
+  /** Other commits, as many as before. */
+  forcePush(): PullRequestWebhook {
+    this.#touch();
+    this.forcePushes += 1;
     return this.#emit('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
   }
 

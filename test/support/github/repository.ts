@@ -5,6 +5,16 @@ import { PullRequest, type PullRequestOptions } from './pull-request.ts';
 import { Tags } from './tags.ts';
 import { globalId } from './world.ts';
 
+/** As GraphQL's `CheckRun`. */
+export interface CheckRun {
+  headSha: string;
+  name: string;
+  conclusion: string;
+  externalId: string | undefined;
+  title: string;
+  summary: string;
+}
+
 export type PullRequestOrder = 'createdAt' | 'updatedAt';
 
 const by = (order: PullRequestOrder) => (a: PullRequest, b: PullRequest) => a[order] - b[order] || a.id - b.id;
@@ -19,6 +29,8 @@ export class Repository {
   readonly pullRequests: PullRequest[] = [];
   /** GitHub ids of members who may not push. */
   readonly readers = new Set<number>();
+  /** Created by Apps, oldest first. */
+  readonly checkRuns: CheckRun[] = [];
   readonly labels: Tags;
   readonly milestones: Tags;
   /** Changes with every change of a pull request: sorted lists are cached until then. */
@@ -93,6 +105,11 @@ export class Repository {
     const present = this.sortedBy(order);
     if (present.every(pullRequest => pullRequest.shown() === pullRequest)) return present;
     return present.flatMap(pullRequest => pullRequest.shown() ?? []).sort(by(order));
+  }
+
+  /** What GitHub shows on a commit: the latest check run of the name. */
+  checkRunOn(headSha: string): CheckRun | undefined {
+    return this.checkRuns.findLast(each => each.headSha === headSha);
   }
 
   rename(name: string): WebhookEvent {

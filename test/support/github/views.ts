@@ -1,5 +1,5 @@
 import { Organisation } from './organisation.ts';
-import { associationOf, headShaOf } from './payloads.ts';
+import { associationOf, hadHead, headShaOf } from './payloads.ts';
 import { PullRequest, type Review } from './pull-request.ts';
 import { Repository } from './repository.ts';
 import { githubError } from './schema.ts';
@@ -14,6 +14,8 @@ export interface Viewer {
   isMember: boolean;
   /** False: it sees public members only. */
   readsMembers: boolean;
+  /** Of the App, if it asks. */
+  permissions: Record<string, string>;
   /** Pull requests that fail in this reply, completely or in one field, by node id. */
   broken: Map<string, { type: string; message: string; field: string | undefined }>;
   rateLimit: object | null;
@@ -284,8 +286,40 @@ function findRepository(world: World, owner: string, name: string): Repository |
   return current ?? (former?.removed ? undefined : former);
 }
 
+interface CheckRunInput {
+  repositoryId: string;
+  headSha: string;
+  name: string;
+  status: string;
+  conclusion: string;
+  externalId?: string;
+  output: { title: string; summary: string };
+}
+
+/** Only Apps may write checks: https://docs.github.com/en/graphql/reference/mutations#createcheckrun */
+function createCheckRun({ input }: { input: CheckRunInput }, viewer: Viewer) {
+  const { repositoryId, headSha, name, conclusion, externalId, output } = input;
+  const repository = viewer.world.nodes.get(repositoryId);
+  if (!(repository instanceof Repository) || !isVisible(repository, viewer)) {
+    throw githubError('NOT_FOUND', `Could not resolve to a node with the global id of '${repositoryId}'.`);
+  }
+  if (viewer.organisation === undefined || viewer.permissions.checks !== 'write') {
+    throw githubError('FORBIDDEN', 'Resource not accessible by integration');
+  }
+  if (viewer.broken.has(headSha)) throw githubError('', 'Something went wrong while executing your query.');
+  if (!repository.pullRequests.some(each => hadHead(each, headSha))) {
+    throw githubError('UNPROCESSABLE', `No commit found for SHA: ${headSha}`);
+  }
+  if (output.title.length > 255 || Buffer.byteLength(output.summary) > 65_535) {
+    throw githubError('UNPROCESSABLE', 'Output is too long');
+  }
+  repository.checkRuns.push({ headSha, name, conclusion, externalId, ...output });
+  return { checkRun: { __typename: 'CheckRun', id: `CR_${repository.checkRuns.length}`, name } };
+}
+
 /** The query's root: the fields of GitHub's `Query` that this stand-in answers. */
 export const rootView = {
+  createCheckRun,
   rateLimit: (_: unknown, { rateLimit }: Viewer) => rateLimit,
   viewer: { __typename: 'User', login: 'pullscore-service', databaseId: 1, id: 'U_1' },
   node: ({ id }: { id: string }, viewer: Viewer) => nodeView(id, viewer),

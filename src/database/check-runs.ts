@@ -1,0 +1,285 @@
+import { and, count, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import type { Executor } from './client.ts';
+import { renewContentVersion } from './content-versions.ts';
+import { type Lease, takeLease } from './lease.ts';
+import { type Organisation, updateOrganisation } from './organisations.ts';
+import { isInPresentRepository, isInRepository } from './pull-requests.ts';
+import { checkRuns, contentVersions, organisations, pullRequests, repositories, scoreChanges } from './schema.ts';
+import { isOneOf, secondsFromNow } from './statement.ts';
+
+/*
+ * The scores that GitHub shows as check runs. They are a level: what is stored is compared with what was published, and
+ * the difference is published. So nothing has to remember that a pull request has changed.
+ */
+
+/** Seconds between two check runs of one pull request. */
+const minSeconds = 60;
+
+/** A row from before this `facts_version` has no commit. */
+const firstFactsVersion = 2;
+
+/** Whether something may have changed since GitHub was shown everything. */
+const mayDiffer = sql`${organisations.checksVersion} is distinct from ${contentVersions.storedVersion}`;
+
+/**
+ * Takes the organisation that has waited longest, of those that show their scores and may have something new to show.
+ *
+ * @returns also the version to save once all of it is shown
+ */
+export async function claimCheckRuns(
+  executor: Executor,
+): Promise<{ lease: Lease; storedVersion: string | null } | undefined> {
+  const { id, checksDueAt, removedAt } = organisations;
+  const isFree = and(sql`${checksDueAt} <= now()`, isNull(removedAt));
+  const [next] = await executor
+    .select({ id, storedVersion: contentVersions.storedVersion })
+    .from(organisations)
+    .innerJoin(contentVersions, eq(contentVersions.organisationId, id))
+    .where(and(isFree, mayDiffer))
+    .orderBy(checksDueAt)
+    .limit(1);
+  const lease = next && (await takeLease(executor, 'checksDueAt', next.id, isFree));
+  return lease && { lease, storedVersion: next?.storedVersion ?? null };
+}
+
+export const areChecksEnabled = ({ checksDueAt }: Pick<Organisation, 'checksDueAt'>): boolean => checksDueAt !== null;
+
+/** What was published stays on GitHub. Runs in a transaction. */
+export async function setChecksEnabled(executor: Executor, id: string, enabled: boolean): Promise<void> {
+  await updateOrganisation(executor, id, { checksDueAt: enabled ? sql`now()` : null });
+  if (!enabled) return;
+  await retryCheckRuns(executor, id);
+  await renewContentVersion(executor, id, { isVisible: false });
+}
+
+/**
+ * Open pull requests, and closed ones that have not had their last check run.
+ *
+ * @param organisationId undefined: of all organisations that may have something to show
+ */
+const candidates = (organisationId: string | undefined): SQL => {
+  const isWanted = (table: typeof pullRequests | typeof checkRuns) =>
+    organisationId === undefined
+      ? sql`${table.organisationId} in (select ${organisations.id} from ${organisations} join ${contentVersions}
+          on ${contentVersions.organisationId} = ${organisations.id}
+          where ${organisations.checksDueAt} is not null and ${mayDiffer})`
+      : eq(table.organisationId, organisationId);
+  return sql`(
+    select ${pullRequests.organisationId}, ${pullRequests.id} from ${pullRequests}
+    where ${isWanted(pullRequests)} and ${pullRequests.state} in ('draft', 'open')
+    union
+    select ${checkRuns.organisationId}, ${checkRuns.pullRequestId} from ${checkRuns}
+    where ${isWanted(checkRuns)} and not ${checkRuns.isFinal}
+  ) as candidates (organisation_id, id)`;
+};
+
+const joined = sql`
+  join organisations on organisations.id = candidates.organisation_id
+  join pull_requests on pull_requests.organisation_id = candidates.organisation_id and pull_requests.id = candidates.id
+  left join check_runs on check_runs.organisation_id = candidates.organisation_id and pull_request_id = candidates.id`;
+
+/**
+ * Whether the stored row is not the one that was tried last. PostgreSQL gives a row another `xmin` with each change, so
+ * no column has to be compared. A score that is yet to be recalculated is shown after that.
+ */
+const hasChanged = sql`(check_runs.pull_request_id is null
+    or check_runs.row_version <> pull_requests.xmin::text
+    or check_runs.ruleset_version <> organisations.ruleset_version)
+  and head_sha is not null and facts_version >= ${firstFactsVersion}
+  and not exists (
+    select 1 from rescore_ranges as ranges
+    where ranges.organisation_id = candidates.organisation_id and from_id <= candidates.id
+      and (until_id is null or candidates.id < until_id)
+      and (ranges.ticket is null or pull_requests.fetch_ticket < ranges.ticket)
+  )`;
+
+/**
+ * Pull requests whose check run may have to change, those that are due first. One that has failed is tried alone, so
+ * that it harms no others.
+ *
+ * @returns up to `limit` ids, with the seconds until each is due
+ */
+export async function findCheckRunsToPublish(executor: Executor, organisationId: string, limit: number) {
+  const { rows } = await executor.execute<{ id: string; seconds: number; attempts: number }>(sql`
+    select candidates.id, coalesce(attempts, 0) as attempts, greatest(0, extract(epoch from
+        coalesce(due_at, published_at + make_interval(secs => ${minSeconds}), now()) - now()))::float8 as seconds
+    from ${candidates(organisationId)} ${joined}
+    where ${isInPresentRepository(organisationId)} and (due_at is not null or (${hasChanged}))
+    order by seconds, (attempts > 0) is true, candidates.id limit ${limit}`);
+  return rows;
+}
+
+/** What check runs show, with the version of each row. */
+export async function readShown(executor: Executor, organisationId: string, ids: readonly string[]) {
+  const { id, changedAt, pullRequestId, fromScore, toScore } = scoreChanges;
+  const isOfOrganisation = eq(scoreChanges.organisationId, organisationId);
+  const last = executor
+    .selectDistinctOn([pullRequestId], { pullRequestId, fromScore, toScore, changedAt })
+    .from(scoreChanges)
+    .where(and(isOfOrganisation, isOneOf(pullRequestId, ids)))
+    .orderBy(pullRequestId, sql`${id} desc`)
+    .as('last');
+  return executor
+    .select({
+      pullRequest: pullRequests,
+      repository: repositories.name,
+      repositoryNodeId: repositories.nodeId,
+      rowVersion: sql<string>`${pullRequests}.xmin::text`,
+      /** Null if the score has not changed yet. */
+      formerScore: last.fromScore,
+      shownHash: checkRuns.shownHash,
+      attempts: sql<number>`coalesce(${checkRuns.attempts}, 0)`,
+    })
+    .from(pullRequests)
+    .innerJoin(repositories, isInRepository)
+    .leftJoin(last, eq(last.pullRequestId, pullRequests.id))
+    .leftJoin(
+      checkRuns,
+      and(eq(checkRuns.organisationId, pullRequests.organisationId), eq(checkRuns.pullRequestId, pullRequests.id)),
+    )
+    .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(pullRequests.id, ids)));
+}
+
+export type Shown = Awaited<ReturnType<typeof readShown>>[number];
+
+/** What became of one try. */
+export interface CheckRunTry {
+  pullRequestId: string;
+  rowVersion: string;
+  rulesetVersion: number;
+  result:
+    | { shownHash: string; isFinal: boolean; isPublished: boolean }
+    /** `seconds` until the next try; null parks it. */
+    | { attempts: number; seconds: number | null; reason: string | null };
+}
+
+/** Runs in a transaction. */
+export async function saveCheckRuns(
+  executor: Executor,
+  organisationId: string,
+  tries: readonly CheckRunTry[],
+): Promise<void> {
+  // What was deleted meanwhile stays so.
+  const present = await executor
+    .select({ id: pullRequests.id })
+    .from(pullRequests)
+    .where(
+      and(
+        eq(pullRequests.organisationId, organisationId),
+        inArray(
+          pullRequests.id,
+          tries.map(({ pullRequestId }) => pullRequestId),
+        ),
+      ),
+    )
+    .orderBy(pullRequests.id)
+    .for('key share');
+  const ids = new Set(present.map(({ id }) => id));
+  const rows = tries
+    .filter(({ pullRequestId }) => ids.has(pullRequestId))
+    .map(({ result, ...tried }) => ({
+      organisationId,
+      ...tried,
+      ...('reason' in result
+        ? {
+            isFinal: false,
+            attempts: result.attempts,
+            dueAt: result.seconds === null ? null : secondsFromNow(result.seconds),
+            lastError: result.reason,
+          }
+        : {
+            isFinal: result.isFinal,
+            shownHash: result.shownHash,
+            publishedAt: result.isPublished ? sql`now()` : null,
+          }),
+    }));
+  if (rows.length === 0) return;
+  // After a failure, GitHub still shows what it showed before.
+  const hasShown = sql`excluded.shown_hash is not null`;
+  await executor
+    .insert(checkRuns)
+    .values(rows)
+    .onConflictDoUpdate({
+      target: [checkRuns.organisationId, checkRuns.pullRequestId],
+      set: {
+        rowVersion: sql`excluded.row_version`,
+        rulesetVersion: sql`excluded.ruleset_version`,
+        shownHash: sql`coalesce(excluded.shown_hash, ${checkRuns.shownHash})`,
+        isFinal: sql`case when ${hasShown} then excluded.is_final else ${checkRuns.isFinal} end`,
+        publishedAt: sql`coalesce(excluded.published_at, ${checkRuns.publishedAt})`,
+        dueAt: sql`excluded.due_at`,
+        attempts: sql`excluded.attempts`,
+        lastError: sql`excluded.last_error`,
+      },
+    });
+}
+
+export type CheckRunCounts = Awaited<ReturnType<typeof countCheckRuns>>;
+
+/** @param organisationId undefined counts those of all organisations */
+export async function countCheckRuns(executor: Executor, organisationId?: string) {
+  const { rows } = await executor.execute<{ waiting: number }>(sql`
+    select count(*)::int as waiting from ${candidates(organisationId)} ${joined}
+    where organisations.checks_due_at is not null and last_error is null and ${hasChanged}`);
+  const isFailing = and(
+    isNotNull(checkRuns.lastError),
+    organisationId === undefined ? undefined : eq(checkRuns.organisationId, organisationId),
+  );
+  const [failures] = await executor
+    .select({ failed: count(), parked: sql<number>`(count(*) filter (where ${checkRuns.dueAt} is null))::int` })
+    .from(checkRuns)
+    .where(isFailing);
+  const { failed = 0, parked = 0 } = failures ?? {};
+  return {
+    waiting: rows[0]?.waiting ?? 0,
+    /** They failed, and are tried again. */
+    failing: failed - parked,
+    /** Only a change of the pull request, or a retry, asks for another try. */
+    parked,
+  };
+}
+
+/** Parked ones first. */
+export function listFailingCheckRuns(executor: Executor, organisationId: string, limit: number) {
+  const { attempts, dueAt, lastError } = checkRuns;
+  return executor
+    .select({
+      name: sql<string>`${repositories.name} || '#' || ${pullRequests.number}`,
+      url: pullRequests.url,
+      attempts,
+      dueAt,
+      reason: sql<string>`${lastError}`,
+    })
+    .from(checkRuns)
+    .innerJoin(
+      pullRequests,
+      and(eq(pullRequests.organisationId, checkRuns.organisationId), eq(pullRequests.id, checkRuns.pullRequestId)),
+    )
+    .innerJoin(repositories, isInRepository)
+    .where(and(eq(checkRuns.organisationId, organisationId), isNotNull(lastError)))
+    .orderBy(sql`${dueAt} nulls first`, pullRequests.id)
+    .limit(limit);
+}
+
+/** Makes failed ones due at once, parked ones included. Runs in a transaction. */
+export async function retryCheckRuns(
+  executor: Executor,
+  organisationId: string,
+): Promise<{ retried: number; parked: number }> {
+  const failed = await executor
+    .select({ id: checkRuns.pullRequestId, dueAt: checkRuns.dueAt })
+    .from(checkRuns)
+    .where(and(eq(checkRuns.organisationId, organisationId), isNotNull(checkRuns.lastError)))
+    .orderBy(checkRuns.pullRequestId)
+    .for('update');
+  const ids = failed.map(({ id }) => id);
+  await executor
+    .update(checkRuns)
+    .set({ dueAt: sql`now()`, attempts: 0, lastError: null })
+    .where(and(eq(checkRuns.organisationId, organisationId), isOneOf(checkRuns.pullRequestId, ids)));
+  await executor
+    .update(organisations)
+    .set({ checksVersion: null, checksDueAt: sql`now()` })
+    .where(and(eq(organisations.id, organisationId), isNotNull(organisations.checksDueAt)));
+  return { retried: failed.length, parked: failed.filter(({ dueAt }) => dueAt === null).length };
+}

@@ -1,0 +1,76 @@
+/** What a check run on GitHub says about a score: its title, and its summary in Markdown. */
+import { maxSummaryBytes } from '../github/check-runs.ts';
+import { type Explanation, missingParts } from '../scoring/explain.ts';
+import { code, markdownTable } from '../text/markdown.ts';
+import { counted, formatInteger, signed } from '../text/numbers.ts';
+import { right } from '../text/terminal.ts';
+
+/** Entries that do not count yet; each may have several conditions. */
+const maxMissing = 50;
+
+interface ShownScore {
+  score: number;
+  /** The breakdown, as it is stored. */
+  breakdown: string;
+  /** The score before the last change; null if it has not changed. */
+  formerScore: number | null;
+  state: 'closed' | 'draft' | 'merged' | 'open';
+  rulesetVersion: number;
+  explanation: Explanation;
+}
+
+export const checkRunTitle = ({ score, formerScore }: Pick<ShownScore, 'score' | 'formerScore'>): string => {
+  const change = formerScore === null || formerScore === score ? '' : ` (${signed(score - formerScore)})`;
+  return `Score ${formatInteger(score)}${change}`;
+};
+
+/** Names of rules and parts of expressions are shown as code: nothing in them becomes a link, a mention or markup. */
+export function checkRunSummary({ score, breakdown, state, rulesetVersion, explanation }: ShownScore): string {
+  const isOpen = state === 'open' || state === 'draft';
+  const missing = isOpen ? listMissing(explanation) : [];
+  const rest = missing.length - maxMissing;
+  const lines = [
+    ...showRules(breakdown, score),
+    ...(missing.length > 0 ? ['', '**What would still change it**', ''] : []),
+    ...missing.slice(0, maxMissing),
+    ...(rest > 0 ? [`- … and ${counted(rest, 'more entry', 'more entries')}`] : []),
+    '',
+    isOpen
+      ? `By version ${rulesetVersion} of the organisation's rules. This check never fails.`
+      : `By version ${rulesetVersion} of the organisation's rules. The pull request is ${state}: this is its last check.`,
+  ];
+  return withinLimit(lines);
+}
+
+/** The rules that count, in the order of the breakdown. */
+function showRules(breakdown: string, score: number): string[] {
+  const entries = JSON.parse(breakdown) as { name: string; action: 'ADD' | 'SUBTRACT'; effect: number }[];
+  const points = new Map<string, number>();
+  for (const { name, action, effect } of entries) {
+    points.set(name, (points.get(name) ?? 0) + (action === 'ADD' ? effect : -effect));
+  }
+  if (points.size === 0) return ['No rule counts.'];
+  const rows = [...points].map(([name, sum]) => [name, signed(sum)]);
+  return [...markdownTable(['Rule', right('Points')], rows), `**Score ${formatInteger(score)}**`];
+}
+
+/** The entries that do not count yet, and the parts of their conditions that are false. */
+const listMissing = ({ rules }: Explanation): string[] =>
+  rules.flatMap(({ name, entries }) =>
+    entries.flatMap(({ outcome, condition, potential = 0, entry }) => {
+      if (outcome !== 'condition_false' || condition === null) return [];
+      const place = entries.length === 1 ? code(name) : `${code(name)}, entry ${entry}`;
+      const effect = potential === 0 ? 'may count' : signed(potential);
+      return [`- ${place}: ${effect} once ${missingParts(condition).map(code).join(' and ')}`];
+    }),
+  );
+
+/** Leaves out the last lines of what is too long for GitHub. */
+function withinLimit(lines: readonly string[]): string {
+  let bytes = 0;
+  const kept = lines.filter(line => {
+    bytes += Buffer.byteLength(line) + 1;
+    return bytes < maxSummaryBytes;
+  });
+  return [...kept, ...(kept.length < lines.length ? ['', '…'] : [])].join('\n').trim();
+}

@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import {
+  type CheckRunTry,
+  claimCheckRuns,
+  findCheckRunsToPublish,
+  readShown,
+  type Shown,
+  saveCheckRuns,
+} from '../database/check-runs.ts';
+import { moveLease, whileRenewing } from '../database/lease.ts';
+import { getOrganisation, type Organisation } from '../database/organisations.ts';
+import { getRuleset } from '../database/rules.ts';
+import { secondsFromNow } from '../database/statement.ts';
+import type { Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
+import type { CheckRun } from '../github/check-runs.ts';
+import { formatId } from '../ids.ts';
+import { runWithPauses } from '../pauses.ts';
+import { createExplainer } from '../scoring/explain.ts';
+import { factsOf } from '../scoring/facts.ts';
+import { checkRunSummary, checkRunTitle } from './check-run-text.ts';
+import { planNextTry, reasonOf } from './deferral.ts';
+import { askGithub } from './exchange.ts';
+
+/** Check runs in one request. */
+const maxCheckRuns = 20;
+
+/**
+ * GitHub allows 80 requests a minute that create content:
+ * https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
+ */
+const secondsForEach = 60 / 80;
+
+/**
+ * Shows the scores of one organisation's pull requests on GitHub, as far as they differ from what it shows: one request
+ * for up to twenty.
+ *
+ * @returns whether an organisation had a turn
+ */
+export async function publishCheckRuns(deps: Deps, _signal?: AbortSignal, onFound?: () => void): Promise<boolean> {
+  const { database, log } = deps;
+  const claimed = await claimCheckRuns(database.executor);
+  if (claimed === undefined) return false;
+  onFound?.();
+  const { lease, storedVersion } = claimed;
+  let outcome: { seconds: number; isDone: boolean } = { seconds: 1, isDone: false };
+  try {
+    await whileRenewing(database.executor, lease, log, async () => {
+      outcome = await publish(deps, await getOrganisation(database.executor, lease.organisationId));
+    });
+  } finally {
+    // If it was turned off meanwhile, the lease is gone, and it stays off.
+    const changes = outcome.isDone ? { checksVersion: storedVersion } : {};
+    await moveLease(database.executor, lease, secondsFromNow(outcome.seconds), changes).catch(() => undefined);
+  }
+  return true;
+}
+
+/** @returns the seconds until the organisation's next turn; `isDone` if GitHub shows everything */
+async function publish(deps: Deps, organisation: Organisation): Promise<{ seconds: number; isDone: boolean }> {
+  const { executor } = deps.database;
+  const found = await findCheckRunsToPublish(executor, organisation.id, maxCheckRuns);
+  const due = found.filter(({ seconds }) => seconds === 0);
+  const [first] = due;
+  if (first === undefined) return { seconds: found[0]?.seconds ?? 0, isDone: found.length === 0 };
+  const batch = first.attempts > 0 ? [first] : due.filter(({ attempts }) => attempts === 0);
+  const shown = await readShown(
+    executor,
+    organisation.id,
+    batch.map(({ id }) => id),
+  );
+  const written = await write(deps, organisation, shown);
+  const unchanged = written.filter(each => each.hash === each.shown.shownHash);
+  const changed = written.filter(each => !unchanged.includes(each));
+  await save(deps, organisation, unchanged, each => ({ ...isShown(each), isPublished: false }));
+  if (changed.length === 0) return { seconds: 0, isDone: false };
+  try {
+    const runs = changed.map(({ run }) => run);
+    const { reply: errors } = await askGithub(
+      deps,
+      organisation,
+      () => deps.github.createCheckRuns(organisation, runs),
+      { urgency: 'background' },
+    );
+    await save(deps, organisation, changed, (each, index) => {
+      const error = errors[index];
+      if (error === undefined) return { ...isShown(each), isPublished: true };
+      logFailure(deps, organisation, error);
+      // Only somebody on GitHub can give the permission: trying again does not help.
+      const isRefused = error.code === 'github_credentials';
+      const next = isRefused
+        ? { seconds: null, attempts: each.shown.attempts + 1 }
+        : planNextTry(error, { isOwn: true })(each.shown);
+      return { ...next, reason: reasonOf(error) };
+    });
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    // Nothing has failed: the points that are left are for others, or GitHub wants to be left alone.
+    if (error.code === 'github_rate_limited') return { seconds: error.retryAfter ?? 60, isDone: false };
+    logFailure(deps, organisation, error);
+    const nextTry = planNextTry(error, { isOwn: false });
+    await save(deps, organisation, changed, each => ({ ...nextTry(each.shown), reason: reasonOf(error) }));
+  }
+  return { seconds: changed.length * secondsForEach, isDone: false };
+}
+
+const logFailure = ({ log }: Deps, { login }: Organisation, error: Error) =>
+  log.warn({ organisation: login, reason: reasonOf(error) }, 'a score could not be shown on GitHub');
+
+interface Written {
+  shown: Shown;
+  run: CheckRun;
+  hash: string;
+  isFinal: boolean;
+  rulesetVersion: number;
+}
+
+const isShown = ({ hash, isFinal }: Written) => ({ shownHash: hash, isFinal });
+
+/** Explains the scores by the rules in force, in steps: rules at their limits take long. */
+async function write(
+  { database }: Deps,
+  { id, rulesetVersion }: Organisation,
+  all: readonly Shown[],
+): Promise<Written[]> {
+  const explain = await runWithPauses(createExplainer(await getRuleset(database.executor, id, rulesetVersion)));
+  const written: Written[] = [];
+  for (const shown of all) {
+    const { pullRequest, repository, repositoryNodeId, formerScore } = shown;
+    const { state, score, scoreBreakdown: breakdown, headSha } = pullRequest;
+    // Rules that came into force since the organisation was read: the next turn reads them.
+    if (headSha === null || pullRequest.rulesetVersion > rulesetVersion) continue;
+    const explanation = await runWithPauses(explain(factsOf({ ...pullRequest, repository })));
+    const run: CheckRun = {
+      repositoryNodeId,
+      headSha,
+      externalId: formatId('pr', pullRequest.id),
+      title: checkRunTitle({ score, formerScore }),
+      summary: checkRunSummary({ score, breakdown, formerScore, state, rulesetVersion, explanation }),
+    };
+    const hash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
+    written.push({ shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion });
+  }
+  return written;
+}
+
+async function save(
+  { database }: Deps,
+  { id }: Organisation,
+  written: readonly Written[],
+  resultOf: (each: Written, index: number) => CheckRunTry['result'],
+): Promise<void> {
+  if (written.length === 0) return;
+  const tries = written.map(
+    (each, index): CheckRunTry => ({
+      pullRequestId: each.shown.pullRequest.id,
+      rowVersion: each.shown.rowVersion,
+      rulesetVersion: each.rulesetVersion,
+      result: resultOf(each, index),
+    }),
+  );
+  await database.transaction(executor => saveCheckRuns(executor, id, tries));
+}

@@ -1,0 +1,400 @@
+import { and, eq, isNotNull, sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
+import { checkRuns, organisations } from '../../src/database/schema.ts';
+import { publishCheckRuns } from '../../src/sync/check-runs.ts';
+import { startLoops } from '../../src/sync/loops.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { createLatch, htmlError, secondaryLimit } from '../support/github/faults.ts';
+import { headShaOf } from '../support/github/payloads.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import {
+  apply,
+  type Home,
+  newHome,
+  rule,
+  setPoints,
+  startAppWorld,
+  stored,
+  sync,
+  type World,
+  waitUntil,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startAppWorld();
+});
+afterAll(() => world.close());
+afterEach(() => {
+  world.github.clearFaults();
+  world.github.grants.permissions.checks = 'write';
+});
+
+const enable = ({ organisation }: Home, enabled = true) =>
+  world.service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
+
+/** A new home that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
+async function newShowingHome(): Promise<Home> {
+  const home = await newHome(world);
+  await apply(
+    world.service,
+    home,
+    rule('2', 'true', 'Opened'),
+    rule('3', 'writer_approvals > 0', 'Reviewed'),
+    rule('10', 'merged && changed_files <= 5', 'Small and merged'),
+  );
+  while ((await rescoreBatch(world.service)) > 0);
+  await enable(home);
+  return home;
+}
+
+const ofHome = ({ organisation }: Home) => eq(organisations.id, organisation.id);
+
+/** Publishes what is due now. */
+async function publish({ organisation }: Home): Promise<void> {
+  const { executor } = world.service.database;
+  for (let turns = 0; turns < 50; turns += 1) {
+    // The pauses between turns are over.
+    await executor
+      .update(organisations)
+      .set({ checksDueAt: sql`now()` })
+      .where(and(eq(organisations.id, organisation.id), isNotNull(organisations.checksDueAt)));
+    if (!(await publishCheckRuns(world.service))) return;
+  }
+}
+
+/** The minute in which a pull request gets no other check run is over. */
+const afterAMinute = ({ organisation }: Home) =>
+  world.service.database.executor
+    .update(checkRuns)
+    .set({ publishedAt: sql`now() - interval '1 minute'` })
+    .where(eq(checkRuns.organisationId, organisation.id));
+
+const shownOn = (pullRequest: PullRequest) => pullRequest.repository.checkRunOn(headShaOf(pullRequest));
+
+const counts = ({ organisation }: Home) => countCheckRuns(world.service.database.executor, organisation.id);
+
+const requestsOf = () => world.github.count('CheckRuns');
+
+describe('a check run', () => {
+  test('shows the score, what it consists of, and what would still change it', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    expect(shownOn(pullRequest)).toEqual({
+      headSha: headShaOf(pullRequest),
+      name: 'pullscore',
+      conclusion: 'NEUTRAL',
+      externalId: expect.stringMatching(/^pr_/),
+      title: 'Score 2',
+      summary: [
+        '| Rule | Points |',
+        '| --- | --: |',
+        '| `Opened` | +2 |',
+        '',
+        '**Score 2**',
+        '',
+        '**What would still change it**',
+        '',
+        '- `Reviewed`: +3 once `writer_approvals > 0`',
+        '- `Small and merged`: +10 once `merged`',
+        '',
+        "By version 1 of the organisation's rules. This check never fails.",
+      ].join('\n'),
+    });
+  });
+
+  test('says by how much the score last changed', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    pullRequest.review(home.acme.member('grace'), 'APPROVED');
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 2');
+    await afterAMinute(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 5 (+3)');
+    expect(pullRequest.repository.checkRuns).toHaveLength(2);
+  });
+
+  test('follows a change that leaves the score as it is', async () => {
+    const home = await newShowingHome();
+    await apply(world.service, home, rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
+    while ((await rescoreBatch(world.service)) > 0);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `reviews > 0` and `writer_approvals > 0`');
+    pullRequest.review(home.acme.member('grace'));
+    await sync(world.service, home, pullRequest);
+    await afterAMinute(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `writer_approvals > 0`');
+  });
+
+  test('follows new rules once the score is recalculated', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    await afterAMinute(home);
+    await apply(world.service, home, rule('7', 'true', 'Seven'));
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 2');
+    while ((await rescoreBatch(world.service)) > 0);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 7 (+5)');
+  });
+
+  test('is not published again if nothing in it would change', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    await afterAMinute(home);
+    const before = requestsOf();
+    pullRequest.edit({ title: 'Another title' });
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    expect(requestsOf()).toBe(before);
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+  });
+
+  test('belongs to the commit that was scored, and follows a force-push', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    const scored = headShaOf(pullRequest);
+    pullRequest.forcePush();
+    await publish(home);
+    expect(pullRequest.repository.checkRunOn(scored)).toBeDefined();
+    expect(shownOn(pullRequest)).toBeUndefined();
+    await sync(world.service, home, pullRequest);
+    await afterAMinute(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 2');
+  });
+
+  test('is a last one once the pull request is merged, whatever changes later', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    pullRequest.merge();
+    await sync(world.service, home, pullRequest);
+    await afterAMinute(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
+    expect(shownOn(pullRequest)?.summary).toContain('The pull request is merged: this is its last check.');
+    await afterAMinute(home);
+    pullRequest.review(home.acme.member('grace'), 'APPROVED');
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    expect((await stored(world.service, home, pullRequest))?.score).toBe(15);
+    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
+  });
+
+  test('comes back with a reopened pull request', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    for (const change of [() => pullRequest.close(), () => pullRequest.reopen()]) {
+      change();
+      await sync(world.service, home, pullRequest);
+      await afterAMinute(home);
+      await publish(home);
+    }
+    expect(shownOn(pullRequest)?.summary).toContain('This check never fails.');
+  });
+
+  test('makes no links, mentions or markup of what rules are called', async () => {
+    const home = await newShowingHome();
+    const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
+    await apply(world.service, home, rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
+    while ((await rescoreBatch(world.service)) > 0);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    const summary = shownOn(pullRequest)?.summary ?? '';
+    expect(summary).toContain('| `` @acme/owners `<img src=x>` https://evil.example \\| ## x `` | +2 |');
+    expect(summary).toContain('once `` title == "@ada `|` [x](y)" ``');
+  });
+
+  test('stays within what GitHub takes, however many entries there are', async () => {
+    const home = await newShowingHome();
+    const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
+    await apply(world.service, home, rule('5', 'true', 'Five'), ...rules);
+    while ((await rescoreBatch(world.service)) > 0);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    expect(shownOn(pullRequest)?.summary).toMatch(/- … and 100 more entries\n\nBy version 2/);
+  });
+});
+
+describe('scores', () => {
+  test('are not shown before an operator asks for it, and no longer once it is turned off', async () => {
+    const home = await newShowingHome();
+    await enable(home, false);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    expect(shownOn(pullRequest)).toBeUndefined();
+    await enable(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 2');
+  });
+
+  test('stay turned off if that happens while some are being published', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
+    const publishing = publishCheckRuns(world.service);
+    await waitUntil(async () => world.github.requests.at(-1)?.operation === 'CheckRuns');
+    await enable(home, false);
+    release();
+    await publishing;
+    pullRequest.review(home.acme.member('grace'), 'APPROVED');
+    await sync(world.service, home, pullRequest);
+    await afterAMinute(home);
+    expect(await publishCheckRuns(world.service)).toBe(false);
+  });
+
+  test('of a hundred pull requests take five requests, and leave the reserve of points', async () => {
+    const home = await newShowingHome();
+    const web = home.acme.repository('web');
+    const all = Array.from({ length: 100 }, () => web.openPullRequest());
+    for (let start = 0; start < 100; start += 50) await sync(world.service, home, ...all.slice(start, start + 50));
+    setPoints(world.github, 5_000, 503);
+    await sync(world.service, home, all[0] as PullRequest);
+    const before = requestsOf();
+    await publish(home);
+    // Of the three points above the tenth that is kept, the fetch took one.
+    expect(requestsOf() - before).toBe(2);
+    setPoints(world.github, 5_000);
+    await world.service.database.executor.execute(sql`delete from github_limits`);
+    await publish(home);
+    expect(requestsOf() - before).toBe(5);
+    expect(all.filter(each => shownOn(each) === undefined)).toEqual([]);
+  });
+
+  test('are shown by the loops of a running service', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    const loops = startLoops(world.service, { pollMs: 20 });
+    try {
+      await sync(world.service, home, pullRequest);
+      await waitUntil(async () => shownOn(pullRequest)?.title === 'Score 2');
+    } finally {
+      await loops.stop();
+    }
+  });
+
+  test('of a pull request that is deleted meanwhile are forgotten', async () => {
+    const home = await newShowingHome();
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, pullRequest);
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
+    const publishing = publishCheckRuns(world.service);
+    await waitUntil(async () => world.github.requests.at(-1)?.operation === 'CheckRuns');
+    const { executor } = world.service.database;
+    await executor.execute(sql`delete from score_changes where organisation_id = ${home.organisation.id}`);
+    await executor.execute(sql`delete from pull_requests where organisation_id = ${home.organisation.id}`);
+    release();
+    await publishing;
+    expect(await executor.$count(checkRuns, eq(checkRuns.organisationId, home.organisation.id))).toBe(0);
+  });
+});
+
+describe('a failure to show a score', () => {
+  const failingOne = async () => {
+    const home = await newShowingHome();
+    const web = home.acme.repository('web');
+    const [good, bad] = [web.openPullRequest(), web.openPullRequest()];
+    await sync(world.service, home, good, bad);
+    return { home, good, bad };
+  };
+
+  test('of one pull request does not keep others from being shown, and parks it after eight tries', async () => {
+    const { home, good, bad } = await failingOne();
+    world.github.fault(
+      { kind: 'broken', nodeIds: [headShaOf(bad)] },
+      { when: ({ operation }) => operation === 'CheckRuns', times: Number.POSITIVE_INFINITY },
+    );
+    await publish(home);
+    expect(shownOn(good)).toBeDefined();
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
+    for (let attempt = 1; attempt < 8; attempt += 1) {
+      await world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
+      await publish(home);
+    }
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 1 });
+    world.github.clearFaults();
+    await world.service.database.transaction(executor => retryCheckRuns(executor, home.organisation.id));
+    await publish(home);
+    expect(shownOn(bad)?.title).toBe('Score 2');
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+  });
+
+  test('because the App may not write checks is not repeated before something changes', async () => {
+    const { home, good } = await failingOne();
+    world.github.grants.permissions.checks = 'read';
+    const before = requestsOf();
+    await publish(home);
+    expect(requestsOf() - before).toBe(1);
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 2 });
+    const [row] = await world.service.database.executor
+      .select()
+      .from(checkRuns)
+      .where(eq(checkRuns.organisationId, home.organisation.id));
+    expect(row?.lastError).toContain('GitHub does not let the App write checks');
+    world.github.grants.permissions.checks = 'write';
+    await enable(home);
+    await publish(home);
+    expect(shownOn(good)?.title).toBe('Score 2');
+  });
+
+  test('of GitHub itself is tried again, one by one', async () => {
+    const { home, good, bad } = await failingOne();
+    world.github.fault(htmlError(502), { when: ({ operation }) => operation === 'CheckRuns' });
+    await publish(home);
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 2, parked: 0 });
+    const before = requestsOf();
+    await world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
+    await publish(home);
+    expect(requestsOf() - before).toBe(2);
+    expect([good, bad].map(each => shownOn(each)?.title)).toEqual(['Score 2', 'Score 2']);
+  });
+
+  test('because of a limit is none: nothing is asked before the time that GitHub names', async () => {
+    const { home } = await failingOne();
+    world.github.fault(secondaryLimit('120'), { when: ({ operation }) => operation === 'CheckRuns' });
+    expect(await publishCheckRuns(world.service)).toBe(true);
+    expect(await publishCheckRuns(world.service)).toBe(false);
+    expect(await counts(home)).toEqual({ waiting: 2, failing: 0, parked: 0 });
+    const [row] = await world.service.database.executor
+      .select({ seconds: sql<number>`extract(epoch from checks_due_at - now())::float8` })
+      .from(organisations)
+      .where(ofHome(home));
+    expect(row?.seconds).toBeGreaterThan(100);
+    await world.service.database.executor.execute(sql`delete from github_limits`);
+  });
+
+  test('whose reply is lost leaves the same score on the commit', async () => {
+    const { home, good } = await failingOne();
+    world.github.fault({ kind: 'truncate', reset: true }, { when: ({ operation }) => operation === 'CheckRuns' });
+    await publish(home);
+    await world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
+    await publish(home);
+    expect(shownOn(good)?.title).toBe('Score 2');
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+  });
+});
