@@ -143,6 +143,12 @@ function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog
     help: 'How long the oldest due pull request has waited to be fetched',
     registers,
   });
+  const checkRuns = new Gauge({
+    name: 'pullscore_check_runs',
+    help: 'Scores to show on GitHub: waiting, failing (tried again) or parked (until the pull request changes, or a retry)',
+    labelNames: ['state'],
+    registers,
+  });
   const comparisonAge = new Gauge({
     name: 'pullscore_comparison_age_seconds',
     help: 'Since the last comparison with GitHub that reached its end, of the organisation for which it is longest ago; absent while RECONCILE_INTERVAL is 0',
@@ -168,10 +174,11 @@ function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog
   return backlog => {
     // A gauge without labels is 0 after a reset: only removing it makes it absent.
     for (const gauge of [overdue, comparisonAge, failingComparisons, ranges]) gauge.remove();
-    for (const gauge of [syncRequests, blockedUntil]) gauge.reset();
+    for (const gauge of [syncRequests, checkRuns, blockedUntil]) gauge.reset();
     if (backlog === undefined) return;
     for (const state of ['waiting', 'behind', 'failing', 'parked'] as const)
       syncRequests.set({ state }, backlog[state]);
+    for (const state of ['waiting', 'failing', 'parked'] as const) checkRuns.set({ state }, backlog.checkRuns[state]);
     overdue.set(backlog.overdueSeconds);
     const { maxSeconds, failing } = backlog.comparisons;
     if (isPeriodic && maxSeconds !== null) comparisonAge.set(maxSeconds);

@@ -7,6 +7,13 @@ import {
   retrySyncRequests,
   type SyncRequestCounts,
 } from '../database/backlog.ts';
+import {
+  areChecksEnabled,
+  type CheckRunCounts,
+  countCheckRuns,
+  listFailingCheckRuns,
+  retryCheckRuns,
+} from '../database/check-runs.ts';
 import { type Organisation, setWebhooksEnabled } from '../database/organisations.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
@@ -53,11 +60,13 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     .answerFor<{ limit: number }>(({ limit }) => async ({ config, database }, organisation) => {
       const { id, login, webhooksEnabled } = organisation;
       const { executor } = database;
-      const [deliveries, gone, requests, failing] = await Promise.all([
+      const [deliveries, gone, requests, failing, checkRuns, failingChecks] = await Promise.all([
         listDeliveries(executor, id, limit),
         countGoneDeliveries(executor, id),
         countSyncRequests(executor, id),
         listFailingRequests(executor, id, maxFailing.json),
+        countCheckRuns(executor, id),
+        listFailingCheckRuns(executor, id, maxFailing.json),
       ]);
       const services = (await listServiceReports(executor)).filter(({ command }) => command === 'serve');
       const hasService = services.length > 0;
@@ -87,6 +96,18 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
             requested_at: seconds(request.requestedAt),
             due_at: seconds(request.dueAt),
           })),
+          checks: {
+            enabled: areChecksEnabled(organisation),
+            ...checkRuns,
+            failures: failingChecks.map(({ name, url, attempts, reason, dueAt }) => ({
+              pull_request: name,
+              url,
+              attempts,
+              reason,
+              parked: dueAt === null,
+              due_at: seconds(dueAt),
+            })),
+          },
           deliveries: deliveries.map(delivery => ({
             guid: delivery.guid,
             event: delivery.event,
@@ -109,7 +130,8 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           ...describeLastFailure(organisation),
           ...describeWaiting(requests),
           ...describeGone(context, login, gone),
-          ...describeFailing(context, login, requests, failing),
+          ...describeFailing(context, login, requests.failed, failing),
+          ...describeChecks(context, organisation, checkRuns, failingChecks),
           '',
           table(
             ['RECEIVED', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
@@ -131,7 +153,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
 
   group
     .command('retry')
-    .description('retry all pull requests whose sync failed, including parked ones')
+    .description('retry all pull requests whose sync or check run failed, including parked ones')
     .addHelpText(
       'after',
       '\nA pull request that keeps failing is parked. The service retries it within a minute of its next change; this command retries it now.',
@@ -139,7 +161,9 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     .examples('webhooks retry --organisation acme')
     .answerFor(() => async ({ database }, { id, login }) => {
       const { retried, parked } = await database.transaction(async executor => {
-        const counts = await retrySyncRequests(executor, id);
+        const syncs = await retrySyncRequests(executor, id);
+        const checks = await retryCheckRuns(executor, id);
+        const counts = { retried: syncs.retried + checks.retried, parked: syncs.parked + checks.parked };
         if (counts.retried > 0) await recordAuditEvent(executor, id, operator(), 'webhooks.retry', login);
         return counts;
       });
@@ -182,15 +206,29 @@ function describeGone({ program }: Context, login: string, gone: number): string
   return [`${found} What to do: ${program} doctor --organisation ${login}`];
 }
 
+function describeChecks(
+  context: Context,
+  organisation: Organisation,
+  { waiting, failing, parked }: CheckRunCounts,
+  failures: Awaited<ReturnType<typeof listFailingCheckRuns>>,
+): string[] {
+  if (!areChecksEnabled(organisation)) return [];
+  const failed = failing + parked;
+  return [
+    `Scores are shown on GitHub: ${counted(waiting, 'check run waits', 'check runs wait')} to be published${failed === 0 ? '' : `, ${failed} failed and ${parked} of these ${parked === 1 ? 'is' : 'are'} parked`}.`,
+    ...describeFailing(context, organisation.login, failed, failures),
+  ];
+}
+
 function describeFailing(
   { program }: Context,
   login: string,
-  { failed }: SyncRequestCounts,
-  requests: readonly FailingRequest[],
+  failed: number,
+  requests: readonly (Pick<FailingRequest, 'name' | 'attempts' | 'dueAt' | 'reason'> & { nodeId?: string })[],
 ): string[] {
   if (requests.length === 0) return [];
   const shown = requests.slice(0, maxFailing.text);
-  const rows = shown.map(({ name, nodeId, attempts, dueAt, reason }) => [
+  const rows = shown.map(({ name, nodeId = '', attempts, dueAt, reason }) => [
     brief(name ?? nodeId),
     String(attempts),
     dueAt === null ? 'parked' : showTime(dueAt),

@@ -5,9 +5,12 @@ import { findOrganisation, organisationGone } from './organisations.ts';
 import { auditEvents, organisations, users } from './schema.ts';
 
 export type AuditAction =
+  | 'checks.disable'
+  | 'checks.enable'
   | 'import'
   | 'member.allow'
   | 'member.erase'
+  | 'member.export'
   | 'members.sync'
   | 'organisation.add'
   | 'organisation.remove'

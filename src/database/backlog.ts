@@ -1,4 +1,5 @@
 import { and, count, eq, gt, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm';
+import { countCheckRuns } from './check-runs.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { isInRepository } from './pull-requests.ts';
@@ -50,19 +51,22 @@ export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
  */
 export async function readBacklog(executor: Executor, fingerprint: string) {
   const { blockedUntil, credential } = githubLimits;
-  const [{ total, behind, failed, parked, overdueSeconds }, comparisons, ranges, blocks] = await Promise.all([
-    countSyncRequests(executor),
-    countComparisons(executor),
-    executor.$count(rescoreRanges),
-    executor
-      .select({
-        organisation: sql<string>`coalesce(${organisations.login}, '')`,
-        until: sql<number>`extract(epoch from ${blockedUntil})::float8`,
-      })
-      .from(githubLimits)
-      .leftJoin(organisations, sql`${credential} = ${`${fingerprint}:`} || ${organisations.id}`)
-      .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, fingerprint), isNotNull(organisations.id)))),
-  ]);
+  const [{ total, behind, failed, parked, overdueSeconds }, checkRuns, comparisons, ranges, blocks] = await Promise.all(
+    [
+      countSyncRequests(executor),
+      countCheckRuns(executor),
+      countComparisons(executor),
+      executor.$count(rescoreRanges),
+      executor
+        .select({
+          organisation: sql<string>`coalesce(${organisations.login}, '')`,
+          until: sql<number>`extract(epoch from ${blockedUntil})::float8`,
+        })
+        .from(githubLimits)
+        .leftJoin(organisations, sql`${credential} = ${`${fingerprint}:`} || ${organisations.id}`)
+        .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, fingerprint), isNotNull(organisations.id)))),
+    ],
+  );
   return {
     /** Each sync request counts as one of `waiting`, `behind`, `failing` and `parked`. */
     waiting: total - behind - failed,
@@ -72,6 +76,7 @@ export async function readBacklog(executor: Executor, fingerprint: string) {
     /** They failed so often that only a change on GitHub or an operator starts another try. */
     parked,
     overdueSeconds,
+    checkRuns,
     comparisons,
     /** Ranges of pull requests whose scores may be older than the rules in force. */
     rescoreRanges: ranges,

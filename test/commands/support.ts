@@ -52,7 +52,7 @@ export interface Ended {
 
 export interface Running {
   child: ChildProcess;
-  /** Waits until standard output matches; fails if the command ends first. */
+  /** Waits until standard output or standard error matches; fails if the command ends first. */
   shows(pattern: RegExp): Promise<RegExpExecArray>;
   ended: Promise<Ended>;
 }
@@ -113,7 +113,7 @@ function startProcess(
     ended,
     async shows(pattern) {
       for (;;) {
-        const found = pattern.exec(stdout);
+        const found = pattern.exec(stdout) ?? pattern.exec(stderr);
         if (found !== null) return found;
         if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${stderr}`);
         await delay(10);

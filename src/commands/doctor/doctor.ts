@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
+import { areChecksEnabled, countCheckRuns, listFailingCheckRuns } from '../../database/check-runs.ts';
 import { connectDatabase, type Database } from '../../database/client.ts';
 import { findAbandonedDatabases } from '../../database/embedded/abandoned.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
@@ -12,6 +13,7 @@ import { listServiceReports, type ServiceReport, setsVariable } from '../../data
 import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { createGithub, type Github } from '../../github/client.ts';
 import { createInspection, type GithubInspection } from '../../github/inspection.ts';
+import { mayWriteChecks, readPermissions } from '../../github/permissions.ts';
 import { credentialOf, keepToLimits } from '../../sync/exchange.ts';
 import { maxProseWidth } from '../../text/terminal.ts';
 import type { PullscoreCommand } from '../command.ts';
@@ -42,7 +44,7 @@ const checks = {
   installation: ['github', 'installation', remote.checkInstallation, app],
   permissions: ['github', 'installation', remote.checkPermissions, app],
   points: ['github', 'limit', remote.checkPoints, app],
-  profile: ['github', 'organisation', remote.checkProfile, remote.allow(remote.permissions)],
+  profile: ['github', 'organisation', remote.checkProfile, remote.allow(readPermissions)],
   members: ['github', 'members', remote.checkMembers, remote.allow(['members'])],
   pullRequests: ['github', 'pull_requests', remote.checkPullRequests, remote.allow(remote.pullRequestPermissions)],
   repositories: ['github', 'repositories', remote.checkRepositories, 'Check the permissions of the credentials.'],
@@ -52,6 +54,7 @@ const checks = {
 
   workers: ['upkeep', 'workers', local.checkWorkers, logs],
   requests: ['upkeep', 'requests', local.checkBacklog, logs],
+  checkRuns: ['upkeep', 'checks', local.checkCheckRuns, logs],
   comparison: ['upkeep', 'comparison', local.checkComparison, logs],
   facts: ['upkeep', 'facts', local.checkFacts, logs],
 } as const;
@@ -79,7 +82,7 @@ the service from working, and with 0 if there are only warnings.`,
 }
 
 /** Runs all checks. Those that depend on something that failed are reported as skipped. */
-async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
+export async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
   const report = createReport();
   const config = await report.check(checks.environment, {}, async () => context.config);
   if (config === undefined) {
@@ -149,6 +152,11 @@ async function checkDatabase(
         const [example] = await listFailingRequests(executor, id, 1);
         return { example, ...(await countSyncRequests(executor, id)) };
       }),
+      areChecksEnabled(organisation) &&
+        report.check(checks.checkRuns, own, async () => {
+          const [example] = await listFailingCheckRuns(executor, id, 1);
+          return { example, ...(await countCheckRuns(executor, id)) };
+        }),
       report.check(checks.comparison, own, () => inspecting),
       report.check(checks.facts, own, () => inspecting),
     ]);
@@ -228,8 +236,9 @@ async function checkOnGithub(report: Report, scope: Access & local.OrganisationS
   if (config.github.app !== undefined) {
     const installation = await run(checks.installation, () => call(() => inspection.findInstallation(organisation)));
     if (installation === undefined) return skipHook();
-    missing = remote.permissions.filter(name => !Object.hasOwn(installation.permissions ?? {}, name));
-    await run(checks.permissions, async () => missing);
+    missing = readPermissions.filter(name => !Object.hasOwn(installation.permissions ?? {}, name));
+    const lacksChecks = areChecksEnabled(organisation) && !mayWriteChecks(installation);
+    await run(checks.permissions, async () => ({ missing, lacksChecks }));
     await run(checks.points, () => call(() => inspection.readCredentials(organisation)));
   }
   const profile = await run(checks.profile, () => call(() => github.findOrganisation(organisation)));

@@ -2,25 +2,18 @@
 import { type Config, webhookPath, webhookUrl } from '../../config.ts';
 import type { UnconfirmedRepository } from '../../database/inspection.ts';
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
+import { webAddress } from '../../github/app-manifest.ts';
 import { type Github, maxRepositories } from '../../github/client.ts';
 import type { GithubInstallation } from '../../github/credentials.ts';
 import type { CredentialFacts, GithubHook, GithubInspection, HookDelivery } from '../../github/inspection.ts';
 import type { GithubOrganisation } from '../../github/organisation.ts';
+import { permissionTitles, readPermissions } from '../../github/permissions.ts';
 import { counted, duration } from '../../text/numbers.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
 import { list, ok, problem, skipped, type Verdict, type Verdicts, warning } from './findings.ts';
 import { command, nameOf, type OrganisationScope, type Scope } from './local-checks.ts';
 
-/** What an App or a fine-grained token must be allowed to read, by GitHub's API names, with the titles on its pages. */
-const permissionTitles = new Map([
-  ['pull_requests', 'Pull requests'],
-  ['issues', 'Issues'],
-  ['contents', 'Contents'],
-  ['metadata', 'Metadata'],
-  ['members', 'Members (of the organisation)'],
-]);
-export const permissions = [...permissionTitles.keys()];
-export const pullRequestPermissions = permissions.filter(name => name !== 'members');
+export const pullRequestPermissions = readPermissions.filter(name => name !== 'members');
 const titlesOf = (names: readonly string[]) => list(names.map(name => permissionTitles.get(name) ?? name));
 
 /** How to give the credentials permission to read these. */
@@ -95,10 +88,19 @@ export const checkInstallation = (installation: GithubInstallation | undefined):
     problem("The App's installation is suspended.", 'Unsuspend it in the settings of the organisation on GitHub.'),
 ];
 
-export const checkPermissions = (missing: readonly string[], scope: Scope): Verdicts =>
-  missing.length === 0
-    ? ok('The App is installed and has all permissions that it needs.')
-    : problem(`The App is installed, but may not read ${titlesOf(missing)}.`, allow(missing)(scope));
+/** @param facts `missing`: permissions to read; `lacksChecks`: scores are to be shown on GitHub, and can't be */
+export const checkPermissions = (
+  { missing, lacksChecks }: { missing: readonly string[]; lacksChecks: boolean },
+  scope: Scope,
+): Verdicts => [
+  missing.length === 0 && !lacksChecks && ok('The App is installed and has all permissions that it needs.'),
+  missing.length > 0 && problem(`The App is installed, but may not read ${titlesOf(missing)}.`, allow(missing)(scope)),
+  lacksChecks &&
+    problem(
+      'The App is installed, but may not write checks: scores are not shown on GitHub.',
+      'On GitHub, give the App the permission Checks (read and write), and accept it in the organisation. Then run checks enable again.',
+    ),
+];
 
 export function checkProfile(profile: GithubOrganisation | undefined, scope: OrganisationScope): Verdicts {
   const { config, organisation } = scope;
@@ -189,8 +191,7 @@ export function checkRepositories(lost: readonly UnconfirmedRepository[], { conf
 
 /** The page of the organisation's webhooks, for its owners. */
 function settingsUrl({ github }: Config, login: string): string {
-  const { protocol, host } = new URL(github.apiUrl);
-  return `${protocol}//${host.replace(/^api\./, '')}/organizations/${login}/settings/hooks`;
+  return `${webAddress(github.apiUrl)}/organizations/${login}/settings/hooks`;
 }
 
 /** @param organisation with its current login */

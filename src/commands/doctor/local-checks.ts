@@ -1,6 +1,7 @@
 /** Checks of the configuration and of the database. Each is a function from facts to findings. */
 import { type Config, isUnencrypted, webhookUrl } from '../../config.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
+import type { CheckRunCounts } from '../../database/check-runs.ts';
 import type { AbandonedDatabase } from '../../database/embedded/abandoned.ts';
 import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import { laterSchema } from '../../database/migrate.ts';
@@ -242,6 +243,30 @@ export function checkBacklog(
       (scope.workers > 0
         ? warning(late, "See the log of the service. If it can't keep up, start more processes.")
         : problem(late, `Nothing is syncing. Start ${scope.program} serve, or worker if WORKER=false.`)),
+  ];
+}
+
+/** @param facts.example a failing one: a parked one if there is one */
+export function checkCheckRuns(
+  facts: CheckRunCounts & { example: { name: string; reason: string } | undefined },
+  scope: OrganisationScope,
+): Verdicts {
+  const { waiting, failing, parked, example } = facts;
+  if (scope.config.github.app === undefined) {
+    return warning(
+      'Scores are to be shown on GitHub, which only a GitHub App can do, and there is none in this shell.',
+      `Set up an App: ${command(scope, 'github connect')}. Or turn it off: ${command(scope, 'checks disable')}`,
+    );
+  }
+  if (failing + parked === 0) {
+    return ok(`Scores are shown on GitHub; ${counted(waiting, 'check run waits', 'check runs wait')} to be published.`);
+  }
+  const reason = example === undefined ? '.' : `, such as that of ${example.name}: ${example.reason}`;
+  const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
+  return [
+    parked > 0 && problem(`${counted(parked, 'score is', 'scores are')} not shown on GitHub${reason}`, retry),
+    failing > 0 &&
+      warning(`${counted(failing, 'score')} could not be shown on GitHub yet${parked > 0 ? '.' : reason}`, retry),
   ];
 }
 

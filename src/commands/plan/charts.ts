@@ -1,10 +1,10 @@
 /** The charts of a plan's page: SVG without styles, so that they follow the page's colours. */
 import type { Bucket } from '../../scoring/distribution.ts';
 import type { Summary } from '../../scoring/plan.ts';
+import { type Html, html, nothing } from '../../text/html.ts';
 import { bucketLabel, decimal, formatInteger } from '../../text/numbers.ts';
 import { plain, truncate } from '../../text/terminal.ts';
 import type { PlannedMember } from './document.ts';
-import { type Html, html, nothing } from './html.ts';
 
 /** Two decimals: enough for an attribute. */
 const at = (value: number): string => String(Math.round(value * 100) / 100);

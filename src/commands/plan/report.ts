@@ -3,10 +3,10 @@
  * by other people; `html` escapes them.
  */
 import { createHash } from 'node:crypto';
+import { Html, html, nothing, webAddress } from '../../text/html.ts';
 import { bucketLabel, counted, decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
-import { Html, html, nothing, webAddress } from './html.ts';
 import { planStyle } from './style.ts';
 import {
   comparedWith,

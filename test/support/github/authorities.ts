@@ -25,14 +25,16 @@ function isAppToken(token: string, app: { id: string; publicKey: string }): bool
 
 export function createAuthorities(personal: string, app: { id: string; publicKey: string } | undefined) {
   const readers = new Map<string, Organisation | undefined>([[personal, undefined]]);
+  const apps = app ? [app] : [];
   return {
     /** Undefined if GitHub would answer 401. */
     of(authorization: string | undefined): Authority | undefined {
       const token = /^(?:token|bearer) (\S+)$/i.exec(authorization ?? '')?.[1];
       if (token === undefined) return undefined;
       if (readers.has(token)) return { kind: 'reader', organisation: readers.get(token) };
-      return app && isAppToken(token, app) ? { kind: 'app' } : undefined;
+      return apps.some(each => isAppToken(token, each)) ? { kind: 'app' } : undefined;
     },
+    addApp: (added: { id: string; publicKey: string }) => void apps.push(added),
     tokenFor(organisation: Organisation): string {
       const token = `ghs_${randomBytes(18).toString('hex')}`;
       readers.set(token, organisation);

@@ -1,6 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createApps } from './apps.ts';
 import { createAuthorities } from './authorities.ts';
 import { pingEvent } from './events.ts';
 import { answerWithFault, createFaults, type Fault, type GithubStandInRequest, sendWithFault } from './faults.ts';
@@ -77,12 +78,16 @@ export async function startGithub(options: StartOptions = {}) {
     viewerIsMember: true,
     readsMembers: true,
   };
+  const origin = `http://127.0.0.1:${port}`;
+  const apps = createApps({ world, authorities, hooks, origin, isEnterprise: options.enterprise === true }, grants);
   const holdings = { world, authorities, hooks, grants, limit, base };
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pathname: path, searchParams } = new URL(request.url ?? '/', apiUrl);
+    const url = new URL(request.url ?? '/', apiUrl);
+    const { pathname: path, searchParams } = url;
     const text = await readBody(request);
-    const body: unknown = text === '' ? {} : JSON.parse(text);
+    const isForm = request.headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true;
+    const body: unknown = text === '' || isForm ? {} : JSON.parse(text);
     const { query = '', variables = Object.fromEntries(searchParams) } = body as {
       query?: string;
       variables?: Record<string, unknown>;
@@ -103,6 +108,16 @@ export async function startGithub(options: StartOptions = {}) {
     if (fault && answerWithFault(fault, response)) return;
     if (fault?.kind === 'delay') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
     if (fault?.kind === 'hold') await fault.until;
+    const page = apps.answer(record.method, url, text, base);
+    if (page) {
+      const { location, html, reply = {} } = page;
+      response.writeHead(page.status, {
+        'content-type': html === undefined ? 'application/json' : 'text/html; charset=utf-8',
+        ...(location === undefined ? {} : { location }),
+      });
+      response.end(html ?? JSON.stringify(reply));
+      return;
+    }
     const { status, headers, reply } = answerOf(record, query, fault);
     if (fault?.kind === 'late') {
       await ('until' in fault ? fault.until : new Promise(resolve => setTimeout(resolve, fault.milliseconds)));

@@ -1,5 +1,5 @@
 /** HTML templates that escape every value except `Html`. */
-import { plain } from '../../text/terminal.ts';
+import { plain } from './terminal.ts';
 
 export class Html {
   readonly markup: string;

@@ -1,0 +1,63 @@
+/** Writes secrets to a file such as `.env`, which docker compose, a shell and `node --env-file` read. */
+import { randomUUID } from 'node:crypto';
+import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { CommandError } from './context.ts';
+
+export type Values = Readonly<Record<string, string>>;
+
+const assignment = (name: string) => new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=(.*)$`, 'm');
+
+/** The file's text; empty if it is not there yet. @throws CommandError if it can't be replaced */
+export function readEnvFile(path: string): string {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found !== undefined && !found.isFile()) {
+      throw new CommandError(`${path} is not a regular file.`, 'Name another one with --output.');
+    }
+    // Proves that a file can be written next to it, before there is something to lose.
+    const trial = `${path}.${randomUUID()}`;
+    writeFileSync(trial, '', { flag: 'wx', mode: 0o600 });
+    rmSync(trial);
+    return found === undefined ? '' : readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(
+      `${path} can't be written: ${(error as NodeJS.ErrnoException).code}.`,
+      'Name another file with --output.',
+    );
+  }
+}
+
+/** The value that the text gives the variable, without quotes; undefined if it is empty. */
+export function valueIn(text: string, name: string): string | undefined {
+  const value = assignment(name)
+    .exec(text)?.[1]
+    ?.trim()
+    .replace(/^(['"])(.*)\1$/s, '$2');
+  return value === '' ? undefined : value;
+}
+
+/** The text with these values, each on one line. Others stay as they are. */
+export function withValues(text: string, values: Values): string {
+  let changed = text;
+  const added: string[] = [];
+  for (const [name, value] of Object.entries(values)) {
+    const line = `${name}='${value}'`;
+    if (assignment(name).test(changed)) changed = changed.replace(assignment(name), () => line);
+    else if (value !== '') added.push(line);
+  }
+  const end = changed === '' || changed.endsWith('\n') ? '' : '\n';
+  return added.length === 0 ? changed : `${changed}${end}${added.join('\n')}\n`;
+}
+
+/** Replaces the file whole, readable by its owner only. */
+export function writeEnvFile(path: string, text: string): void {
+  const fresh = `${path}.${randomUUID()}`;
+  try {
+    writeFileSync(fresh, text, { flag: 'wx', mode: 0o600, flush: true });
+    renameSync(fresh, path);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw error;
+  }
+}

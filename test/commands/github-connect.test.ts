@@ -1,0 +1,301 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
+import { readPermissions } from '../../src/github/permissions.ts';
+import { subscribedEvents } from '../../src/webhooks/events.ts';
+import { hasBrowser, openBrowser } from '../support/browser.ts';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { closing, createTenant, type Service, startService } from '../support/service.ts';
+import { complaintOf, type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
+
+beforeAll(requireBuild);
+
+interface Setting {
+  github: GithubStandIn;
+  service: Service;
+  folder: string;
+  output: string;
+  environment: Environment;
+}
+
+async function prepare(options: Parameters<typeof startGithub>[0] = {}): Promise<Setting> {
+  const github = closing(await startGithub(options));
+  const acme = github.organisation('acme', { name: 'Acme' });
+  acme.member('ada');
+  acme.repository('web').addPullRequest();
+  const service = closing(await startService({ GITHUB_API_URL: github.apiUrl }));
+  await createTenant(service, { login: 'acme', githubId: acme.id, nodeId: acme.nodeId });
+  const folder = mkdtempSync(join(tmpdir(), 'pullscore-connect-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const environment = {
+    DATABASE_URL: service.database.url,
+    GITHUB_API_URL: github.apiUrl,
+    PUBLIC_URL: 'https://pullscore.example.com',
+  };
+  return { github, service, folder, output: join(folder, '.env'), environment };
+}
+
+const connect = ({ environment, output }: Setting, ...options: string[]) =>
+  startForTest(environment, 'github', 'connect', '--organisation', 'acme', '--output', output, ...options);
+
+async function addressOf(running: ReturnType<typeof connect>): Promise<string> {
+  return (await running.shows(/Open this page .*: (http\S+)/))[1] ?? '';
+}
+
+/** What a browser does, without one: it keeps the cookie, and sends the forms. */
+async function createApp(github: GithubStandIn, address: string) {
+  const page = await fetch(address);
+  const cookie = String(page.headers.get('set-cookie')).split(';')[0] ?? '';
+  const text = (await page.text()).replaceAll('&quot;', '"');
+  const [, action = ''] = /action="([^"]+)"/.exec(text) ?? [];
+  const [, manifest = ''] = /name="manifest" value="(\{.*\})"/.exec(text) ?? [];
+  const state = new URL(action).searchParams.get('state') ?? '';
+  expect(new URL(action).origin).toBe(new URL(github.apiUrl).origin);
+  const created = await fetch(action.replace(/\/new\?.*/, ''), {
+    method: 'POST',
+    body: new URLSearchParams({ manifest, state }),
+    redirect: 'manual',
+  });
+  return { cookie, manifest: JSON.parse(manifest), redirect: created.headers.get('location') ?? '' };
+}
+
+const variables = (text: string): Environment =>
+  Object.fromEntries(
+    text.split('\n').flatMap(line => {
+      const [, name, value = ''] = /^(\w+)='(.*)'$/.exec(line) ?? [];
+      return name === undefined ? [] : [[name, value]];
+    }),
+  );
+
+describe('github connect', () => {
+  test('registers an App with what the service needs, and ends with what doctor says', async () => {
+    const setting = await prepare();
+    const { github, output } = setting;
+    const running = connect(setting, '--json');
+    const { cookie, manifest, redirect } = await createApp(github, await addressOf(running));
+    expect(manifest).toEqual({
+      name: 'pullscore acme',
+      url: 'https://pullscore.example.com',
+      description: expect.any(String),
+      hook_attributes: { url: 'https://pullscore.example.com/webhooks/github', active: true },
+      redirect_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/done$/),
+      public: false,
+      default_permissions: { ...Object.fromEntries(readPermissions.map(name => [name, 'read'])), checks: 'write' },
+      default_events: [...subscribedEvents.keys()],
+    });
+    const done = await fetch(redirect, { headers: { cookie } });
+    expect(await done.text()).toContain('GitHub has created the App pullscore acme.');
+    await running.shows(/Now install it on acme: (\S+)/);
+    github.installApp(github.organisation('acme'));
+    const { code, stdout, stderr } = await running.ended;
+    expect(code).toBe(0);
+    const text = readFileSync(output, 'utf8');
+    expect(statSync(output).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(stdout)).toMatchObject({
+      organisation: 'acme',
+      app: { id: '1000000', name: 'pullscore acme', url: `${new URL(github.apiUrl).origin}/apps/pullscore-acme` },
+      output,
+      installed: true,
+      ok: true,
+    });
+    const written = variables(text);
+    expect(Object.keys(written)).toEqual(['GITHUB_APP_ID', 'GITHUB_APP_PRIVATE_KEY', 'GITHUB_WEBHOOK_SECRET']);
+    for (const secret of [written.GITHUB_APP_PRIVATE_KEY, written.GITHUB_WEBHOOK_SECRET]) {
+      expect(stdout + stderr).not.toContain(String(secret).slice(30, 60));
+    }
+    // The service starts with it.
+    expect(loadConfig(written).github.app?.id).toBe('1000000');
+    const findings = (await runJson({ ...setting.environment, ...written }, 'doctor')) as { ok: boolean };
+    expect(findings.ok).toBe(true);
+  });
+
+  test.skipIf(!hasBrowser)('walks through GitHub in a browser, on a GitHub Enterprise Server, too', async () => {
+    for (const enterprise of [false, true]) {
+      const setting = await prepare({ enterprise });
+      const running = connect(setting);
+      const page = await (await openBrowser()).newPage();
+      const problems: string[] = [];
+      page.on(
+        'console',
+        message => message.text().includes('Content Security Policy') && problems.push(message.text()),
+      );
+      await page.goto(await addressOf(running));
+      await page.getByRole('button', { name: 'Create the App on GitHub' }).click();
+      await page.getByRole('button', { name: 'Create GitHub App for acme' }).click();
+      await page.getByRole('link', { name: 'Install it on acme' }).click();
+      await page.getByRole('button', { name: 'Install' }).click();
+      await page.getByText('Installed').waitFor();
+      const { code, stdout } = await running.ended;
+      expect(stdout).toContain('The App is installed and has all permissions that it needs.');
+      expect(code).toBe(0);
+      expect(problems).toEqual([]);
+    }
+  });
+
+  test('takes one answer, with its own state, from the browser that opened the page', async () => {
+    const setting = await prepare();
+    const { github } = setting;
+    const running = connect(setting);
+    const address = await addressOf(running);
+    const status = async (url: string, headers: Record<string, string> = {}) => (await fetch(url, { headers })).status;
+    const { cookie, redirect } = await createApp(github, address);
+    const wrongState = redirect.replace(/state=.*/, 'state=x');
+    expect(await status(new URL('/', address).href)).toBe(404);
+    expect(await status(`${address.slice(0, -1)}x`)).toBe(404);
+    expect(await status(address)).toBe(403);
+    expect(await status(address, { cookie })).toBe(200);
+    expect(await status(redirect)).toBe(403);
+    expect(await status(redirect, { cookie: 'pullscore=x' })).toBe(403);
+    expect(await status(wrongState, { cookie })).toBe(400);
+    expect(
+      await status(`${address}/done?code=../x&state=${new URL(redirect).searchParams.get('state')}`, { cookie }),
+    ).toBe(400);
+    const answers = await Promise.all([status(redirect, { cookie }), status(redirect, { cookie }).catch(() => 410)]);
+    expect(answers.sort()).toEqual([200, 410]);
+    github.installApp(github.organisation('acme'));
+    expect((await running.ended).code).toBe(0);
+  });
+
+  test('finishes with the code on a machine without a browser, once', async () => {
+    const setting = await prepare();
+    const { github, environment, output } = setting;
+    const running = connect(setting);
+    const { redirect } = await createApp(github, await addressOf(running));
+    running.child.kill('SIGINT');
+    const interrupted = await running.ended;
+    expect(interrupted.code).toBe(1);
+    expect(interrupted.stderr).toContain('It was interrupted. Nothing was written. Run the command again.');
+    expect(existsSync(output)).toBe(false);
+    github.installApp(github.organisation('acme'));
+    const code = new URL(redirect).searchParams.get('code') ?? '';
+    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', code];
+    expect(await runJson(environment, ...command)).toMatchObject({ installed: true });
+    const again = await runHere(environment, ...command, '--yes');
+    expect(again.code).toBe(1);
+    expect(complaintOf(again)).toContain('GitHub does not know this code: it has been used, or is over an hour old.');
+  });
+
+  test('keeps what else is in the file, and asks before it replaces a value', async () => {
+    const setting = await prepare();
+    const { github, environment, output } = setting;
+    const others =
+      "# ours\nPOSTGRES_PASSWORD='x'\nGITHUB_TOKEN='ghp_old'\nexport GITHUB_WEBHOOK_SECRET=a-secret-of-before\nPORT=3000";
+    writeFileSync(output, others, { mode: 0o644 });
+    const command = ['github', 'connect', '--organisation', 'acme', '--output', output];
+    const refused = await runHere(environment, ...command);
+    expect(refused.code).toBe(2);
+    expect(complaintOf(refused)).toContain(`Replace GITHUB_TOKEN in ${output}?`);
+    expect(readFileSync(output, 'utf8')).toBe(others);
+    const running = connect(setting, '--yes');
+    const { cookie, redirect } = await createApp(github, await addressOf(running));
+    await fetch(redirect, { headers: { cookie } });
+    github.installApp(github.organisation('acme'));
+    expect((await running.ended).code).toBe(0);
+    const text = readFileSync(output, 'utf8');
+    expect(text).toMatch(
+      /^# ours\nPOSTGRES_PASSWORD='x'\nGITHUB_TOKEN=''\nGITHUB_WEBHOOK_SECRET='a-secret-of-before,[0-9a-f]{40}'\nPORT=3000\nGITHUB_APP_ID='1000000'\nGITHUB_APP_PRIVATE_KEY='[^']+'\n$/,
+    );
+    expect(statSync(output).mode & 0o777).toBe(0o600);
+  });
+
+  test('refuses a file that is a link, or that can not be written, before it begins', async () => {
+    const setting = await prepare();
+    const { environment, folder } = setting;
+    const elsewhere = join(folder, 'elsewhere');
+    writeFileSync(elsewhere, '');
+    const link = join(folder, 'link');
+    symlinkSync(elsewhere, link);
+    const missing = join(folder, 'missing', '.env');
+    mkdirSync(join(folder, 'directory'));
+    for (const [path, reason] of [
+      [link, 'is not a regular file'],
+      [join(folder, 'directory'), 'is not a regular file'],
+      [missing, "can't be written: ENOENT"],
+    ] as const) {
+      const refused = await runHere(environment, 'github', 'connect', '--organisation', 'acme', '--output', path);
+      expect(refused.code).toBe(1);
+      expect(complaintOf(refused)).toContain(`${path} ${reason}`);
+    }
+  });
+
+  test.each([
+    [{ PUBLIC_URL: '' }, 'PUBLIC_URL is not set. Set it to the address'],
+    [{ PUBLIC_URL: 'http://localhost:3000' }, "GitHub can't deliver webhooks to PUBLIC_URL"],
+  ])('says what is missing: %o', async (changes, message) => {
+    const { environment, output } = await prepare();
+    const refused = await runHere(
+      { ...environment, ...changes },
+      'github',
+      'connect',
+      '--organisation',
+      'acme',
+      '--output',
+      output,
+    );
+    expect(refused.code).toBe(1);
+    expect(complaintOf(refused)).toContain(message);
+  });
+
+  test('writes nothing if GitHub answers with something else, and never prints it', async () => {
+    const setting = await prepare();
+    const { github, environment, output } = setting;
+    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
+    const conversion = { when: ({ path }: { path: string }) => path.includes('/app-manifests/') };
+    for (const [body, message] of [
+      [{ id: 1, pem: 'a secret' }, "GitHub's reply about the App is not valid"],
+      ['<html>', "GitHub's reply about the App is not valid"],
+    ] as const) {
+      github.fault({ kind: 'reply', status: 201, body }, conversion);
+      const failed = await runHere(environment, ...command);
+      expect(failed.code).toBe(1);
+      expect(complaintOf(failed)).toContain(message);
+      expect(failed.stderr).not.toContain('a secret');
+    }
+    for (const status of [403, 500] as const) {
+      github.fault({ kind: 'reply', status, body: {} }, conversion);
+      expect((await runHere(environment, ...command)).code).toBe(1);
+    }
+    expect(existsSync(output)).toBe(false);
+  });
+});
+
+describe('checks enable', () => {
+  test('needs an App that may write checks, and doctor and status say how it goes', async () => {
+    const setting = await prepare();
+    const { github, environment, output } = setting;
+    const command = ['checks', 'enable', '--organisation', 'acme'];
+    const withoutApp = await runHere({ ...environment, GITHUB_TOKEN: github.token }, ...command);
+    expect(complaintOf(withoutApp)).toContain('Only a GitHub App can write checks');
+    const running = connect(setting);
+    const { cookie, redirect } = await createApp(github, await addressOf(running));
+    await fetch(redirect, { headers: { cookie } });
+    github.installApp(github.organisation('acme'));
+    await running.ended;
+    const app = { ...environment, ...variables(readFileSync(output, 'utf8')) };
+    github.grants.permissions = { ...github.grants.permissions, checks: 'read' };
+    const refused = await runHere(app, ...command);
+    expect(complaintOf(refused)).toContain('may not write checks');
+    github.grants.permissions = { ...github.grants.permissions, checks: 'write' };
+    expect(await runJson(app, ...command)).toEqual({ organisation: 'acme', checks_enabled: true });
+    const status = await runJson(app, 'webhooks', 'status', '--organisation', 'acme');
+    expect(status.checks).toEqual({ enabled: true, waiting: 0, failing: 0, parked: 0, failures: [] });
+    github.grants.permissions = { ...github.grants.permissions, checks: 'read' };
+    const examined = await runHere(app, 'doctor');
+    expect(examined.stdout.replace(/\s+/g, ' ')).toContain('may not write checks: scores are not shown on GitHub.');
+    expect(await runJson(app, 'checks', 'disable', '--organisation', 'acme')).toEqual({
+      organisation: 'acme',
+      checks_enabled: false,
+    });
+  });
+});
