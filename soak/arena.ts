@@ -54,6 +54,7 @@ const forgetAfterMs = 2_000;
 /** @param databaseUrl of a migrated database without organisations */
 export async function openArena(databaseUrl: string): Promise<Arena> {
   const github = await startGithub();
+  github.grants.tokenWritesChecks = true;
   const database = connectDatabase(databaseUrl, pino({ level: 'silent' }));
   const replicas: (Replica | undefined)[] = await Promise.all(
     Array.from({ length: places }, () => startReplica(databaseUrl, github)),

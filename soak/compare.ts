@@ -1,8 +1,10 @@
 /** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
-import { and, asc, eq } from 'drizzle-orm';
+import { and, asc, eq, inArray } from 'drizzle-orm';
 import type { Database, Executor } from '../src/database/client.ts';
+import { isInPresentRepository } from '../src/database/pull-requests.ts';
 import {
+  checkRuns,
   deletedPullRequests,
   members,
   organisations,
@@ -12,6 +14,7 @@ import {
   webhookDeliveries,
 } from '../src/database/schema.ts';
 import { formatId } from '../src/ids.ts';
+import { formatInteger } from '../src/text/numbers.ts';
 import type { Arena } from './arena.ts';
 import { isAskedFor, isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import { scoreOf } from './rules.ts';
@@ -90,6 +93,34 @@ export async function compare(
       ? []
       : [`ruleset ${stored.organisation?.rulesetVersion} is in force, not ${organisation.rulesetVersion}`]),
   ].map(text => `${organisation.github.login} (${stage}): ${text}`);
+}
+
+/** GitHub shows the stored score of each open pull request, on the commit that was scored. */
+export async function compareCheckRuns(
+  { executor }: Database,
+  model: Model,
+  { id, github }: ModelOrganisation,
+): Promise<string[]> {
+  const rows = await executor
+    .select({ row: pullRequests, failure: checkRuns.lastError })
+    .from(pullRequests)
+    .leftJoin(checkRuns, and(eq(checkRuns.organisationId, id), eq(checkRuns.pullRequestId, pullRequests.id)))
+    .where(
+      and(
+        eq(pullRequests.organisationId, id),
+        inArray(pullRequests.state, ['draft', 'open']),
+        isInPresentRepository(id),
+      ),
+    );
+  return rows.flatMap(({ row, failure }) => {
+    const source = model.pullRequests.find(each => each.source.id === row.githubId)?.source;
+    // One that was removed from GitHub stays stored as it was.
+    if (source === undefined || !source.repository.pullRequests.includes(source)) return [];
+    const shown = source.repository.checkRunOn(row.headSha ?? '')?.title;
+    const score = `Score ${formatInteger(row.score)}`;
+    const isRight = shown === score || shown?.startsWith(`${score} (`);
+    return isRight ? [] : [`${github.login}: ${row.url} shows ${shown} on GitHub, not ${score}: ${failure}`];
+  });
 }
 
 /** Every replica keeps the pages that it has sent before: none of them may be stale. */

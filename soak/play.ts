@@ -5,15 +5,16 @@ import { addAccessToken } from '../src/database/access-tokens.ts';
 import { addOrganisation } from '../src/database/organisations.ts';
 import { organisations } from '../src/database/schema.ts';
 import { addUser } from '../src/database/users.ts';
+import { publishCheckRuns } from '../src/sync/check-runs.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
 import type { Arena } from './arena.ts';
 import { createClientSide } from './client-side.ts';
-import { compare, comparePages, type Stage } from './compare.ts';
+import { compare, compareCheckRuns, comparePages, type Stage } from './compare.ts';
 import { type Announcement, createGithubSide } from './github-side.ts';
 import { createModel, isHere, type ModelOrganisation, type ModelPullRequest, organisationOf } from './model.ts';
 import { createProbes } from './probes.ts';
 import { createServiceSide, type Webhook, webhookOf } from './service-side.ts';
-import { createSettling } from './settling.ts';
+import { attempt, createSettling } from './settling.ts';
 import type { GithubStep, History, ServiceStep, Step, TroubleStep } from './steps.ts';
 import { count, type Tally } from './tally.ts';
 import { createTroubles } from './troubles.ts';
@@ -115,6 +116,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     switch (step.kind) {
       case 'tick':
         side.tick(step.seconds);
+        inBackground(attempt(arena, via, ({ deps }) => publishCheckRuns(deps, { organisationId: own.id })));
         return settling.pass(organisations, step.seconds);
       case 'deliver': {
         const [webhook] = kept.splice(step.webhook % Math.max(kept.length, 1), 1);
@@ -233,6 +235,10 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     await settle('compared');
     await Promise.all(organisations.map(each => service.importWhole(each, interrupted.has(each))));
     await settle('imported');
+    for (const organisation of organisations) {
+      await settling.publish(organisation);
+      differences.push(...(await compareCheckRuns(database, model, organisation)));
+    }
     tally.pullRequests += model.pullRequests.length;
   }
 
@@ -262,7 +268,7 @@ async function addTenant({ database: { executor } }: Arena, github: GithubOrgani
   // Compared only when the history says so.
   await executor
     .update(organisations)
-    .set({ reconcileDueAt: sql`now() + interval '10 days'` })
+    .set({ reconcileDueAt: sql`now() + interval '10 days'`, checksDueAt: sql`now()` })
     .where(eq(organisations.id, organisation.id));
   const token = generateAccessToken();
   await addAccessToken(executor, {

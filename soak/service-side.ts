@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { retrySyncRequests } from '../src/database/backlog.ts';
+import { retryCheckRuns } from '../src/database/check-runs.ts';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
@@ -149,7 +150,12 @@ export function createServiceSide(parts: {
     },
 
     async retry({ id }, via) {
-      await insist(via, ({ deps }) => deps.database.transaction(executor => retrySyncRequests(executor, id)));
+      await insist(via, ({ deps }) =>
+        deps.database.transaction(async executor => {
+          await retrySyncRequests(executor, id);
+          await retryCheckRuns(executor, id);
+        }),
+      );
     },
   };
   return side;

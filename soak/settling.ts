@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { isInPresentRepository } from '../src/database/pull-requests.ts';
 import { type ErrorCode, ServiceError } from '../src/errors.ts';
+import { publishCheckRuns } from '../src/sync/check-runs.ts';
 import { reconcileOrganisation } from '../src/sync/reconcile.ts';
 import { earlier } from '../test/support/citus.ts';
 import type { Arena, Replica } from './arena.ts';
@@ -24,6 +25,8 @@ export interface Settling {
    * @param poisoned pull requests that may wait forever
    */
   settle(organisations: readonly ModelOrganisation[], poisoned: ReadonlySet<ModelPullRequest>): Promise<void>;
+  /** Publishes all scores that GitHub does not show yet, as if the minutes between check runs had gone by. */
+  publish(organisation: ModelOrganisation): Promise<void>;
   /** Lets time go by for requests that wait. */
   pass(organisations: readonly ModelOrganisation[], seconds: number): Promise<void>;
 }
@@ -166,6 +169,25 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
           where organisation_id = any(${sql.param(ids)}::uuid[])`);
         await each.execute(sql`select pg_notify('pullscore', 'sync')`);
       });
+    },
+
+    async publish({ id, github }) {
+      for (let turns = 0; turns < maxRounds; turns += 1) {
+        await beginHour();
+        await executor.execute(
+          sql`update check_runs set published_at = now() - interval '1 minute' where organisation_id = ${id}`,
+        );
+        await executor.execute(
+          sql`update check_runs set due_at = now() where organisation_id = ${id} and due_at is not null`,
+        );
+        await executor.execute(sql`update organisations set checks_due_at = now() where id = ${id}`);
+        let hadTurn = true;
+        await attempt(arena, turns, async ({ deps }) => {
+          hadTurn = await publishCheckRuns(deps, { organisationId: id });
+        });
+        if (!hadTurn) return;
+      }
+      differences.push(`${github.login}: check runs keep making work`);
     },
 
     async reconcile(organisation, via) {

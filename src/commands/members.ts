@@ -1,15 +1,18 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
+import type { Executor } from '../database/client.ts';
 import { removeErased } from '../database/erased-people.ts';
-import { findMembersByLogin, listMembers } from '../database/members.ts';
+import { findMembersByLogin, listMembers, type Member } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
+import { readPersonalData } from '../database/personal-data.ts';
 import { eraseMembers } from '../database/removal.ts';
+import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { formatId } from '../ids.ts';
 import { readMemberList, syncMembers } from '../sync/members.ts';
 import { counted, formatInteger } from '../text/numbers.ts';
 import { table } from '../text/terminal.ts';
-import type { Answer, PullscoreCommand } from './command.ts';
+import { type Answer, jsonDocument, type PullscoreCommand } from './command.ts';
 import { CommandError, type Context, confirm, operator, seconds, showTime } from './context.ts';
 
 export function memberCommands(program: PullscoreCommand, context: Context): void {
@@ -51,9 +54,22 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
       return { json: { members, left }, text: describeMembers(organisation.login, members, left) };
     });
 
-  program
-    .command('member')
-    .description('one member of the organisation')
+  const one = program.command('member').description('one member of the organisation');
+
+  one
+    .command('export')
+    .description('print all that is stored about a person, as JSON')
+    .argument('<login>', "the person's login on GitHub, or a former one")
+    .examples('member export ada --organisation acme > ada.json')
+    .answerFor((_, login) => async ({ database }, organisation) => {
+      const people = await requirePeople(database.executor, organisation, login);
+      await recordAuditEvent(database.executor, organisation.id, operator(), 'member.export', login);
+      const data = await readSnapshot(database, ({ executor }) => readPersonalData(executor, organisation.id, people));
+      const json = { organisation: organisation.login, login, ...data };
+      return { json, text: jsonDocument(json).trimEnd() };
+    });
+
+  one
     .command('erase')
     .description('delete what is stored about a person, and store nothing about them any more')
     .argument('<login>', "the person's login on GitHub, or a former one")
@@ -72,11 +88,7 @@ you did it.`,
     .answerFor<{ yes?: boolean; allow?: boolean }>(({ yes, allow }, login) => async (deps, organisation) => {
       const { database } = deps;
       if (allow) return allowMember(deps, organisation, login);
-      const people = await findMembersByLogin(database.executor, organisation.id, login);
-      if (people.length === 0) {
-        const message = `No member of ${organisation.login} has the login ${login}.`;
-        throw new CommandError(message, 'Check its spelling. It may have been erased before.', 'not_found');
-      }
+      const people = await requirePeople(database.executor, organisation, login);
       await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
       const { pullRequests, assignments } = await eraseMembers(database, organisation.id, people, executor =>
         recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
@@ -92,6 +104,14 @@ you did it.`,
         text: `Erased ${login}: the profile, ${counted(pullRequests, 'pull request')} and ${counted(assignments, 'assignment')}. Nothing about them is stored any more.`,
       };
     });
+}
+
+/** @throws CommandError if no member has, or had, the login */
+async function requirePeople(executor: Executor, organisation: Organisation, login: string): Promise<Member[]> {
+  const people = await findMembersByLogin(executor, organisation.id, login);
+  if (people.length > 0) return people;
+  const message = `No member of ${organisation.login} has the login ${login}.`;
+  throw new CommandError(message, 'Check its spelling. It may have been erased before.', 'not_found');
 }
 
 /** GitHub says which id the login has: here it is known as a hash only. */

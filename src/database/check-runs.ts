@@ -24,10 +24,12 @@ const mayDiffer = sql`${organisations.checksVersion} is distinct from ${contentV
 /**
  * Takes the organisation that has waited longest, of those that show their scores and may have something new to show.
  *
+ * @param organisationId undefined: any
  * @returns also the version to save once all of it is shown
  */
 export async function claimCheckRuns(
   executor: Executor,
+  organisationId?: string,
 ): Promise<{ lease: Lease; storedVersion: string | null } | undefined> {
   const { id, checksDueAt, removedAt } = organisations;
   const isFree = and(sql`${checksDueAt} <= now()`, isNull(removedAt));
@@ -35,7 +37,7 @@ export async function claimCheckRuns(
     .select({ id, storedVersion: contentVersions.storedVersion })
     .from(organisations)
     .innerJoin(contentVersions, eq(contentVersions.organisationId, id))
-    .where(and(isFree, mayDiffer))
+    .where(and(isFree, mayDiffer, organisationId === undefined ? undefined : eq(id, organisationId)))
     .orderBy(checksDueAt)
     .limit(1);
   const lease = next && (await takeLease(executor, 'checksDueAt', next.id, isFree));

@@ -35,11 +35,15 @@ const secondsForEach = 60 / 80;
  * Shows the scores of one organisation's pull requests on GitHub, as far as they differ from what it shows: one request
  * for up to twenty.
  *
+ * @param options `organisationId`: undefined: the one that has waited longest; `onFound` is called if one has a turn
  * @returns whether an organisation had a turn
  */
-export async function publishCheckRuns(deps: Deps, _signal?: AbortSignal, onFound?: () => void): Promise<boolean> {
+export async function publishCheckRuns(
+  deps: Deps,
+  { organisationId, onFound }: { organisationId?: string; onFound?: () => void } = {},
+): Promise<boolean> {
   const { database, log } = deps;
-  const claimed = await claimCheckRuns(database.executor);
+  const claimed = await claimCheckRuns(database.executor, organisationId);
   if (claimed === undefined) return false;
   onFound?.();
   const { lease, storedVersion } = claimed;

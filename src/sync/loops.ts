@@ -67,7 +67,7 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
     );
   }
   if (github.canWriteChecks) {
-    const publish: Work = (signal, onFound) => publishCheckRuns(deps, signal, onFound);
+    const publish: Work = (_, onFound) => publishCheckRuns(deps, { onFound });
     loops.set(
       'checks',
       start('checks', publish, () => maxPublishing),

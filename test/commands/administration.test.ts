@@ -148,6 +148,58 @@ describe('organisation remove', () => {
   });
 });
 
+describe('member export', () => {
+  test('prints all that erasing would delete, and what names the person elsewhere', async () => {
+    const { organisation, ada, bert } = await newHome('exporting');
+    const { executor } = scene.service.database;
+    await executor.execute(
+      sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id})`,
+    );
+    const data = await runJson<Record<string, Record<string, unknown>[]>>(
+      environment,
+      'member',
+      'export',
+      'Ada',
+      '--organisation',
+      'exporting',
+    );
+    expect(Object.fromEntries(Object.entries(data).map(([name, rows]) => [name, rows.length]))).toEqual({
+      organisation: 'exporting'.length,
+      login: 'Ada'.length,
+      members: 1,
+      pull_requests: 2,
+      score_changes: 2,
+      check_runs: 0,
+      sync_requests: 0,
+      webhook_deliveries: 0,
+      untracked_pull_requests: 1,
+      assigned_to: 1,
+      merged: 1,
+      audit_events: 0,
+    });
+    const [profile] = data.members ?? [];
+    expect(profile).toMatchObject({ login: 'ada', github_id: ada.id });
+    const columns = await executor.execute<{ name: string }>(sql`
+      select column_name as name from information_schema.columns
+      where table_name = 'pull_requests' and column_name <> 'organisation_id'`);
+    expect(Object.keys(data.pull_requests?.[0] ?? {}).sort()).toEqual(columns.rows.map(({ name }) => name).sort());
+    expect(data.pull_requests?.map(({ member_id: member }) => member)).toEqual([profile?.id, profile?.id]);
+    expect(JSON.stringify(data.members)).not.toContain(String(bert.id));
+    const printed = await runHere(environment, 'member', 'export', 'ada', '--organisation', 'exporting');
+    expect(JSON.parse(printed.stdout)).toEqual({
+      ...data,
+      login: 'ada',
+      audit_events: ['Ada', 'ada'].map(subject => expect.objectContaining({ action: 'member.export', subject })),
+    });
+  });
+
+  test('says if nobody has the login', async () => {
+    const failed = await runHere(environment, 'member', 'export', 'nobody', '--organisation', 'exporting');
+    expect(failed.code).toBe(1);
+    expect(complaintOf(failed)).toContain('No member of exporting has the login nobody.');
+  });
+});
+
 describe('member erase', () => {
   test('deletes the person, who comes back only with a change on GitHub', async () => {
     const { organisation, github, ada } = await newHome('erasing');

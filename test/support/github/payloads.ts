@@ -22,7 +22,7 @@ export const headShaOf = ({ id, commits, forcePushes }: PullRequest): string => 
 /** Whether it is a head that the pull request has or had: GitHub keeps its commits. */
 export function hadHead({ id, commits, forcePushes }: PullRequest, head: string): boolean {
   for (let pushes = forcePushes; pushes >= 0; pushes -= 1) {
-    for (let count = commits; count > 0; count -= 1) if (sha(id, count, pushes) === head) return true;
+    for (let count = commits; count >= 0; count -= 1) if (sha(id, count, pushes) === head) return true;
   }
   return false;
 }

@@ -20,6 +20,8 @@ export interface Grants {
   scopes: string[] | undefined;
   /** Of the App, in every organisation that has it installed. */
   permissions: Record<string, 'read' | 'write'>;
+  /** Unlike GitHub, for tests whose token stands for the App of several organisations. */
+  tokenWritesChecks?: boolean;
   /** Whether the personal token's owner is a member of the organisations; others only see public members. */
   viewerIsMember: boolean;
   /** Whether the personal token may read members. Others get the public ones, as if these were all. */

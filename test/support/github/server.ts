@@ -139,6 +139,7 @@ export async function startGithub(options: StartOptions = {}) {
         isMember: grants.viewerIsMember,
         readsMembers: grants.viewerIsMember && grants.readsMembers,
         permissions: grants.permissions,
+        tokenWritesChecks: grants.tokenWritesChecks === true,
         broken: brokenBy(fault),
         limit,
       },

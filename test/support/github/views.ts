@@ -16,6 +16,7 @@ export interface Viewer {
   readsMembers: boolean;
   /** Of the App, if it asks. */
   permissions: Record<string, string>;
+  tokenWritesChecks: boolean;
   /** Pull requests that fail in this reply, completely or in one field, by node id. */
   broken: Map<string, { type: string; message: string; field: string | undefined }>;
   rateLimit: object | null;
@@ -303,7 +304,8 @@ function createCheckRun({ input }: { input: CheckRunInput }, viewer: Viewer) {
   if (!(repository instanceof Repository) || !isVisible(repository, viewer)) {
     throw githubError('NOT_FOUND', `Could not resolve to a node with the global id of '${repositoryId}'.`);
   }
-  if (viewer.organisation === undefined || viewer.permissions.checks !== 'write') {
+  const isApp = viewer.organisation !== undefined || viewer.tokenWritesChecks;
+  if (!isApp || viewer.permissions.checks !== 'write') {
     throw githubError('FORBIDDEN', 'Resource not accessible by integration');
   }
   if (viewer.broken.has(headSha)) throw githubError('', 'Something went wrong while executing your query.');
