@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,13 +19,20 @@ const perRequest = 50;
 const syncs = 200;
 const secret = 'a secret of the benchmark';
 const missed = 100;
+const shown = 100;
+const checkRunsInRequest = 20;
 
 /** More than are used. */
 const allPoints = 1_000_000;
 
 /** How many points an import takes, and how many requests GitHub gets for comparisons and for pull requests that changed, against a client that asks by REST. */
 export async function measureGithubRequests(): Promise<Row[]> {
-  const github = await startGithub();
+  const app = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const github = await startGithub({ app: { id: '4711', publicKey: app.publicKey } });
   if (github.limit) Object.assign(github.limit, { limit: allPoints, remaining: allPoints });
   const organisation = fillOrganisation(github);
   const server = await joinEmptied('github', organisation);
@@ -61,6 +69,10 @@ export async function measureGithubRequests(): Promise<Row[]> {
     for (const pullRequest of changed) pullRequest.edit({ title: 'Changed without a webhook' });
     const healed = await countFetches(github, () => compare(environment, server.url));
     await requireStored(server.url, 'Changed without%', missed);
+
+    const { GITHUB_TOKEN: _, ...withoutToken } = environment;
+    const appEnvironment = { ...withoutToken, GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: app.privateKey };
+    const published = await showScores(appEnvironment, server.url, github);
 
     // Fetching begins while the rest is listed.
     const maxHealed = Math.ceil(missed / perRequest) + repositories;
@@ -107,11 +119,50 @@ export async function measureGithubRequests(): Promise<Row[]> {
         comparison: 'at most',
         detail: `${refreshed} (at most ${maxRefreshed}) to ${syncs}`,
       },
+      {
+        what: `points to show ${shown} scores that change at once as check runs`,
+        against: 'one each, by REST',
+        ratio: published.points / shown,
+        target: shown / checkRunsInRequest / shown,
+        comparison: 'at most',
+        detail: `${published.points} (at most ${shown / checkRunsInRequest}) to ${shown}, in ${Math.round(published.seconds)} s`,
+      },
     ];
   } finally {
     await server.leave();
     await github.close();
   }
+}
+
+/** Changes a hundred pull requests of an organisation that shows its scores, which then are all published. */
+async function showScores(environment: Environment, url: string, github: GithubStandIn) {
+  const organisation = github.organisation('shown');
+  const author = organisation.member('grace');
+  for (let index = 0; index < shown; index += 1) organisation.repository('web').addPullRequest({ author });
+  github.installApp(organisation);
+  const env = { PATH: process.env.PATH, ...environment };
+  for (const command of [
+    'organisation add shown',
+    'import --organisation shown',
+    'checks enable --organisation shown',
+  ]) {
+    await promisify(execFile)(process.execPath, ['dist/main.js', ...command.split(' ')], { env });
+  }
+  const before = github.count('CheckRuns');
+  const begin = performance.now();
+  const worker = await startProcess(['dist/main.js', 'worker'], environment);
+  try {
+    await withClient(url, async client => {
+      for (;;) {
+        const { rows } = await client.query('select from check_runs where published_at is not null');
+        if (rows.length === shown) break;
+        await delay(100);
+      }
+    });
+  } finally {
+    await worker.stop();
+  }
+  return { points: github.count('CheckRuns') - before, seconds: (performance.now() - begin) / 1000 };
 }
 
 /** Up, to be read. */

@@ -61,6 +61,7 @@ select create_reference_table('service_reports');
 --   score_changes              (organisation_id, pull_request_id, id)
 --   webhook_deliveries         (organisation_id, guid)
 --   sync_requests              (organisation_id, github_id)
+--   check_runs                 (organisation_id, pull_request_id)
 --   audit_events               (organisation_id, id)
 select create_distributed_table('pull_requests', 'organisation_id', colocate_with => 'none');
 select create_distributed_table('repositories', 'organisation_id', colocate_with => 'pull_requests');
@@ -77,6 +78,7 @@ select create_distributed_table('rescore_ranges', 'organisation_id', colocate_wi
 select create_distributed_table('score_changes', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('webhook_deliveries', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('sync_requests', 'organisation_id', colocate_with => 'pull_requests');
+select create_distributed_table('check_runs', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('audit_events', 'organisation_id', colocate_with => 'pull_requests');
 
 -- The coordinator still has the rows from before, which nobody sees and no `member erase` removes.
