@@ -34,6 +34,9 @@ export async function readPersonalData(executor: Executor, organisationId: strin
     /** Pull requests of others. */
     assigned_to: await rowsOf('pull_requests', sql`assignees && ${names} and not member_id = any(${ids})`, page),
     merged: await rowsOf('pull_requests', sql`merged_by = any(${names}) and not member_id = any(${ids})`, page),
-    audit_events: await rowsOf('audit_events', sql`lower(subject) in (select lower(name) from unnest(${names}) as name)`),
+    audit_events: await rowsOf(
+      'audit_events',
+      sql`lower(subject) in (select lower(name) from unnest(${names}) as name)`,
+    ),
   };
 }

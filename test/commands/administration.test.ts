@@ -175,7 +175,7 @@ describe('member export', () => {
       untracked_pull_requests: 1,
       assigned_to: 1,
       merged: 1,
-      audit_events: 0,
+      audit_events: 1,
     });
     const [profile] = data.members ?? [];
     expect(profile).toMatchObject({ login: 'ada', github_id: ada.id });

@@ -683,6 +683,7 @@ test('webhooks can be disabled, enabled and inspected', async () => {
     parked: 0,
     gone: 0,
     failures: [],
+    checks: { enabled: false, waiting: 0, failing: 0, parked: 0, failures: [] },
     deliveries: [],
     compared_at: null,
     comparison_failed_at: null,

@@ -405,6 +405,7 @@ test('every foreign key between them starts with the organisation, on both sides
   const between = rows.filter(({ target }) => target !== 'organisations');
   expect(between.map(({ source, target }) => `${source} → ${target}`).toSorted()).toEqual([
     'access_tokens → users',
+    'check_runs → pull_requests',
     'pull_requests → members',
     'pull_requests → repositories',
   ]);

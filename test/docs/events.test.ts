@@ -3,6 +3,6 @@ import { expect, test } from 'vitest';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 
 test('README lists exactly the subscribed events, with the titles on GitHub', () => {
-  const [, section = ''] = /^### The webhook\n([\s\S]*?)^###? /m.exec(readFileSync('README.md', 'utf8')) ?? [];
+  const [, section = ''] = /^### With a token\n([\s\S]*?)^###? /m.exec(readFileSync('README.md', 'utf8')) ?? [];
   expect([...section.matchAll(/^- (.*)$/gm)].map(([, name]) => name)).toEqual([...subscribedEvents.values()]);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { headShaOf } from '../support/github/payloads.ts';
 import { fetchOne, start } from './support.ts';
 
 describe('a pull request', () => {
@@ -43,6 +44,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toEqual({
       githubId: pullRequest.id,
       nodeId: pullRequest.nodeId,
+      headSha: headShaOf(pullRequest),
       url: `https://github.com/acme/web/pull/${pullRequest.number}`,
       repositoryGithubId: web.id,
       repositoryNodeId: web.nodeId,

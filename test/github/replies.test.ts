@@ -26,6 +26,7 @@ const node = {
   authorAssociation: 'MEMBER',
   baseRefName: 'main',
   headRefName: 'search',
+  headRefOid: 'c'.repeat(40),
   isCrossRepository: false,
   additions: 1,
   deletions: 0,

@@ -337,6 +337,8 @@ describe('a failure to show a score', () => {
       await publish(home);
     }
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 1 });
+    const { body } = await world.service.app.inject('/metrics');
+    expect(body).toMatch(/pullscore_check_runs\{state="parked"\} 1\n/);
     world.github.clearFaults();
     await world.service.database.transaction(executor => retryCheckRuns(executor, home.organisation.id));
     await publish(home);
