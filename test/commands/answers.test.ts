@@ -499,11 +499,10 @@ test('members and pull requests are imported from GitHub', async () => {
     requests: 4,
     failed_repositories: [],
   });
-  const [members, imported, since] = await Promise.all([
-    runHere(environment, 'members', 'sync', ...acme),
-    runHere(environment, 'import', ...acme, '--repository', 'web'),
-    runJson(environment, 'import', ...acme, '--since', '2024-01-01'),
-  ]);
+  const members = await runHere(environment, 'members', 'sync', ...acme);
+  // Not at once: imports of an organisation share its requests.
+  const imported = await runHere(environment, 'import', ...acme, '--repository', 'web');
+  const since = await runJson(environment, 'import', ...acme, '--since', '2024-01-01');
   expect(members.stdout).toBe('Acme has 2 members.\n');
   expect(imported.stdout).toBe(
     'Checked 60 pull requests in 1 repository with 3 requests: 60 saved, 0 skipped because the author is not a member.\n',
