@@ -4,9 +4,9 @@ import { Parser } from 'expr-eval';
 import { compileExpression as compileFiltrex } from 'filtrex';
 import jexl from 'jexl';
 import { LogicEngine } from 'json-logic-engine';
-import { compileExpression } from '../src/scoring/compile.ts';
-import { parseExpression } from '../src/scoring/expression.ts';
 import type { Facts } from '../src/scoring/facts.ts';
+import { compileExpression } from '../src/scoring/language/compile.ts';
+import { parseExpression } from '../src/scoring/language/expression.ts';
 
 export type Evaluate = (facts: Facts) => unknown;
 

@@ -1,7 +1,6 @@
 /** The JSON Schema of rules files, with which editors complete and check them. `rules check` checks the rest. */
 import { readFileSync } from 'node:fs';
 import { type TSchema, Type } from '@sinclair/typebox';
-import { definitionLimits } from '../src/scoring/definitions.ts';
 import {
   absenceReasons,
   closedLists,
@@ -11,8 +10,9 @@ import {
   hasClosedList,
   isOptionalFact,
 } from '../src/scoring/facts.ts';
+import { definitionLimits } from '../src/scoring/language/definitions.ts';
+import { expressionLimits } from '../src/scoring/language/syntax.ts';
 import { ruleLimits } from '../src/scoring/ruleset.ts';
-import { expressionLimits } from '../src/scoring/syntax.ts';
 import { readTables } from './tables.ts';
 
 /** YAML has its own opinion of what stands without quotes; here everything is taken as it is written. */

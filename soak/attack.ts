@@ -16,7 +16,7 @@ const readsPerSecond = 50;
 const members = 20_000;
 const pullRequests = 5_000;
 
-/** How much slower the slowest hundredth of a client's reads may get. */
+/** How much the p99 latency of a client's reads may grow. */
 const maxSlowdown = 3;
 
 /** Some of these take most of what a ruleset may cost. */

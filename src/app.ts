@@ -8,9 +8,9 @@ import { accountRoutes } from './api/account.ts';
 import { requireHost } from './api/addresses.ts';
 import { requireAuthentication } from './api/authentication.ts';
 import { ErrorBody, handleClientError, handleConnections, handleErrors, sendError } from './api/errors.ts';
+import { addOperationRoutes } from './api/health.ts';
 import { memberRoutes } from './api/members.ts';
 import { describeApi, operatorPath } from './api/openapi.ts';
-import { addOperationRoutes } from './api/operations.ts';
 import { createPageCache, type SendPage } from './api/page-cache.ts';
 import { PageLinks, PageMeta } from './api/pagination.ts';
 import { pullRequestRoutes, pullRequestSchemas } from './api/pull-requests.ts';
@@ -22,7 +22,7 @@ import { compileValidator } from './api/validation.ts';
 import type { Deps } from './deps.ts';
 import { ServiceError } from './errors.ts';
 import { describeOperatorApi, operatorRoutes } from './operator/routes.ts';
-import { webhookRoutes } from './webhooks/github.ts';
+import { webhookRoutes } from './webhooks/route.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

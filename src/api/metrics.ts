@@ -5,7 +5,7 @@ import { type Backlog, readBacklog } from '../database/backlog.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { GithubRequest, RateLimit } from '../github/transport.ts';
-import { fingerprintOf } from '../sync/exchange.ts';
+import { fingerprintOf } from '../sync/ask-github.ts';
 
 /** How long a scrape waits for the database: by default, Prometheus gives up after ten seconds. */
 const databaseTimeoutMs = 1_000;

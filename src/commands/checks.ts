@@ -2,9 +2,9 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { setChecksEnabled } from '../database/check-runs.ts';
 import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
-import { createInspection } from '../github/inspection.ts';
 import { mayWriteChecks } from '../github/permissions.ts';
-import { keepToLimits } from '../sync/exchange.ts';
+import { createInspection } from '../github/rest.ts';
+import { keepToLimits } from '../sync/ask-github.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, operator } from './context.ts';
 

@@ -11,7 +11,7 @@ import {
   type RegisteredApp,
   webAddress,
 } from '../github/app-manifest.ts';
-import { createInspection } from '../github/inspection.ts';
+import { createInspection } from '../github/rest.ts';
 import { html } from '../text/html.ts';
 import { subscribedEvents } from '../webhooks/events.ts';
 import type { Answer, PullscoreCommand } from './command.ts';

@@ -1,10 +1,10 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { removeErased } from '../database/erased-people.ts';
+import { eraseMembers } from '../database/erasure.ts';
 import { findMembersByLogin, listMembers, type Member } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { readPersonalData } from '../database/personal-data.ts';
-import { eraseMembers } from '../database/removal.ts';
 import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';

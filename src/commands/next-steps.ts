@@ -1,9 +1,10 @@
 /** What the operator still has to set up, with commands. */
-import { findSetup } from '../database/inspection.ts';
+
 import { listOrganisations, type Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { shellWord } from '../text/terminal.ts';
 import type { Context } from './context.ts';
+import { findSetup } from './doctor/inspection.ts';
 
 export interface NextStep {
   what: string;

@@ -1,4 +1,5 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
+import { beginRemoval, countRemoved, finishRemoval } from '../database/erasure.ts';
 import { whileRenewing } from '../database/lease.ts';
 import {
   addOrganisation,
@@ -8,10 +9,9 @@ import {
   releaseLogin,
 } from '../database/organisations.ts';
 import { leasePruning } from '../database/pruning.ts';
-import { beginRemoval, countRemoved, finishRemoval } from '../database/removal.ts';
 import type { Deps } from '../deps.ts';
 import { formatId, newId } from '../ids.ts';
-import { askGithub, followIdentity } from '../sync/exchange.ts';
+import { askGithub, followIdentity } from '../sync/ask-github.ts';
 import { counted } from '../text/numbers.ts';
 import { table } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';

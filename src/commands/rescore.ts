@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Executor } from '../database/client.ts';
-import { countWorkers } from '../database/inspection.ts';
 import { countOutdated } from '../database/rescoring.ts';
 import { rescoreBatch } from '../sync/rescore.ts';
 import { counted, formatInteger } from '../text/numbers.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
+import { countWorkers } from './doctor/inspection.ts';
 import { startProgress } from './progress.ts';
 
 /**

@@ -4,8 +4,8 @@ import { countPullRequests, describePullRequests } from '../database/pull-reques
 import { isSampled, readSnapshot, type Snapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
-import { type AuditedWay, type AuditResult, createAudit } from '../scoring/audit.ts';
-import type { Way } from '../scoring/audit-ways.ts';
+import { type AuditedWay, type AuditResult, createAudit } from '../scoring/plan/audit.ts';
+import type { Way } from '../scoring/plan/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import { decimal, formatInteger, percent, signed } from '../text/numbers.ts';
 import { grid, labelled, plain, right } from '../text/terminal.ts';

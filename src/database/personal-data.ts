@@ -2,8 +2,6 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import type { Member } from './members.ts';
 
-export type PersonalData = Awaited<ReturnType<typeof readPersonalData>>;
-
 /**
  * All that is stored about people, as rows of our tables: whatever column is added later is among it. What the audit log
  * says names them by login.

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, lte, sql } from 'drizzle-orm';
+import { keptChanges } from '../commands/explain/queries.ts';
 import type { Database, Executor } from './client.ts';
-import { keptChanges } from './explanations.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { updateOrganisation } from './organisations.ts';
 import { auditEvents, githubLimits, organisations, pullRequests, scoreChanges } from './schema.ts';

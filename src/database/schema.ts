@@ -20,8 +20,8 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { Definition } from '../scoring/definitions.ts';
 import type { PullRequestState } from '../scoring/facts.ts';
+import type { Definition } from '../scoring/language/definitions.ts';
 import type { RuleDefinition, RuleLogic } from '../scoring/ruleset.ts';
 
 /*

@@ -1,9 +1,9 @@
 import { and, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
-import { requestInBackground } from './refetches.ts';
 import { members, untrackedPullRequests } from './schema.ts';
 import { isOneOf } from './statement.ts';
+import { requestInBackground } from './sweep.ts';
 import { anyTime } from './sync-requests.ts';
 
 /*

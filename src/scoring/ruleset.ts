@@ -1,12 +1,13 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
-import type { Origin } from './comparison.ts';
-import { type CheckedEntry, compileEntries, type Scorer, treesOf } from './compile.ts';
-import { costOf } from './cost.ts';
-import { checkDefinitions, type Definition } from './definitions.ts';
-import { parseExpression } from './expression.ts';
+
 import type { SourceName } from './facts.ts';
-import { ExpressionError } from './syntax.ts';
-import { type CheckedDefinitions, factsRead, type TypedExpression } from './tree.ts';
+import type { Origin } from './language/comparable.ts';
+import { type CheckedEntry, compileEntries, type Scorer, treesOf } from './language/compile.ts';
+import { costOf } from './language/cost.ts';
+import { checkDefinitions, type Definition } from './language/definitions.ts';
+import { parseExpression } from './language/expression.ts';
+import { ExpressionError } from './language/syntax.ts';
+import { type CheckedDefinitions, factsRead, type TypedExpression } from './language/tree.ts';
 
 export type RuleAction = 'ADD' | 'SUBTRACT';
 

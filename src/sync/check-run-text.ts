@@ -1,6 +1,6 @@
 /** What a check run on GitHub says about a score: its title, and its summary in Markdown. */
 import { maxSummaryBytes } from '../github/check-runs.ts';
-import { type Explanation, missingParts } from '../scoring/explain.ts';
+import { type Explanation, missingParts } from '../scoring/explain/explain.ts';
 import { code, markdownTable } from '../text/markdown.ts';
 import { counted, formatInteger, signed } from '../text/numbers.ts';
 import { right } from '../text/terminal.ts';

@@ -13,14 +13,14 @@ import { getRuleset } from '../database/rules.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { runWithPauses } from '../event-loop.ts';
 import type { CheckRun } from '../github/check-runs.ts';
 import { formatId } from '../ids.ts';
-import { runWithPauses } from '../pauses.ts';
-import { createExplainer } from '../scoring/explain.ts';
+import { createExplainer } from '../scoring/explain/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
+import { askGithub } from './ask-github.ts';
 import { checkRunSummary, checkRunTitle } from './check-run-text.ts';
 import { planNextTry, reasonOf } from './deferral.ts';
-import { askGithub } from './exchange.ts';
 
 /** Check runs in one request. */
 const maxCheckRuns = 20;

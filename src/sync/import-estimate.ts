@@ -3,7 +3,7 @@ import { findImportPlaces, type ImportPlace } from '../database/repositories.ts'
 import type { Deps } from '../deps.ts';
 import { maxListed, maxPullRequests } from '../github/client.ts';
 import { pointsOfFetch } from '../github/pull-request-queries.ts';
-import { pointsLeft } from './exchange.ts';
+import { pointsLeft } from './ask-github.ts';
 import {
   type ChosenRepositories,
   chooseRepositories,

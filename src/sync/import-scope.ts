@@ -3,7 +3,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
-import { askGithub } from './exchange.ts';
+import { askGithub } from './ask-github.ts';
 import { pageRepositories } from './organisation.ts';
 
 /** Which pull requests an import brings in. */

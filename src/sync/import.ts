@@ -3,13 +3,13 @@ import { type FetchOutcome, findOutcomes } from '../database/backlog.ts';
 import type { Executor } from '../database/client.ts';
 import { removeTombstones } from '../database/fetched-pull-requests.ts';
 import type { Organisation } from '../database/organisations.ts';
-import { requestListed } from '../database/refetches.ts';
 import { beginImport, endImport, saveProgress, saveRepositories } from '../database/repositories.ts';
+import { requestListed } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
-import { requireLimits } from './exchange.ts';
+import { requireLimits } from './ask-github.ts';
 import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import {
   chooseRepositories,

@@ -1,8 +1,8 @@
 import type { Organisation } from '../database/organisations.ts';
-import type { ListedPullRequest } from '../database/refetches.ts';
+import type { ListedPullRequest } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { askGithub } from './exchange.ts';
+import { askGithub } from './ask-github.ts';
 import { pageSizesOf, withPageSize } from './page-sizes.ts';
 
 /** A page of a repository's list. */

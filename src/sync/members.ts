@@ -5,7 +5,7 @@ import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.t
 import type { Deps } from '../deps.ts';
 import { maxMembers } from '../github/client.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
-import { askGithub } from './exchange.ts';
+import { askGithub } from './ask-github.ts';
 import { identifyOrganisation } from './organisation.ts';
 import { createPageSize, withPageSize } from './page-sizes.ts';
 

@@ -3,7 +3,7 @@ import type { IdentifiedOrganisation, Organisation } from '../database/organisat
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError } from '../github/errors.ts';
-import { askGithub } from './exchange.ts';
+import { askGithub } from './ask-github.ts';
 import { pageSizesOf, withPageSize } from './page-sizes.ts';
 
 /**

@@ -1,3 +1,4 @@
+import { eraseMembers, findHalfErased, finishRemoval } from '../database/erasure.ts';
 import { moveLease, whileRenewing } from '../database/lease.ts';
 import { isBeingRemoved } from '../database/organisations.ts';
 import {
@@ -8,7 +9,6 @@ import {
   deleteOldLimits,
   foldScoreChanges,
 } from '../database/pruning.ts';
-import { eraseMembers, findHalfErased, finishRemoval } from '../database/removal.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 

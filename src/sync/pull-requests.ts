@@ -19,14 +19,14 @@ import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { createPauses } from '../event-loop.ts';
 import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import type { FetchResult } from '../github/replies.ts';
-import { createPauses } from '../pauses.ts';
-import type { Score } from '../scoring/compile.ts';
 import { factsOf } from '../scoring/facts.ts';
+import type { Score } from '../scoring/language/compile.ts';
 import type { CompiledRuleset } from '../scoring/ruleset.ts';
-import { askGithub, type Urgency } from './exchange.ts';
+import { askGithub, type Urgency } from './ask-github.ts';
 import { saveAuthors } from './members.ts';
 import { loadRuleset } from './rulesets.ts';
 

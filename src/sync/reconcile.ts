@@ -7,7 +7,6 @@ import {
   saveComparisonResult,
   saveMembersListed,
 } from '../database/reconciliation.ts';
-import { maxRefetchesPerHour, requestListed, sweepPullRequests } from '../database/refetches.ts';
 import {
   confirmNames,
   findRepositories,
@@ -17,12 +16,13 @@ import {
   saveRepositories,
 } from '../database/repositories.ts';
 import { secondsFromNow } from '../database/statement.ts';
+import { maxRefetchesPerHour, requestListed, sweepPullRequests } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxRepositories } from '../github/client.ts';
 import { isTransientFailure } from '../github/errors.ts';
+import { askGithub, countSharers } from './ask-github.ts';
 import { reasonOf } from './deferral.ts';
-import { askGithub, countSharers } from './exchange.ts';
 import { fullName } from './import-scope.ts';
 import { listPage } from './listing.ts';
 import { syncMembers } from './members.ts';

@@ -16,8 +16,8 @@ import {
 } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { askGithub, credentialOf, pointsLeft } from './ask-github.ts';
 import { deferRequests, maxSharedFailures } from './deferral.ts';
-import { askGithub, credentialOf, pointsLeft } from './exchange.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { pageSizesOf } from './page-sizes.ts';
 import { mayBeOfOne, type SyncResult, syncByNodeIds } from './pull-requests.ts';
@@ -37,7 +37,7 @@ interface Turn {
 
 /**
  * Gives one organisation its turn: one request to GitHub for up to fifty of its pending pull requests. If GitHub fails
- * on that, a few more requests find the pull request to blame.
+ * on that, a few more requests find the failing pull request.
  *
  * @param organisationId undefined: the one that was served longest ago
  * @returns does one turn and returns whether an organisation had one. An aborted `signal` ends a turn before its first
@@ -90,9 +90,9 @@ async function serve(turn: Turn, requests: readonly SyncRequest[]): Promise<void
 interface Attempt {
   /** GitHub showed at least one pull request. */
   hasServed: boolean;
-  /** GitHub must not be asked, or the database is gone: no pull request is to blame. */
+  /** GitHub must not be asked, or the database is gone: no pull request caused the failure. */
   isRefused: boolean;
-  /** Those that failed: one of them may be to blame, or there were too many at once. */
+  /** Those that failed: one of them may have caused it, or there were too many at once. */
   suspects: readonly SyncRequest[];
   error: unknown;
 }
@@ -127,8 +127,8 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
 const requestsOf = (failed: readonly { request: SyncRequest }[]) => failed.map(({ request }) => request);
 
 /**
- * Finds by halves the one pull request that GitHub fails on, saves the others, and defers that one. If no single one
- * fails, fewer at once helps; if nothing is served at all, GitHub is to blame.
+ * Halves the batch until the failing pull request is found, saves the others, and defers that one. If no single one
+ * fails, smaller batches help; if GitHub serves nothing at all, GitHub itself fails.
  *
  * @param asked how many the first attempt asked for
  */
@@ -148,7 +148,7 @@ async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> 
     if (result.isRefused) return;
     hasServed ||= result.hasServed;
     if (result.suspects.length === 0) {
-      // One of the others is to blame; if there are none, it was too many at once.
+      // One of the others caused it; if there are none, it was too many at once.
       if (others.length === 0) return void pageSizesOf(organisation).pullRequests.shrink(minFailed);
       suspects = others;
       isTriedTogether = others.length > 1;

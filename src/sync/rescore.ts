@@ -14,7 +14,7 @@ import {
   splitRemainder,
 } from '../database/rescoring.ts';
 import type { Deps } from '../deps.ts';
-import { createPauses } from '../pauses.ts';
+import { createPauses } from '../event-loop.ts';
 import { loadRuleset } from './rulesets.ts';
 
 /** After this a batch ends early. One pull request can take as long again: see `maxRulesetCost`. */

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Executor } from '../database/client.ts';
 import { getRuleset } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
-import { runWithPauses } from '../pauses.ts';
+import { runWithPauses } from '../event-loop.ts';
 import { type CompiledRuleset, compileInSteps } from '../scoring/ruleset.ts';
 
 /** Bytes of all rulesets that a process keeps compiled. One has 7 MB at most. */

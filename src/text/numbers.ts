@@ -1,5 +1,5 @@
 /** Numbers and durations as commands print them. */
-import type { Bucket } from '../scoring/distribution.ts';
+import type { Bucket } from '../scoring/plan/distribution.ts';
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat('en', { maximumFractionDigits: 2, signDisplay: 'negative' });

@@ -3,7 +3,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
 import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestComparison } from '../database/reconciliation.ts';
-import { catchUpSeconds, type LabelOrMilestone, requestRefetchesWith } from '../database/refetches.ts';
+import { catchUpSeconds, type LabelOrMilestone, requestRefetchesWith } from '../database/sweep.ts';
 import {
   type DeliveryOutcome,
   findCommentedPullRequest,

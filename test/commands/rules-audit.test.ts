@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ways } from '../../src/scoring/audit-ways.ts';
+import { ways } from '../../src/scoring/plan/audit-ways.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { createTenant, type Service, startService } from '../support/service.ts';
 import { type Environment, runHere, runJson } from './support.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { query } from '../support/database-server.ts';
 import { createDatabase } from '../support/service.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';

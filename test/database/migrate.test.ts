@@ -11,7 +11,7 @@ import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
 import { saveGithubIdentity } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { applyRuleset, getRuleset } from '../../src/database/rules.ts';
-import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import type { Ruleset } from '../../src/scoring/ruleset.ts';
 import { query } from '../support/database-server.ts';
 import { createEarlierDatabase, createMigrationsFolder, readJournal } from '../support/migrations.ts';

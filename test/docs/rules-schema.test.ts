@@ -3,7 +3,7 @@ import Fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { RulesFile } from '../../scripts/rules-schema.ts';
-import { parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 
 const committed = readFileSync('rules.schema.json', 'utf8');
 const example = readFileSync('rules.example.yaml', 'utf8');

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { createGithub } from '../../src/github/client.ts';
-import { createInspection } from '../../src/github/inspection.ts';
+import { createInspection } from '../../src/github/rest.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startConnectProxy } from '../support/connect-proxy.ts';
 import type { StartOptions } from '../support/github/server.ts';

@@ -107,7 +107,7 @@ export const changes: readonly Change[] = [
     ['        isNull(members.leftAt),\n', ''],
     ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
   ]),
-  ...of('Membership', 'database/refetches.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
+  ...of('Membership', 'database/sweep.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
   ...of('Membership', 'sync/members.ts', sync('members', 'order'), [
     ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
   ]),
@@ -119,7 +119,7 @@ export const changes: readonly Change[] = [
     [', isNull(leftAt), lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
   ]),
-  ...of('Repositories', 'database/refetches.ts', sync('transfers'), [[', isInPresentRepository(organisationId)', '']]),
+  ...of('Repositories', 'database/sweep.ts', sync('transfers'), [[', isInPresentRepository(organisationId)', '']]),
 
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
@@ -152,7 +152,7 @@ export const changes: readonly Change[] = [
     ['if (breakdown !== former.breakdown) {', 'if (true) {'],
   ]),
 
-  ...of('Points', 'database/github-limits.ts', sync('exchange'), [
+  ...of('Points', 'database/github-limits.ts', sync('ask-github'), [
     ['and(eq(id, organisationId), isOfThisHour)', 'eq(id, organisationId)'],
     ['then ${pointsUsed} else 0 end', 'then ${pointsUsed} else ${pointsUsed} end'],
     ['${resetAt - toleranceSeconds}', '${resetAt}'],
@@ -186,7 +186,7 @@ export const changes: readonly Change[] = [
 
   ...of(
     'Text',
-    'scoring/text.ts',
+    'scoring/language/text.ts',
     [...sync('identity'), 'test/scoring/text.test.ts'],
     [
       [".replaceAll('\\0', '\\uFFFD')", ''],
@@ -204,7 +204,7 @@ export const changes: readonly Change[] = [
   ),
   ...of(
     'Text',
-    'database/refetches.ts',
+    'database/sweep.ts',
     ['test/webhooks/deliveries.test.ts'],
     [
       ['sql`labels @> array[${storable(former.label)}]`', 'sql`labels @> array[${former.label}]`'],

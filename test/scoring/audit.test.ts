@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AuditedWay, createAudit } from '../../src/scoring/audit.ts';
-import { type Way, ways } from '../../src/scoring/audit-ways.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
+import { type AuditedWay, createAudit } from '../../src/scoring/plan/audit.ts';
+import { type Way, ways } from '../../src/scoring/plan/audit-ways.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';

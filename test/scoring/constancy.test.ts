@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { constantParts, rangeOf } from '../../src/scoring/constancy.ts';
-import { parseExpression } from '../../src/scoring/expression.ts';
 import { closedLists, type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
+import { constantParts, rangeOf } from '../../src/scoring/file/constancy.ts';
+import { parseExpression } from '../../src/scoring/language/expression.ts';
 import { anyExpression, anyFacts } from './generate.ts';
 import { interpret } from './interpreter.ts';
 

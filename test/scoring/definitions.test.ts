@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compileExpression } from '../../src/scoring/compile.ts';
-import { checkDefinitions, type Definition } from '../../src/scoring/definitions.ts';
-import { explainExpression } from '../../src/scoring/evaluate.ts';
-import { explainScore } from '../../src/scoring/explain.ts';
-import { parseExpression } from '../../src/scoring/expression.ts';
+import { explainScore } from '../../src/scoring/explain/explain.ts';
+import { explainExpression } from '../../src/scoring/explain/parts.ts';
 import type { FactName } from '../../src/scoring/facts.ts';
-import type { Value } from '../../src/scoring/functions.ts';
+import { compileExpression } from '../../src/scoring/language/compile.ts';
+import { checkDefinitions, type Definition } from '../../src/scoring/language/definitions.ts';
+import { parseExpression } from '../../src/scoring/language/expression.ts';
+import type { Value } from '../../src/scoring/language/functions.ts';
+import { ExpressionError } from '../../src/scoring/language/syntax.ts';
 import { compileRuleset, type RuleDefinition } from '../../src/scoring/ruleset.ts';
-import { ExpressionError } from '../../src/scoring/syntax.ts';
 import { anyExpression, anyFacts } from './generate.ts';
 import { interpret } from './interpreter.ts';
 import { processorTime } from './processor-time.ts';
@@ -174,7 +174,7 @@ describe('a mistake', () => {
   test.each<[string, string]>([
     ['amount > "x"', '`amount` is a number and `"x"` is a text, but `>` compares values of the same type'],
     ['amount', '`amount` is a number, but a condition must be true or false; compare it, as in `size > 0`'],
-    ['amount()', '`amount` is not a known function; it is a definition, written without brackets'],
+    ['amount()', '`amount` is not a known function; it is a definition, written without parentheses'],
     ['amout > 1', '`amout` is not a known fact or definition; did you mean `amount`?'],
     ['glob(title, pattern)', '`pattern` is not a quoted text, which `glob(text, "glob")` needs here'],
     ['title in [pattern]', '`pattern` is computed, but the list after `in` can only hold plain values'],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { bucketsOf, createDistribution } from '../../src/scoring/distribution.ts';
+import { bucketsOf, createDistribution } from '../../src/scoring/plan/distribution.ts';
 
 function distributionOf(scores: readonly number[]) {
   const distribution = createDistribution();

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type ExplainedPart, explainExpression } from '../../src/scoring/evaluate.ts';
-import { explainScore } from '../../src/scoring/explain.ts';
-import { parseExpression } from '../../src/scoring/expression.ts';
-import { parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { explainScore } from '../../src/scoring/explain/explain.ts';
+import { type ExplainedPart, explainExpression } from '../../src/scoring/explain/parts.ts';
+import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
+import { parseExpression } from '../../src/scoring/language/expression.ts';
 import type { RuleAction } from '../../src/scoring/ruleset.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 

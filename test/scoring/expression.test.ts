@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { isEnumType } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { parseExpression } from '../../src/scoring/expression.ts';
 import { closedLists } from '../../src/scoring/facts.ts';
-import type { Value } from '../../src/scoring/functions.ts';
+import { parseExpression } from '../../src/scoring/language/expression.ts';
+import type { Value } from '../../src/scoring/language/functions.ts';
 import { githubSchema } from '../support/github/schema.ts';
 import { processorTime } from './processor-time.ts';
 import { evaluate, problemOf } from './support.ts';

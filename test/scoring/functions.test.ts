@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { compileExpression } from '../../src/scoring/compile.ts';
-import { parseExpression } from '../../src/scoring/expression.ts';
+import { compileExpression } from '../../src/scoring/language/compile.ts';
+import { parseExpression } from '../../src/scoring/language/expression.ts';
 import { processorTime } from './processor-time.ts';
 import { evaluate, factsWith, problemOf } from './support.ts';
 

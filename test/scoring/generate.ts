@@ -1,7 +1,7 @@
 /** Random facts, well-typed expressions and rules for property tests. */
 import fc from 'fast-check';
 import { type FactName, type Facts, type FactType, factTypes, isOptionalFact } from '../../src/scoring/facts.ts';
-import type { Value } from '../../src/scoring/functions.ts';
+import type { Value } from '../../src/scoring/language/functions.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 
 const number = fc.oneof(

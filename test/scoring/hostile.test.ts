@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compileExpression } from '../../src/scoring/compile.ts';
-import { parseExpression } from '../../src/scoring/expression.ts';
 import { factTypes } from '../../src/scoring/facts.ts';
-import { functions } from '../../src/scoring/functions.ts';
-import { ExpressionError } from '../../src/scoring/syntax.ts';
+import { compileExpression } from '../../src/scoring/language/compile.ts';
+import { parseExpression } from '../../src/scoring/language/expression.ts';
+import { functions } from '../../src/scoring/language/functions.ts';
+import { ExpressionError } from '../../src/scoring/language/syntax.ts';
 import { anyExpression } from './generate.ts';
 import { processorTime } from './processor-time.ts';
 import { factsWith } from './support.ts';

@@ -1,8 +1,8 @@
 import type { Facts } from '../../src/scoring/facts.ts';
-import type { Value } from '../../src/scoring/functions.ts';
-import type { ArithmeticOperator, ComparisonOperator } from '../../src/scoring/syntax.ts';
-import { compareText } from '../../src/scoring/text.ts';
-import type { TypedExpression } from '../../src/scoring/tree.ts';
+import type { Value } from '../../src/scoring/language/functions.ts';
+import type { ArithmeticOperator, ComparisonOperator } from '../../src/scoring/language/syntax.ts';
+import { compareText } from '../../src/scoring/language/text.ts';
+import type { TypedExpression } from '../../src/scoring/language/tree.ts';
 
 const arithmetic: Record<ArithmeticOperator, (left: number, right: number) => number> = {
   '+': (left, right) => left + right,

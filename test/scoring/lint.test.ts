@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 
 /** `line: message` of each warning. */
 function warnings(text: string): string[] {

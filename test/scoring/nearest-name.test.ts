@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nearestName, suggestion } from '../../src/scoring/nearest-name.ts';
+import { nearestName, suggestion } from '../../src/scoring/language/nearest-name.ts';
 
 describe('the nearest name', () => {
   test.each([

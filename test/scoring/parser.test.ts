@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { parseSyntax } from '../../src/scoring/parser.ts';
-import { ExpressionError, type SyntaxNode, spanOf } from '../../src/scoring/syntax.ts';
+import { parseSyntax } from '../../src/scoring/language/parser.ts';
+import { ExpressionError, type SyntaxNode, spanOf } from '../../src/scoring/language/syntax.ts';
 
 /** What is wrong. */
 function problemOf(source: string): string {
@@ -137,7 +137,7 @@ describe('the parser', () => {
     ['a; b', `\`;\` ${language}; write one expression for each entry`],
     ['a.length', `\`.\` ${language}; write \`length(a)\``],
     ['1 + .5', `\`.\` ${language}; write a digit before the decimal point`],
-    ['--a', `\`--\` ${language}; write \`- -\` or use brackets`],
+    ['--a', `\`--\` ${language}; write \`- -\` or use parentheses`],
     ['a ?? 1', `\`??\` ${language}`],
     ['a ??= 1', `\`??=\` ${language}`],
     ['a >>>= 1', `\`>>>=\` ${language}`],

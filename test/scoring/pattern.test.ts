@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { describe, expect, test } from 'vitest';
-import { compileGlob } from '../../src/scoring/glob.ts';
-import { compilePattern, patternLimits } from '../../src/scoring/pattern.ts';
+import { compileGlob } from '../../src/scoring/language/glob.ts';
+import { compilePattern, patternLimits } from '../../src/scoring/language/pattern.ts';
 import { processorTime } from './processor-time.ts';
 
 const atoms = fc.constantFrom(

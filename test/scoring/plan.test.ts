@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Definition } from '../../src/scoring/definitions.ts';
-import { createPlan } from '../../src/scoring/plan.ts';
-import { compareRules, hasChanges } from '../../src/scoring/rule-changes.ts';
+import type { Definition } from '../../src/scoring/language/definitions.ts';
+import { createPlan } from '../../src/scoring/plan/plan.ts';
+import { compareRules, hasChanges } from '../../src/scoring/plan/rule-changes.ts';
 import { compileRuleset, type RuleDefinition, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
 import { type BreakdownEntry, entry, factsWith, rule, rulesetOf } from './support.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { closedLists } from '../../src/scoring/facts.ts';
-import { runRuleTests } from '../../src/scoring/rule-tests.ts';
-import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { runRuleTests } from '../../src/scoring/file/rule-tests.ts';
+import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import type { Ruleset } from '../../src/scoring/ruleset.ts';
 import { processorTime } from './processor-time.ts';
 import { rulesetOf } from './support.ts';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compileExpression, evaluateParts } from '../../src/scoring/compile.ts';
-import { explainScore } from '../../src/scoring/explain.ts';
-import { parseExpression } from '../../src/scoring/expression.ts';
+import { explainScore } from '../../src/scoring/explain/explain.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
+import { compileExpression, evaluateParts } from '../../src/scoring/language/compile.ts';
+import { parseExpression } from '../../src/scoring/language/expression.ts';
+import { ExpressionError } from '../../src/scoring/language/syntax.ts';
+import { allParts } from '../../src/scoring/language/tree.ts';
 import { checkRules, compileRuleset, type RuleAction, type RuleDefinition } from '../../src/scoring/ruleset.ts';
-import { ExpressionError } from '../../src/scoring/syntax.ts';
-import { allParts } from '../../src/scoring/tree.ts';
 import { anyExpression, anyFacts, anyRules } from './generate.ts';
 import { interpret } from './interpreter.ts';
 import { processorTime } from './processor-time.ts';

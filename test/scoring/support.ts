@@ -1,11 +1,11 @@
 /** Rules, facts and values of expressions for tests. */
 import { expect } from 'vitest';
-import { compileExpression } from '../../src/scoring/compile.ts';
-import { parseExpression } from '../../src/scoring/expression.ts';
 import { type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
-import type { Value } from '../../src/scoring/functions.ts';
+import { compileExpression } from '../../src/scoring/language/compile.ts';
+import { parseExpression } from '../../src/scoring/language/expression.ts';
+import type { Value } from '../../src/scoring/language/functions.ts';
+import { ExpressionError } from '../../src/scoring/language/syntax.ts';
 import type { RuleAction, RuleDefinition, RuleLogic, Ruleset } from '../../src/scoring/ruleset.ts';
-import { ExpressionError } from '../../src/scoring/syntax.ts';
 import { interpret } from './interpreter.ts';
 
 /** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */

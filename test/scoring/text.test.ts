@@ -8,7 +8,7 @@ import {
   readTime,
   startOfDay,
   storable,
-} from '../../src/scoring/text.ts';
+} from '../../src/scoring/language/text.ts';
 
 const codePoints = (text: string) => Array.from(text, character => character.codePointAt(0) ?? 0);
 

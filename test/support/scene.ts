@@ -1,5 +1,5 @@
 import { applyRuleset } from '../../src/database/rules.ts';
-import type { Definition } from '../../src/scoring/definitions.ts';
+import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { type ImportResult, importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';

@@ -5,7 +5,7 @@ import { lockOrganisation } from '../../src/database/organisations.ts';
 import { requestRescoring, splitRemainder } from '../../src/database/rescoring.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
-import { formatRulesFile, parseRulesFile } from '../../src/scoring/rules-file.ts';
+import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import {

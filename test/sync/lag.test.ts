@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { requestListed } from '../../src/database/refetches.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { requestListed } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import { isReached, waitForGithub } from '../../src/sync/lag.ts';

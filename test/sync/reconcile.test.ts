@@ -1,13 +1,13 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { inspectOrganisation } from '../../src/database/inspection.ts';
+import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { claimReconciliation, requestComparison, saveComparisonResult } from '../../src/database/reconciliation.ts';
-import { sweepPullRequests } from '../../src/database/refetches.ts';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
+import { sweepPullRequests } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { reconcileOrganisation } from '../../src/sync/reconcile.ts';

@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { inspectOrganisation } from '../../src/database/inspection.ts';
+import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { findSettledPullRequests } from '../../src/database/sync-requests.ts';
 import { formatId } from '../../src/ids.ts';

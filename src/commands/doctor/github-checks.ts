@@ -1,16 +1,16 @@
 /** Checks of what GitHub shows. Each is a function from facts to findings. */
 import { type Config, webhookPath, webhookUrl } from '../../config.ts';
-import type { UnconfirmedRepository } from '../../database/inspection.ts';
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
 import { webAddress } from '../../github/app-manifest.ts';
 import { type Github, maxRepositories } from '../../github/client.ts';
 import type { GithubInstallation } from '../../github/credentials.ts';
-import type { CredentialFacts, GithubHook, GithubInspection, HookDelivery } from '../../github/inspection.ts';
 import type { GithubOrganisation } from '../../github/organisation.ts';
 import { permissionTitles, readPermissions } from '../../github/permissions.ts';
+import type { CredentialFacts, GithubHook, GithubInspection, HookDelivery } from '../../github/rest.ts';
 import { counted, duration } from '../../text/numbers.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
 import { list, ok, problem, skipped, type Verdict, type Verdicts, warning } from './findings.ts';
+import type { UnconfirmedRepository } from './inspection.ts';
 import { command, nameOf, type OrganisationScope, type Scope } from './local-checks.ts';
 
 export const pullRequestPermissions = readPermissions.filter(name => name !== 'members');

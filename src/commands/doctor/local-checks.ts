@@ -3,16 +3,16 @@ import { type Config, isUnencrypted, webhookUrl } from '../../config.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
 import type { CheckRunCounts } from '../../database/check-runs.ts';
 import type { AbandonedDatabase } from '../../database/embedded/abandoned.ts';
-import type { OrganisationInspection, ServerInspection } from '../../database/inspection.ts';
 import { laterSchema } from '../../database/migrate.ts';
 import type { Organisation } from '../../database/organisations.ts';
-import { maxRefetchesPerHour } from '../../database/refetches.ts';
+import { maxRefetchesPerHour } from '../../database/sweep.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
 import { compileRuleset, type Ruleset } from '../../scoring/ruleset.ts';
 import { counted, duration } from '../../text/numbers.ts';
 import { describeComparison, lastFailure } from '../comparison.ts';
 import { showTime } from '../context.ts';
 import { list, ok, problem, skipped, type Verdict, type Verdicts, warning } from './findings.ts';
+import type { OrganisationInspection, ServerInspection } from './inspection.ts';
 
 /** What every check can use. */
 export interface Scope {

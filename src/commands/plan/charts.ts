@@ -1,6 +1,6 @@
 /** The charts of a plan's page: SVG without styles, so that they follow the page's colours. */
-import type { Bucket } from '../../scoring/distribution.ts';
-import type { Summary } from '../../scoring/plan.ts';
+import type { Bucket } from '../../scoring/plan/distribution.ts';
+import type { Summary } from '../../scoring/plan/plan.ts';
 import { type Html, html, nothing } from '../../text/html.ts';
 import { bucketLabel, decimal, formatInteger } from '../../text/numbers.ts';
 import { plain, truncate } from '../../text/terminal.ts';

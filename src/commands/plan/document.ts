@@ -1,8 +1,8 @@
 /** The result of `rules plan`: what `--json` prints, and what the text and the page are made from. */
 import type { PullRequestDetails } from '../../database/pull-requests.ts';
 import { formatId } from '../../ids.ts';
-import type { Mover, PlanResult, RuleResult, RuleSide, Share } from '../../scoring/plan.ts';
-import { hasChanges, type RuleChanges } from '../../scoring/rule-changes.ts';
+import type { Mover, PlanResult, RuleResult, RuleSide, Share } from '../../scoring/plan/plan.ts';
+import { hasChanges, type RuleChanges } from '../../scoring/plan/rule-changes.ts';
 import type { AuditComparison } from '../rules-audit.ts';
 
 export type PlanDocument = ReturnType<typeof planDocument>;

@@ -8,8 +8,8 @@ import { planMarkdown } from '../../../src/commands/plan/markdown.ts';
 import { planReport } from '../../../src/commands/plan/report.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
 import { newId } from '../../../src/ids.ts';
-import { createPlan } from '../../../src/scoring/plan.ts';
-import { compareRules } from '../../../src/scoring/rule-changes.ts';
+import { createPlan } from '../../../src/scoring/plan/plan.ts';
+import { compareRules } from '../../../src/scoring/plan/rule-changes.ts';
 import { factsWith, rulesetOf } from '../../scoring/support.ts';
 
 interface Texts {

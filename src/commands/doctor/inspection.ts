@@ -1,0 +1,171 @@
+import { and, count, eq, isNull, sql } from 'drizzle-orm';
+import { isValidToken } from '../../database/access-tokens.ts';
+import type { Executor } from '../../database/client.ts';
+import { connectToServer, inspectSchema, placeOf, requireUsable, type ServerFacts } from '../../database/migrate.ts';
+import { isInPresentRepository } from '../../database/pull-requests.ts';
+import { pullRequests, repositories } from '../../database/schema.ts';
+import { isOneOf } from '../../database/statement.ts';
+
+/** What `doctor` shows of a database server. Its schema need not be up to date. */
+export interface ServerInspection extends ServerFacts, Measurements {
+  url: string;
+  /** `host:port`, or the folder of a Unix socket. */
+  place: string;
+  /** Duration of one round trip. */
+  milliseconds: number;
+  /** Null if the user lacks the rights. */
+  pendingMigrations: number | null;
+  /** A later release has migrated it. */
+  isLater: boolean;
+}
+
+interface Measurements {
+  user: string;
+  isReadOnly: boolean;
+  mayMigrate: boolean;
+  usedConnections: number;
+  maxConnections: number;
+  /** Processes that keep pull requests and scores up to date: `serve` with its loops, or `worker`. */
+  workers: number;
+}
+
+/** Each process that does the background work has one such connection. */
+const countListeners = `select count(*)::int from pg_stat_activity
+  where datname = current_database() and application_name = 'pullscore listener'`;
+
+/** How many processes keep pull requests and scores up to date. */
+export async function countWorkers(executor: Executor): Promise<number> {
+  const { rows } = await executor.execute<{ workers: number }>(sql.raw(`select (${countListeners}) as workers`));
+  return oneRow(rows).workers;
+}
+
+// Migrating begins with "create schema if not exists", which asks for the right even if the schema exists.
+const measure = `select current_user as user,
+  pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "isReadOnly",
+  has_database_privilege(current_database(), 'create') and has_schema_privilege('public', 'create') and not exists (
+    select 1 from pg_class where oid = to_regclass('public.organisations') and not pg_has_role(relowner, 'usage')
+  ) as "mayMigrate",
+  (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "usedConnections",
+  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as "maxConnections",
+  (${countListeners}) as workers`;
+
+/** @throws ServiceError `database_unavailable` that says why the server can't be used */
+export async function inspectServer(url: string): Promise<ServerInspection> {
+  const client = await connectToServer(url, { application_name: 'pullscore doctor', query_timeout: 5_000 });
+  try {
+    const begin = performance.now();
+    await client.query('select');
+    const milliseconds = performance.now() - begin;
+    const facts = await requireUsable(client);
+    const measurements = oneRow((await client.query<Measurements>(measure)).rows);
+    const schema = measurements.mayMigrate ? await inspectSchema(client) : { pendingMigrations: null, isLater: false };
+    return { ...facts, ...measurements, ...schema, url, place: placeOf(client), milliseconds };
+  } finally {
+    await client.end();
+  }
+}
+
+function oneRow<Row>([row]: readonly Row[]): Row {
+  if (row === undefined) throw new Error('a select without a table gave no row');
+  return row;
+}
+
+export type OrganisationInspection = {
+  members: number;
+  users: number;
+  /** Valid access tokens. */
+  tokens: number;
+  /** Seconds since the last delivery; null if none is stored. */
+  sinceLastDelivery: number | null;
+  /** Deliveries older than ten minutes that are not applied yet, except those that GitHub has yet to catch up with. */
+  lateDeliveries: number;
+  /** Seconds until its repositories are compared with GitHub; negative if that is overdue. */
+  untilComparison: number;
+  pullRequests: number;
+  /** Pull requests of present repositories that lack facts, because an earlier release fetched them. */
+  toRenew: number;
+  /** Seconds since the least recent fetch of a pull request whose repository has not left; null if none is stored. */
+  sinceOldestFetch: number | null;
+  /** Organisations in this database. */
+  organisations: number;
+};
+
+export async function inspectOrganisation(executor: Executor, organisationId: string): Promise<OrganisationInspection> {
+  const { rows } = await executor.execute<OrganisationInspection>(sql`select
+    (select count(*)::int from members where organisation_id = ${organisationId} and left_at is null) as members,
+    (select count(*)::int from users where organisation_id = ${organisationId}) as users,
+    (
+      select count(*)::int from access_tokens
+      where organisation_id = ${organisationId} and ${isValidToken}
+    ) as tokens,
+    (
+      select extract(epoch from now() - max(received_at))::float8 from webhook_deliveries
+      where organisation_id = ${organisationId}
+    ) as "sinceLastDelivery",
+    (
+      select count(*)::int from webhook_deliveries
+      where organisation_id = ${organisationId} and state = 'pending' and received_at < now() - interval '10 minutes'
+        and not exists (
+          select 1 from sync_requests where organisation_id = ${organisationId}
+            and github_id = pull_request_github_id and last_error is null and behind_since is not null
+        )
+    ) as "lateDeliveries",
+    coalesce((
+      select extract(epoch from reconcile_due_at - now())::float8 from organisations where id = ${organisationId}
+    ), 0) as "untilComparison",
+    (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
+    (
+      select count(*)::int from pull_requests where organisation_id = ${organisationId} and file_changes is null
+        -- Without file_changes alone, GitHub computed no diff: another fetch brings nothing.
+        and times_changes_requested is null and ${isInPresentRepository(organisationId)}
+    ) as "toRenew",
+    (
+      select extract(epoch from now() - min(fetched_at))::float8 from pull_requests
+      where organisation_id = ${organisationId} and ${isInPresentRepository(organisationId)}
+    ) as "sinceOldestFetch",
+    (select count(*)::int from organisations) as organisations`);
+  return oneRow(rows);
+}
+
+/** Which of the things that it needs an organisation already has. Takes the same time however much is stored. */
+export async function findSetup(executor: Executor, organisationId: string) {
+  const { rows } = await executor.execute<{
+    /** The e-mail address of the first user; null if there are no users. */
+    email: string | null;
+    /** Whether a token is valid. */
+    hasToken: boolean;
+    hasMembers: boolean;
+    hasPullRequests: boolean;
+  }>(sql`select
+    (select email from users where organisation_id = ${organisationId} order by id limit 1) as email,
+    exists (
+      select 1 from access_tokens
+      where organisation_id = ${organisationId} and ${isValidToken}
+    ) as "hasToken",
+    exists (select 1 from members where organisation_id = ${organisationId} and left_at is null) as "hasMembers",
+    exists (select 1 from pull_requests where organisation_id = ${organisationId}) as "hasPullRequests"`);
+  return oneRow(rows);
+}
+
+export type UnconfirmedRepository = Awaited<ReturnType<typeof findUnconfirmedRepositories>>[number];
+
+/**
+ * Repositories with stored pull requests, first those that are marked as having left, then those that GitHub listed
+ * longest ago: each comparison moves the tickets of all that it lists.
+ */
+export async function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
+  const { id, name, nodeId, leftAt, fetchTicket } = repositories;
+  const stored = await executor
+    .select({ id: pullRequests.repositoryId, count: count() })
+    .from(pullRequests)
+    .where(eq(pullRequests.organisationId, organisationId))
+    .groupBy(pullRequests.repositoryId);
+  const counts = new Map(stored.map(repository => [repository.id, repository.count]));
+  const rows = await executor
+    .select({ id, nodeId, name })
+    .from(repositories)
+    .where(and(eq(repositories.organisationId, organisationId), isOneOf(id, [...counts.keys()])))
+    .orderBy(isNull(leftAt), fetchTicket, id)
+    .limit(limit);
+  return rows.map(({ id, nodeId, name }) => ({ nodeId, name, pullRequests: counts.get(id) ?? 0 }));
+}

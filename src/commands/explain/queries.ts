@@ -1,0 +1,71 @@
+import { and, asc, desc, eq, gt, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import type { Executor } from '../../database/client.ts';
+import { isInRepository } from '../../database/pull-requests.ts';
+import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from '../../database/schema.ts';
+
+/*
+ * Queries of `explain`. An operator names a pull request without its organisation, so they search all of them.
+ */
+
+export type ExplainablePullRequest = Awaited<ReturnType<typeof selectPullRequests>>[number];
+
+function selectPullRequests(executor: Executor, condition: SQL | undefined) {
+  return executor
+    .select({
+      pullRequest: pullRequests,
+      repository: repositories.name,
+      repositoryLeftAt: repositories.leftAt,
+      organisation: organisations,
+    })
+    .from(organisations)
+    .innerJoin(pullRequests, eq(pullRequests.organisationId, organisations.id))
+    .innerJoin(repositories, isInRepository)
+    .where(condition)
+    .orderBy(
+      asc(organisations.login),
+      desc(isNull(repositories.leftAt)),
+      desc(repositories.fetchTicket),
+      asc(pullRequests.id),
+    );
+}
+
+export const findPullRequestsById = (executor: Executor, id: string): Promise<ExplainablePullRequest[]> =>
+  selectPullRequests(executor, eq(pullRequests.id, id));
+
+/**
+ * Pull requests with this page. There may be several, in two organisations.
+ *
+ * @param repository `owner/name`, in any case
+ */
+export async function findPullRequestsOfPage(
+  executor: Executor,
+  { repository, number }: { repository: string; number: number },
+): Promise<ExplainablePullRequest[]> {
+  const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
+  const named = await selectPullRequests(executor, and(isNamed, eq(pullRequests.number, number)));
+  // A repository that has left keeps its name. Until it is marked, the higher ticket shows which one has the name now.
+  return named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
+}
+
+/** Whether the score has yet to be recalculated under the rules in force. */
+export async function isScoreStale(
+  executor: Executor,
+  organisationId: string,
+  pullRequestId: string,
+): Promise<boolean> {
+  const { fromId, untilId } = rescoreRanges;
+  const covers = and(lte(fromId, pullRequestId), or(isNull(untilId), gt(untilId, pullRequestId)));
+  return (await executor.$count(rescoreRanges, and(eq(rescoreRanges.organisationId, organisationId), covers))) > 0;
+}
+
+/** How many changes of each pull request are kept individually; earlier ones are folded, one row a month. */
+export const keptChanges = 20;
+
+/** The changes of a pull request's score, earliest first. */
+export function listScoreChanges(executor: Executor, organisationId: string, pullRequestId: string) {
+  return executor
+    .select()
+    .from(scoreChanges)
+    .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, pullRequestId)))
+    .orderBy(asc(scoreChanges.id));
+}

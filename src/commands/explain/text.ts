@@ -1,0 +1,111 @@
+/** Writes an explanation for people to read. */
+
+import type { ExplainedEntry, ExplainedRule, Explanation } from '../../scoring/explain/explain.ts';
+import type { ExplainedPart } from '../../scoring/explain/parts.ts';
+import { counted, formatInteger, signed } from '../../text/numbers.ts';
+import { brief } from '../../text/terminal.ts';
+
+const maxTextWidth = 80;
+const maxItems = 5;
+/** With more facts than these, each has its own line. */
+const maxFactsInLine = 3;
+
+function showText(text: string, count = [...text].length): string {
+  const quoted = JSON.stringify(brief(text, maxTextWidth));
+  return count > maxTextWidth ? `${quoted} (${count} characters)` : quoted;
+}
+
+function showValue({ value, infinite, characters }: ExplainedPart): string {
+  if (value === null) return infinite ? 'infinite' : 'absent';
+  if (typeof value === 'string') return showText(value, characters);
+  // Four decimals, unless only smaller ones differ from zero.
+  if (typeof value === 'number') return Number.isFinite(value) ? String(Number(value.toFixed(4)) || value) : 'infinite';
+  if (typeof value === 'boolean') return String(value);
+  const items = value.slice(0, maxItems).map(item => JSON.stringify(brief(item)));
+  return `[${items.join(', ')}]${value.length > maxItems ? ` and ${value.length - maxItems} more` : ''}`;
+}
+
+/** The value shows by itself that JSON has no infinite number, or only the beginning of a text. */
+const inBrackets = ({ note }: ExplainedPart) =>
+  ['', 'infinite', 'shortened'].includes(note) ? '' : ` (${brief(note, 200)})`;
+
+/** @param noted facts whose note was shown already; gets this one */
+function showFact(fact: ExplainedPart, noted: Set<string>): string {
+  const { source, value } = fact;
+  const shown = noted.has(source) ? '' : inBrackets(fact);
+  noted.add(source);
+  return `${source} ${value === null ? 'is absent' : `= ${showValue(fact)}`}${shown}`;
+}
+
+/** A line for the part. If its own parts don't fit in there, they follow in lines of their own, further indented. */
+function showPart(part: ExplainedPart, indent: string, noted: Set<string>): string[] {
+  if (part.kind === 'fact') return [indent + showFact(part, noted)];
+  if (part.kind === 'constant') return [indent + brief(part.source)];
+  const line = `${indent}${brief(part.source, 120)} → ${showValue(part)}${inBrackets(part)}`;
+  const parts = part.parts.filter(({ chosen }) => chosen);
+  const facts = [...new Map(parts.map(inner => [inner.source, inner])).values()];
+  if (parts.length === 0) return [line];
+  if (facts.length <= maxFactsInLine && parts.every(({ kind }) => kind === 'fact')) {
+    return [`${line}   where ${facts.map(fact => showFact(fact, noted)).join(', ')}`];
+  }
+  return [line, ...parts.flatMap(inner => showPart(inner, `${indent}  `, noted))];
+}
+
+const margin = ' '.repeat(9);
+
+/** Aligns the numbers of all lines. */
+const inMargin = (text: string, rest: string) => `${text.padStart(7)}  ${rest}`.trimEnd();
+
+const placeOf = ({ name, entries }: ExplainedRule, { entry }: ExplainedEntry): string =>
+  entries.length === 1 ? brief(name) : `${brief(name)}, entry ${entry}`;
+
+const points = ({ action, effect }: ExplainedEntry) => signed(action === 'ADD' ? effect : -effect);
+
+function showEntry(rule: ExplainedRule, entry: ExplainedEntry): string[] {
+  const place = placeOf(rule, entry);
+  const parts = [entry.condition, entry.amount].filter(part => part !== null);
+  // A value that is a plain number is the amount in the margin.
+  const shown = parts.filter(part => part === entry.condition || part.kind !== 'constant');
+  const noted = new Set<string>();
+  const lines = shown.flatMap(part => showPart(part, margin, noted));
+  if (entry.outcome !== 'counted') return [inMargin('·', `${place}: ${brief(entry.reason, 300)}`), ...lines];
+  const rounded = entry.reason.includes('rounded') ? `: ${entry.reason}` : '';
+  return [inMargin(points(entry), `${place}${rounded}`), ...lines];
+}
+
+function showRule(rule: ExplainedRule, isShown: (entry: ExplainedEntry) => boolean): string[][] {
+  const shown = rule.entries.filter(isShown);
+  if (rule.entries.length > 0 && shown.length === 0) return [];
+  if (!rule.enabled) return [[inMargin('·', `${brief(rule.name)}: the rule is disabled`)]];
+  if (rule.problems.length > 0) {
+    const heading = inMargin('·', `${brief(rule.name)}: the rule is no longer valid, so it does not count`);
+    return [[heading, ...rule.problems.map(problem => margin + brief(problem, 300))]];
+  }
+  return shown.map(entry => showEntry(rule, entry));
+}
+
+const maxCounted = 10;
+
+/** The entries that counted, on one line. */
+export function showCounted({ rules }: Explanation): string {
+  const all = rules.flatMap(rule =>
+    rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${points(entry)} ${placeOf(rule, entry)}`] : [])),
+  );
+  const others = all.length > maxCounted ? [`${all.length - maxCounted} more`] : [];
+  return [...all.slice(0, maxCounted), ...others].join('; ') || 'nothing counted';
+}
+
+/** The entries with their parts, then the total. @param relevant the entries to show; all if it is left out */
+export function showExplanation({ rules, sum, score }: Explanation, relevant?: ReadonlySet<ExplainedEntry>): string {
+  if (rules.length === 0) return 'There are no rules.';
+  const total = inMargin(
+    formatInteger(score),
+    sum === score ? 'total' : `total: the sum ${formatInteger(sum)}, limited to 32 bits`,
+  );
+  const shown = rules.flatMap(rule => showRule(rule, entry => relevant?.has(entry) ?? true));
+  const entries = rules.reduce((count, rule) => count + rule.entries.length, 0);
+  const hidden = entries - (relevant?.size ?? entries);
+  const others =
+    hidden === 0 ? [] : [[`${counted(hidden, 'more entry', 'more entries')} did not count. To show all: --all`]];
+  return [...shown, [inMargin('───────', ''), total], ...others].map(lines => lines.join('\n')).join('\n\n');
+}

@@ -1,0 +1,171 @@
+import { and, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
+import { storable } from '../scoring/language/text.ts';
+import type { Executor } from './client.ts';
+import { notify } from './notifications.ts';
+import { updateOrganisation } from './organisations.ts';
+import { isInPresentRepository } from './pull-requests.ts';
+import { deletedPullRequests, organisations, pullRequests, syncRequests, untrackedPullRequests } from './schema.ts';
+import { isOneOf, secondsFromNow } from './statement.ts';
+
+/** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
+export const maxRefetchesPerHour = 4_000;
+
+/**
+ * The sweep, for facts that change on GitHub without a webhook: requests refetches of stored pull requests, as many as
+ * its pace allows since the last sweep, at most an hour's. Runs in a transaction; the caller holds the organisation's
+ * comparison.
+ *
+ * @param perHour the pace for this organisation
+ */
+export async function sweepPullRequests(executor: Executor, organisationId: string, perHour: number): Promise<void> {
+  const { id, sweptAt } = organisations;
+  const [last] = await executor
+    .select({ seconds: sql<number>`extract(epoch from now() - ${sweptAt})::float8` })
+    .from(organisations)
+    .where(and(eq(id, organisationId), lt(sweptAt, sql`now() - interval '1 minute'`)));
+  const limit = last === undefined ? 0 : Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600);
+  // Leave `swept_at` alone until enough time has passed for one pull request.
+  if (limit === 0) return;
+  await requestRefetches(executor, organisationId, limit);
+  await updateOrganisation(executor, organisationId, { sweptAt: sql`now()` });
+}
+
+/**
+ * Requests refetches of the stored pull requests that were fetched longest ago, and not within the last day. Runs in a
+ * transaction.
+ *
+ * @returns how many
+ */
+export async function requestRefetches(executor: Executor, organisationId: string, limit: number): Promise<number> {
+  const { id, fetchedAt } = pullRequests;
+  const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
+  const oldest = await executor
+    .select({ id })
+    .from(pullRequests)
+    .where(and(isOfOrganisation, lt(fetchedAt, sql`now() - interval '1 day'`), isInPresentRepository(organisationId)))
+    .orderBy(fetchedAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  if (oldest.length === 0) return 0;
+  const ids = oldest.map(row => row.id);
+  // A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
+  await executor.execute(sql`
+    with asked as (
+      update ${pullRequests} set fetched_at = now() where ${and(isOfOrganisation, isOneOf(id, ids))}
+      returning github_id, node_id
+    )
+    ${requestInBackground(organisationId, sql`asked`)}`);
+  await notify(executor, 'sync');
+  return oldest.length;
+}
+
+/** The former name of a label or a milestone that was renamed or deleted on GitHub. */
+export type LabelOrMilestone = { label: string } | { milestone: string };
+
+/** Requests refetches of stored pull requests in a repository that have this label or milestone. */
+export async function requestRefetchesWith(
+  executor: Executor,
+  organisationId: string,
+  repositoryGithubId: number,
+  former: LabelOrMilestone,
+): Promise<void> {
+  const hasIt =
+    'label' in former
+      ? sql`labels @> array[${storable(former.label)}]`
+      : sql`milestone = ${storable(former.milestone)}`;
+  const { rows } = await executor.execute(sql`
+    with found as materialized (
+      select pull_requests.github_id, pull_requests.node_id from pull_requests
+      join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
+      where pull_requests.organisation_id = ${organisationId}
+        and repositories.github_id = ${repositoryGithubId} and ${hasIt}
+    ), requested as (${requestInBackground(organisationId, sql`found`, { seconds: catchUpSeconds })})
+    select github_id from requested limit 1`);
+  if (rows.length > 0) await notify(executor, 'sync');
+}
+
+/**
+ * A label's new name and a comment's deletion do not change `updated_at`, so no floor shows whether an answer is older:
+ * GitHub gets some time to catch up.
+ */
+export const catchUpSeconds = 15;
+
+/**
+ * An existing request only gets a new ticket and GitHub's node id; if it is parked, it is also tried once more.
+ *
+ * @param source with the columns github_id and node_id
+ * @param floor if it is given, one answer that GitHub does not show the pull request is not believed: it is asked again
+ */
+export const requestInBackground = (
+  organisationId: string,
+  source: SQL,
+  { seconds = 0, floor = sql`null::timestamptz` }: { seconds?: number; floor?: SQL } = {},
+) =>
+  sql`insert into sync_requests
+      (organisation_id, github_id, node_id, ticket, due_at, is_background, min_source_updated_at)
+    select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true, ${floor}
+    from (select * from ${source} order by github_id) as source
+    on conflict (organisation_id, github_id) do update
+      -- GitHub gave this node id; the other one may be a webhook's. With a new ticket, a fetch that is already under
+      -- way does not settle the request.
+      set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
+        min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
+      due_at = coalesce(sync_requests.due_at, excluded.due_at)
+    returning github_id`;
+
+/** What a list on GitHub says of a pull request. */
+export interface ListedPullRequest {
+  githubId: number;
+  nodeId: string;
+  /** When it last changed, in Unix seconds. */
+  sourceUpdatedAt: number;
+}
+
+/**
+ * Requests fetches of listed pull requests, up to a page, in the background: an answer older than the list does not
+ * settle them. One that is already requested in the listed state or a later one stays as it is.
+ *
+ * @param options `unlessStored`: leaves out those that are stored, were deleted or are not tracked, in the listed state
+ */
+export async function requestListed(
+  executor: Executor,
+  organisationId: string,
+  listed: readonly ListedPullRequest[],
+  { unlessStored = false }: { unlessStored?: boolean } = {},
+): Promise<void> {
+  const githubIds = listed.map(({ githubId }) => githubId);
+  const known = new Map<number, number>();
+  for (const table of [pullRequests, deletedPullRequests, untrackedPullRequests]) {
+    if (!unlessStored) break;
+    const { githubId, sourceUpdatedAt } = table;
+    const rows = await executor
+      .select({ githubId, sourceUpdatedAt })
+      .from(table)
+      .where(and(eq(table.organisationId, organisationId), isOneOf(githubId, githubIds)));
+    for (const row of rows) known.set(row.githubId, row.sourceUpdatedAt ?? 0);
+  }
+  const { githubId, nodeId, minSourceUpdatedAt, dueAt } = syncRequests;
+  const requested = await executor
+    .select({ githubId, nodeId, floor: minSourceUpdatedAt })
+    .from(syncRequests)
+    .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(githubId, githubIds), isNotNull(dueAt)));
+  const nodeIds = new Map(listed.map(each => [each.githubId, each.nodeId]));
+  for (const row of requested) {
+    // A webhook may have given a wrong node id; GitHub gave this one.
+    if (row.nodeId !== nodeIds.get(row.githubId)) known.delete(row.githubId);
+    else known.set(row.githubId, Math.max(known.get(row.githubId) ?? 0, row.floor ?? 0));
+  }
+  const wanted = listed.filter(each => (known.get(each.githubId) ?? -1) < each.sourceUpdatedAt);
+  if (wanted.length === 0) return;
+  await executor.execute(
+    requestInBackground(
+      organisationId,
+      sql`unnest(${sql.param(wanted.map(each => each.githubId))}::bigint[],
+        ${sql.param(wanted.map(each => each.nodeId))}::text[],
+        ${sql.param(wanted.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[])
+        as listed (github_id, node_id, updated_at)`,
+      { floor: sql`to_timestamp(updated_at)` },
+    ),
+  );
+  await notify(executor, 'sync');
+}

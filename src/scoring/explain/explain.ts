@@ -1,0 +1,169 @@
+/** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
+
+import type { Facts } from '../facts.ts';
+import { type CheckedEntry, clampScore, scoreLimits } from '../language/compile.ts';
+import { roundHalfAway } from '../language/functions.ts';
+import {
+  type CheckedLogic,
+  createChecker,
+  evaluatedLogic,
+  type RuleAction,
+  type RuleDefinition,
+  type Ruleset,
+  runAtOnce,
+} from '../ruleset.ts';
+import { type ExplainedPart, explainExpression } from './parts.ts';
+
+export type EntryOutcome =
+  | 'counted'
+  | 'condition_false'
+  /** The rounded value is 0. */
+  | 'zero'
+  | 'absent'
+  | 'not_finite'
+  /** The rounded value does not fit into 32 bits. */
+  | 'out_of_range'
+  | 'disabled'
+  /** The rule was saved by another release and is no longer valid. */
+  | 'invalid';
+
+export interface ExplainedEntry {
+  /** Its place in the rule, from 1. */
+  entry: number;
+  action: RuleAction;
+  /** The whole condition. */
+  expression: string;
+  value: string;
+  outcome: EntryOutcome;
+  /** What is added or subtracted: 0 if it did not count. */
+  effect: number;
+  /** Why, in words that follow "because": lower case, without a full stop. */
+  reason: string;
+  /** Null if it was not evaluated. */
+  condition: ExplainedPart | null;
+  /** Null if the condition is not true. */
+  amount: ExplainedPart | null;
+  /** What would be added, negative if it would be subtracted, if the condition were true. Not in JSON. */
+  potential?: number;
+}
+
+export type ExplainedRule = ReturnType<typeof explainRule>;
+export type Explanation = ReturnType<typeof total>;
+
+/** The innermost part that made a value absent or infinite. */
+function originOf(part: ExplainedPart, isWanted: (part: ExplainedPart) => boolean): ExplainedPart {
+  const next = part.parts.find(inner => inner.chosen && isWanted(inner));
+  return next === undefined ? part : originOf(next, isWanted);
+}
+
+type Judgement = Pick<ExplainedEntry, 'outcome' | 'effect' | 'reason'>;
+
+function judge(amount: ExplainedPart, action: RuleAction): Judgement {
+  const ignored = (outcome: EntryOutcome, reason: string): Judgement => ({ outcome, effect: 0, reason });
+  const { value } = amount;
+  const reasonOf = (adjective: string, isSo: (part: ExplainedPart) => boolean) => {
+    const origin = originOf(amount, isSo);
+    const cause = origin === amount ? '' : `, as \`${origin.source}\` is ${adjective}`;
+    return `its value is ${adjective}${cause}${origin.note === '' ? '' : `: ${origin.note}`}`;
+  };
+  if (typeof value !== 'number') {
+    return ignored(
+      'absent',
+      reasonOf('absent', part => part.value === null),
+    );
+  }
+  if (!Number.isFinite(value)) {
+    const isInfinite = ({ value }: ExplainedPart) => typeof value === 'number' && !Number.isFinite(value);
+    return ignored('not_finite', reasonOf('infinite', isInfinite));
+  }
+  const effect = roundHalfAway(value);
+  // Two decimals, unless these would round to something else.
+  const short = Number(value.toFixed(2));
+  const exact = short !== effect && roundHalfAway(short) === effect ? short : value;
+  const rounded = effect === value ? '' : `, rounded from ${exact}`;
+  if (effect === 0) return ignored('zero', `its value is 0${rounded}`);
+  const { minimum, maximum } = scoreLimits;
+  if (effect < minimum || effect > maximum) {
+    return ignored('out_of_range', `its value ${effect} is outside ${minimum} to ${maximum}`);
+  }
+  return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
+}
+
+function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
+  const explained = explainExpression(logic.expression, condition, facts);
+  const { action } = logic.effect;
+  const amount = explainExpression(logic.effect.value, value, facts);
+  const judgement = judge(amount, action);
+  const potential = action === 'ADD' ? judgement.effect : -judgement.effect;
+  if (explained.value === true) return { ...judgement, condition: explained, amount, potential };
+  const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };
+  return { ...isFalse, condition: explained, amount: null, potential };
+}
+
+function explainRule(rule: RuleDefinition, { entries: checked, problems }: CheckedLogic, facts: Facts) {
+  const skipped: Judgement = rule.is_enabled
+    ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
+    : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
+  const entries = evaluatedLogic(rule).map((logic, index): ExplainedEntry => {
+    const entry = problems.length === 0 ? checked[index] : undefined;
+    return {
+      entry: index + 1,
+      action: logic.effect.action,
+      expression: logic.expression,
+      value: logic.effect.value,
+      ...(entry === undefined
+        ? { ...skipped, condition: null, amount: null, potential: 0 }
+        : explainEntry(entry, facts)),
+    };
+  });
+  return {
+    name: rule.name,
+    enabled: rule.is_enabled,
+    /** Whole sentences; if there is one, no entry of the rule counts. */
+    problems: problems.map(({ message }) => message),
+    entries,
+  };
+}
+
+/** Gives the same scores as the compiled rules, rule by rule: at their limits they take a second. Never throws. */
+export function* createExplainer(ruleset: Ruleset) {
+  const { check } = createChecker(ruleset);
+  const rules: { rule: RuleDefinition; checked: CheckedLogic }[] = [];
+  for (const rule of ruleset.rules) {
+    rules.push({ rule, checked: rule.is_enabled ? yield* check(rule) : { entries: [], problems: [] } });
+  }
+  return function* explain(facts: Facts) {
+    const explained: ReturnType<typeof explainRule>[] = [];
+    for (const { rule, checked } of rules) {
+      yield;
+      explained.push(explainRule(rule, checked, facts));
+    }
+    return total(explained);
+  };
+}
+
+/** Explains one score at once. */
+export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation =>
+  runAtOnce(runAtOnce(createExplainer(ruleset))(facts));
+
+function total(explained: ReturnType<typeof explainRule>[]) {
+  let sum = 0;
+  for (const { entries } of explained) {
+    for (const { action, effect } of entries) sum += action === 'ADD' ? effect : -effect;
+  }
+  return {
+    rules: explained,
+    /** The sum of all effects; the score is limited to 32 bits. */
+    sum,
+    score: clampScore(sum),
+  };
+}
+
+/** The parts of a condition that are false, each as it is written: it becomes true once they all are. */
+export function missingParts(condition: ExplainedPart): string[] {
+  const { value, operator, kind, parts, source } = condition;
+  if (value === true) return [];
+  const inner = operator === '&&' || kind === 'definition' ? parts.flatMap(missingParts) : [];
+  // What is constantly false is not among the parts.
+  return inner.length === 0 ? [source] : [...new Set(inner)];
+}

@@ -1,0 +1,132 @@
+/** What a valid rules file probably does not mean. */
+
+import type { SourceName } from '../facts.ts';
+import type { CheckedEntry } from '../language/compile.ts';
+import { roundHalfAway } from '../language/functions.ts';
+import { functionsOfItems } from '../language/hints.ts';
+import { DefinitionError } from '../language/syntax.ts';
+import { excerpt } from '../language/text.ts';
+import { type CheckedDefinitions, definitionsUsed, factsRead, type TypedExpression } from '../language/tree.ts';
+import { describeProblem, type RuleDefinition, type RuleProblem } from '../ruleset.ts';
+import { type Constancy, constantOf, constantParts, isFact, rangeOf } from './constancy.ts';
+
+/** A rule without problems, and all of its entries. */
+export interface ValidRule {
+  rule: RuleDefinition;
+  entries: readonly CheckedEntry[];
+}
+
+/** About a rule, or about the definition that it names. */
+export type Warning = RuleProblem | { definition: string; message: string };
+
+/** The texts that a part names, quoted, in a list or by a definition. */
+function textsIn(part: TypedExpression): string[] {
+  const named = part.parts.map(constantOf);
+  const others = part.kind === 'call' ? part.literals : part.kind === 'oneOf' ? part.options : [];
+  return [...named, ...others].filter(text => typeof text === 'string');
+}
+
+const logins: readonly SourceName[] = ['author', 'merged_by', 'assignees'];
+
+const memberAssociations = ['MEMBER', 'OWNER'];
+
+/** Each finds one kind of mistake in one part of an expression. @param shown the part, quoted */
+const partLints: readonly ((part: TypedExpression, shown: string) => string | undefined)[] = [
+  function botSuffix(part, shown) {
+    if (!textsIn(part).some(text => /\[bot\\?\]/.test(text))) return undefined;
+    const read = [...factsRead(part.parts)];
+    if (read.length === 0 || !read.every(name => logins.includes(name))) return undefined;
+    return `${shown}: logins of apps have no \`[bot]\` here, and in a glob it is one of the letters b, o and t; leave it out`;
+  },
+  function globAsName(part, shown) {
+    const [, globbing] = [...functionsOfItems].find(([name]) => part.parts.some(inner => isFact(inner, name))) ?? [];
+    const glob = part.parts.map(constantOf).find(text => typeof text === 'string' && text.includes('*'));
+    if (globbing === undefined || glob === undefined) return undefined;
+    return `${shown} looks for exactly this name; write \`${globbing.name}(${JSON.stringify(glob)})\` for a glob`;
+  },
+  function associationOfOthers(part) {
+    if (!part.parts.some(inner => isFact(inner, 'author_association'))) return undefined;
+    const other = part.kind === 'call' ? undefined : textsIn(part).find(text => !memberAssociations.includes(text));
+    if (other === undefined) return undefined;
+    return `members never have the \`author_association\` ${excerpt(JSON.stringify(other))}; theirs is \`"MEMBER"\` or \`"OWNER"\``;
+  },
+];
+
+/**
+ * Reads an expression, without the definitions that it uses: these are read by themselves.
+ *
+ * @param source the text that it was parsed from
+ * @param constant its parts that are always or never true
+ * @returns messages, without a place
+ */
+function* lintExpression(
+  tree: TypedExpression,
+  source: string,
+  constant: ReadonlyMap<TypedExpression, Constancy>,
+): Generator<string> {
+  const shown = excerpt(source, tree.start, tree.end);
+  const found = constant.get(tree);
+  // `true` and `false` stand there on purpose, and so does the name of a definition.
+  const isWritten = tree.kind === 'constant' || tree.kind === 'defined';
+  if (found !== undefined && !isWritten) yield describeConstancy(shown, found);
+  for (const lint of partLints) {
+    const message = lint(tree, shown);
+    if (message !== undefined) yield message;
+  }
+  if (tree.kind === 'defined') return;
+  // What makes the whole always or never true needs no warning of its own.
+  const inner = found === undefined ? constant : new Map();
+  for (const part of tree.parts) yield* lintExpression(part, source, inner);
+}
+
+function describeConstancy(shown: string, { isTrue, because }: Constancy): string {
+  const whatever = because === undefined ? '' : `, whatever \`${because}\` is`;
+  return isTrue ? `${shown} is always true${whatever}` : `${shown} can never be true${whatever}`;
+}
+
+function* lintRule({ rule, entries }: ValidRule): Generator<RuleProblem> {
+  let isDead = true;
+  for (const [index, { logic, condition, value }] of entries.entries()) {
+    const about = (part: 'expression' | 'value', reason: string) => describeProblem(rule.name, index + 1, part, reason);
+    const { expression: source, effect } = logic;
+    const constant = constantParts(condition);
+    const [when, own = condition] = rule.when === undefined ? [] : condition.parts;
+    if (when !== undefined && index === 0) {
+      for (const reason of lintExpression(when, source, constant))
+        yield describeProblem(rule.name, null, 'when', reason);
+    }
+    for (const reason of lintExpression(own, source, constant)) yield about('expression', reason);
+    const isNever = constant.get(condition)?.isTrue === false;
+    if (isNever && ![when, own].some(part => part !== undefined && constant.get(part)?.isTrue === false)) {
+      yield about(
+        'expression',
+        `${excerpt(source, own.start, own.end)} can never be true together with the rule's \`when\``,
+      );
+    }
+    for (const reason of lintExpression(value, effect.value, constantParts(value))) yield about('value', reason);
+    const [min, max] = rangeOf(value).map(roundHalfAway);
+    const shown = excerpt(effect.value);
+    if (min === 0 && max === 0) yield about('value', `${shown} always rounds to 0, so it adds nothing`);
+    else if (effect.action === 'SUBTRACT' && max !== undefined && max <= 0) {
+      yield about('value', `${shown} is never above 0, so SUBTRACT adds to the score; write ADD, or change its sign`);
+    }
+    isDead &&= isNever || (min === 0 && max === 0);
+  }
+  if (isDead)
+    yield describeProblem(rule.name, null, 'logic', 'none of its entries can ever count; correct or remove the rule');
+}
+
+/** Call it for rules and definitions without problems. A disabled rule is read like any other. */
+export function* lintRules(definitions: CheckedDefinitions, rules: readonly ValidRule[]): Generator<Warning> {
+  const used = definitionsUsed(
+    rules.flatMap(({ entries }) => entries.flatMap(({ condition, value }) => [condition, value])),
+  );
+  for (const [name, definition] of definitions) {
+    const about = (reason: string) => ({ definition: name, message: `Definition ${JSON.stringify(name)}: ${reason}` });
+    if (!used.has(name)) yield about('no rule uses it; remove it');
+    if (definition === undefined || definition instanceof DefinitionError) continue;
+    const { tree, expression } = definition;
+    for (const reason of lintExpression(tree, expression, constantParts(tree))) yield about(reason);
+  }
+  for (const rule of rules) yield* lintRule(rule);
+}

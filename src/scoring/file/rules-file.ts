@@ -1,0 +1,267 @@
+/** Reads a rules file: checked rules and tests, and every problem with its line. */
+import { stringify } from 'yaml';
+import { maxRulesetCost } from '../language/cost.ts';
+import { checkDefinitions, type Definition, definitionLimits, problemOfName } from '../language/definitions.ts';
+import { suggestion } from '../language/nearest-name.ts';
+import { characterCount } from '../language/text.ts';
+import type { CheckedDefinitions } from '../language/tree.ts';
+import {
+  checkRule,
+  costOfEntries,
+  isRuleAction,
+  problemOfSize,
+  type RuleDefinition,
+  type RuleLogic,
+  type RuleProblem,
+  type Ruleset,
+  ruleLimits,
+} from '../ruleset.ts';
+import { type Entries, kindNames, type Report, readList, readMap, readName, readText, shownText } from './keys.ts';
+import { lintRules, type ValidRule, type Warning } from './lint.ts';
+import { adviseOn, problemOfCut } from './quoting.ts';
+import { type RuleTest, readTest } from './rule-tests.ts';
+import { type FileProblem, isBlank, joinCutValues, readYaml, type YamlNode } from './yaml-reader.ts';
+
+/** Its rules are in the file's order, without those that have problems. */
+export interface RulesFile extends Ruleset {
+  tests: RuleTest[];
+  problems: FileProblem[];
+  /** What is valid and probably not meant; only if there are no problems. */
+  warnings: FileProblem[];
+}
+
+function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | undefined {
+  const entries = readMap(node, ['expression', 'effect'], place, report);
+  if (node.kind !== 'map') return undefined;
+  const expression = readText(entries, 'expression', place, node.line, report);
+  const effectNode = entries.get('effect');
+  if (effectNode === undefined) {
+    report(node.line, `${place} has no \`effect\`; add one, such as { action: ADD, value: "5" }`, { part: 'effect' });
+    return undefined;
+  }
+  const effect = readMap(effectNode, ['action', 'value'], `${place}, effect`, report);
+  if (effectNode.kind !== 'map') return undefined;
+  const action = readText(effect, 'action', `${place}, effect`, effectNode.line, report);
+  const value = readText(effect, 'value', `${place}, effect`, effectNode.line, report);
+  if (action === undefined || expression === undefined || value === undefined) return undefined;
+  if (isRuleAction(action)) return { expression, effect: { action, value } };
+  const hint = suggestion(action, ['ADD', 'SUBTRACT']) || '; write ADD or SUBTRACT';
+  report(effectNode.line, `${place}, action: ${shownText(action)} is not an action${hint}`, { part: 'action' });
+  return undefined;
+}
+
+/** The part that a problem is about. */
+function nodeOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'map' }): YamlNode {
+  if (part === 'when') return rule.entries.get('when') ?? rule;
+  const logic = rule.entries.get('logic');
+  const node = logic?.kind === 'list' && entry !== null ? logic.items[entry - 1] : logic;
+  if (node?.kind !== 'map') return node ?? rule;
+  const effect = node.entries.get('effect');
+  return (part === 'value' && effect?.kind === 'map' ? effect.entries.get('value') : node.entries.get(part)) ?? node;
+}
+
+/** @returns also those that have problems, so that what uses them is checked */
+function readDefinitions(node: YamlNode | undefined, report: Report) {
+  const definitions: Definition[] = [];
+  const isValidName = (name: string) => problemOfName(name) === undefined;
+  const entries: Entries = node?.kind === 'map' ? joinCutValues(node.entries, isValidName) : new Map();
+  if (node !== undefined && node.kind !== 'map' && !isBlank(node)) {
+    report(node.line, `\`define\` must be a map of names to expressions, not ${kindNames[node.kind]}`);
+  }
+  if (node !== undefined && entries.size > definitionLimits.definitions) {
+    report(node.line, `The file has ${entries.size} definitions, more than ${definitionLimits.definitions}`);
+  }
+  const fail = (name: string, message: string) => {
+    const found = entries.get(name);
+    const place = `Definition ${JSON.stringify(name.slice(0, 80))}`;
+    report(found?.line ?? 1, `${place}: ${message}${adviseOn(found, message)}`, { part: 'define' });
+  };
+  for (const [name, value] of [...entries].slice(0, definitionLimits.definitions)) {
+    const problem = problemOfName(name) ?? problemOfCut(name, value);
+    if (problem !== undefined) fail(name, problem);
+    if (value.kind !== 'text')
+      fail(name, `it must be an expression such as \`size > 0\`, not ${kindNames[value.kind]}`);
+    else definitions.push({ name, expression: (value.cut?.by === 'comma' ? value.cut.whole : value.text).trim() });
+  }
+  const { checked, problems } = checkDefinitions(definitions, 'file');
+  for (const [name, message] of problems) fail(name, message);
+  return { definitions, checked, entries };
+}
+
+/** A rule whose form is valid. */
+interface ReadRule {
+  rule: RuleDefinition;
+  node: YamlNode & { kind: 'map' };
+  report: Report;
+}
+
+function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): ReadRule | undefined {
+  let isValid = true;
+  const nameNode = node.kind === 'map' ? node.entries.get('name') : undefined;
+  const named = (nameNode?.kind === 'text' && !isBlank(nameNode) && nameNode.text.trim()) || null;
+  const fail: Report = (line, message, place) => {
+    isValid = false;
+    report(line, message, { rule: named, ...place });
+  };
+  const place = named === null ? `Rule ${position}` : `Rule ${JSON.stringify(named.slice(0, 80))}`;
+  const entries = readMap(node, ['name', 'description', 'enabled', 'when', 'logic'], place, fail);
+  if (node.kind !== 'map') return undefined;
+  const lineOf = (key: string) => entries.get(key)?.line ?? node.line;
+  const read = (key: string) => readText(entries, key, place, node.line, fail);
+  const name = readName(entries, place, node.line, fail);
+  if (characterCount(name) > ruleLimits.nameCharacters || /\p{Cc}/u.test(name)) {
+    fail(lineOf('name'), `${place} must have a name of one line and at most ${ruleLimits.nameCharacters} characters`);
+  }
+  if (name !== '' && taken.has(name))
+    fail(lineOf('name'), `${place} is in the file twice; give each rule its own name`);
+  taken.add(name);
+  const description = entries.has('description') ? (read('description') ?? '') : '';
+  if (characterCount(description) > ruleLimits.descriptionCharacters) {
+    fail(
+      lineOf('description'),
+      `${place} has a description of more than ${ruleLimits.descriptionCharacters} characters; shorten it`,
+    );
+  }
+  const enabled = entries.has('enabled') ? read('enabled') : 'true';
+  if (enabled !== undefined && enabled !== 'true' && enabled !== 'false') {
+    fail(lineOf('enabled'), `${place}, enabled: ${shownText(enabled)} is neither true nor false`);
+  }
+  const when = entries.has('when') ? read('when') : undefined;
+  const items = readList(entries.get('logic'), `${place}, logic`, fail);
+  const logic = items.map((item, index) => {
+    const failEntry: Report = (line, message, part) => fail(line, message, { entry: index + 1, ...part });
+    return readEntry(item, `${place}, entry ${index + 1}`, failEntry);
+  });
+  const rule = {
+    name,
+    description,
+    is_enabled: enabled !== 'false',
+    ...(when === undefined ? {} : { when }),
+    logic: logic.filter(entry => entry !== undefined),
+  };
+  // Problems number entries as the file does, so expressions are checked only if all entries could be read.
+  return isValid ? { rule, node, report: fail } : undefined;
+}
+
+interface CheckedRule extends ReadRule, ValidRule {
+  /** 0 if it is disabled. */
+  cost: number;
+}
+
+function checkExpressions(read: ReadRule, definitions: CheckedDefinitions): CheckedRule[] {
+  const { rule, node, report } = read;
+  const { entries, problems } = checkRule(rule, definitions, 'file');
+  for (const problem of problems) {
+    const found = nodeOfProblem(problem, node);
+    report(found.line, problem.message + adviseOn(found, problem.message), problem);
+  }
+  return problems.length > 0 ? [] : [{ ...read, entries, cost: rule.is_enabled ? costOfEntries(entries) : 0 }];
+}
+
+/** Rules that are cheap one by one can be too expensive together. */
+function checkCost(rules: readonly CheckedRule[], report: Report): void {
+  const total = rules.reduce((sum, { cost }) => sum + cost, 0);
+  const [costliest] = [...rules].sort((a, b) => b.cost - a.cost);
+  if (costliest === undefined || total <= maxRulesetCost) return;
+  const percent = (cost: number) => Math.ceil((100 * cost) / maxRulesetCost);
+  report(
+    costliest.node.line,
+    `The rules together take too long to score one pull request: ${percent(total)} % of the limit, rule ${JSON.stringify(costliest.rule.name.slice(0, 80))} alone ${percent(costliest.cost)} %; use fewer or smaller patterns and globs, or read \`title\` in place of \`body\``,
+  );
+}
+
+/** Of a file, before the rest is not checked. */
+const maxProblems = 100;
+
+/** YAML forbids them (1.2.2, section 5.1), and terminals act on them: `rules export` prints the file as it is. */
+const controlCharacter = /[^\P{Cc}\t\n\r\u0085]/u;
+
+/** Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests. */
+export function parseRulesFile(text: string): RulesFile {
+  const problems: FileProblem[] = [];
+  const report: Report = (line, message, { rule = null, entry = null, part = null } = {}) =>
+    problems.push({ line, message, rule, entry, part });
+  const hidden = controlCharacter.exec(text);
+  if (hidden !== null) {
+    const code = `U+${hidden[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+    const line = text.slice(0, hidden.index).split('\n').length;
+    report(line, `The file has a control character (${code}); remove it`);
+    return { definitions: [], rules: [], tests: [], problems, warnings: [] };
+  }
+  const root = readYaml(text);
+  if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root], warnings: [] };
+  if (isBlank(root)) {
+    report(1, 'The file is empty; write its `rules`, as rules.example.yaml does');
+    return { definitions: [], rules: [], tests: [], problems, warnings: [] };
+  }
+  const entries = readMap(root, ['define', 'rules', 'tests'], 'The file', report);
+  if (root.kind === 'map' && !entries.has('rules')) {
+    report(root.line, 'The file has no `rules`; add them, or `rules: []` for none');
+  }
+  const rulesNode = entries.get('rules');
+  if (rulesNode !== undefined && isBlank(rulesNode)) {
+    report(rulesNode.line, '`rules` has no value; list the rules below it, or write `rules: []` for none');
+  }
+  const { definitions, checked, entries: defined } = readDefinitions(entries.get('define'), report);
+  const ruleNodes = readList(rulesNode, '`rules`', report);
+  const extra = ruleNodes[ruleLimits.rules];
+  if (extra !== undefined) report(extra.line, `The file has ${ruleNodes.length} rules, more than ${ruleLimits.rules}`);
+  const taken = new Set<string>();
+  const read = ruleNodes
+    .slice(0, ruleLimits.rules)
+    .map((node, index) => readRule(node, index + 1, taken, report))
+    .filter(rule => rule !== undefined);
+  const oversize = problemOfSize(read.map(({ rule }) => rule));
+  if (oversize !== undefined) {
+    const largest = read.find(({ rule }) => rule.name === oversize.rule);
+    report(largest?.node.line ?? 1, oversize.message, oversize);
+  }
+  // To check more than a service may hold could take minutes, and so could naming the nearest names of thousands.
+  const rules: CheckedRule[] = [];
+  for (const rule of oversize === undefined ? read : []) {
+    if (problems.length >= maxProblems) {
+      report(rule.node.line, 'The check ends here; fix the other problems first');
+      break;
+    }
+    rules.push(...checkExpressions(rule, checked));
+  }
+  checkCost(rules, report);
+  const tests = readList(entries.get('tests'), '`tests`', report)
+    .map((node, index) => readTest(node, index + 1, report))
+    .filter(test => test !== undefined);
+  const warnings = problems.length > 0 ? [] : Array.from(lintRules(checked, rules), locate);
+  for (const list of [problems, warnings]) list.sort((a, b) => a.line - b.line);
+  return { definitions, rules: rules.map(({ rule }) => rule), tests, problems, warnings };
+
+  function locate(warning: Warning): FileProblem {
+    const { message } = warning;
+    if ('definition' in warning) {
+      return { line: defined.get(warning.definition)?.line ?? 1, message, rule: null, entry: null, part: 'define' };
+    }
+    const { rule: name, entry, part } = warning;
+    const node = rules.find(({ rule }) => rule.name === name)?.node;
+    return { line: node === undefined ? 1 : nodeOfProblem(warning, node).line, message, rule: name, entry, part };
+  }
+}
+
+/** Definitions as a rules file has them, in their order; without any, it has no `define`. */
+export const defineKey = (definitions: readonly Definition[]): { define?: Record<string, string> } =>
+  definitions.length === 0
+    ? {}
+    : { define: Object.fromEntries(definitions.map(({ name, expression }) => [name, expression])) };
+
+/** The text of a rules file without tests. The same rules give the same text, whatever the order of their keys. */
+export const formatRulesFile = ({ definitions, rules }: Ruleset): string =>
+  stringify(
+    {
+      ...defineKey(definitions),
+      rules: rules.map(({ name, description, is_enabled: enabled, when, logic }) => ({
+        name,
+        ...(description === '' ? {} : { description }),
+        ...(enabled ? {} : { enabled }),
+        ...(when === undefined ? {} : { when }),
+        logic: logic.map(({ expression, effect: { action, value } }) => ({ expression, effect: { action, value } })),
+      })),
+    },
+    { lineWidth: 0 },
+  );

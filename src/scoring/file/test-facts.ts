@@ -1,0 +1,253 @@
+/** The facts of a pull request in a test: checks that GitHub could have such a pull request, and fills in the rest. */
+import {
+  closedLists,
+  type FactName,
+  type Facts,
+  factTypes,
+  hasClosedList,
+  isFactName,
+  isOptionalFact,
+  type PullRequestState,
+} from '../facts.ts';
+import type { Value } from '../language/functions.ts';
+import { seeList } from '../language/hints.ts';
+import { suggestion } from '../language/nearest-name.ts';
+import { readTime, startOfDay } from '../language/text.ts';
+import type { Report } from './keys.ts';
+import { problemOfCut } from './quoting.ts';
+import { isBlank, joinCutValues, type YamlNode } from './yaml-reader.ts';
+
+type Given = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] };
+
+/** GitHub's counts have 32 bits. */
+const maxCount = 2 ** 31 - 1;
+const maxUnixSeconds = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
+
+const wholeNumber = (text: string, max: number) =>
+  /^\+?\d{1,12}$/.test(text) && Number(text) <= max ? Number(text) : undefined;
+
+function readNumber(name: FactName, text: string): ReadFact {
+  const [value, form] = name.endsWith('_at')
+    ? [
+        wholeNumber(text, maxUnixSeconds) ?? startOfDay(text) ?? readTime(text),
+        'a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
+      ]
+    : name.startsWith('hours_')
+      ? [/^\+?\d{1,12}(?:\.\d+)?$/.test(text) ? Number(text) : undefined, 'a number of hours, 0 or more']
+      : [wholeNumber(text, maxCount), `a whole number from 0 to ${maxCount}`];
+  return value === undefined ? { problem: `must be ${form}` } : { value };
+}
+
+/** A file of a test: its path, or a map with `path`, `additions` and `deletions`. */
+function readFile(node: YamlNode): { path: string; lines: [added: number, removed: number] } | undefined {
+  if (isText(node)) return { path: node.text, lines: [0, 0] };
+  if (node.kind !== 'map') return undefined;
+  const { path, additions, deletions, ...others } = Object.fromEntries(node.entries);
+  const [added, removed] = [additions, deletions].map(given =>
+    given === undefined ? 0 : wholeNumber(given.kind === 'text' ? given.text : '', maxCount),
+  );
+  if (path === undefined || !isText(path) || added === undefined || removed === undefined) return undefined;
+  return Object.keys(others).length > 0 ? undefined : { path: path.text, lines: [added, removed] };
+}
+
+type ReadText = YamlNode & { kind: 'text' };
+
+const isText = (node: YamlNode): node is ReadText => node.kind === 'text' && !isBlank(node);
+
+/** A value, for files with their `file_changes`, or what is wrong with it. */
+type ReadFact = { value: Value | null; changes?: number[] } | { problem: string };
+
+function readFiles(node: YamlNode): ReadFact {
+  if (node.kind !== 'list') return { problem: 'must be a list of paths, such as [src/a.ts, README.md]' };
+  const files = node.items.map(readFile);
+  return files.every(file => file !== undefined)
+    ? { value: files.map(({ path }) => path), changes: files.flatMap(({ lines }) => [...lines, 0]) }
+    : { problem: 'must be a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }' };
+}
+
+function readFact(name: FactName, node: YamlNode): ReadFact {
+  const type = factTypes[name];
+  if (name === 'files') return readFiles(node);
+  if (type === 'list') {
+    if (node.kind !== 'list') return { problem: 'must be a list, such as [one, two]' };
+    return node.items.every(isText)
+      ? { value: node.items.map(({ text }) => text) }
+      : { problem: 'must be a list of texts; quote those that contain `: ` or are empty' };
+  }
+  if (node.kind !== 'text') return { problem: 'must be a single value; put it in quotes' };
+  const { text } = node;
+  if (isBlank(node)) {
+    return isOptionalFact(name) ? { value: null } : { problem: 'always has a value; write one, or leave the fact out' };
+  }
+  if (type === 'boolean') {
+    return text === 'true' || text === 'false' ? { value: text === 'true' } : { problem: 'must be true or false' };
+  }
+  if (type === 'number') return readNumber(name, text);
+  const list: readonly string[] = hasClosedList(name) ? closedLists[name] : [text];
+  return list.includes(text)
+    ? { value: text }
+    : { problem: `must be one of ${list.join(', ')}${suggestion(text, list)}` };
+}
+
+/** The states that a pull request with this value can have; all if the value says nothing about them. */
+function statesWith(name: FactName, value: Value | null | undefined): readonly PullRequestState[] {
+  switch (value === undefined ? undefined : name) {
+    case 'state':
+      return [value as PullRequestState];
+    case 'draft':
+      return value === true ? ['draft', 'closed'] : ['open', 'closed', 'merged'];
+    case 'merged':
+    case 'merged_at':
+    case 'hours_to_merge':
+      return value === null || value === false ? ['open', 'draft', 'closed'] : ['merged'];
+    case 'merged_by':
+    case 'self_merged':
+      // The name of who merged it may be unknown.
+      return value === null || value === false ? closedLists.state : ['merged'];
+    case 'closed_at':
+    case 'hours_to_close':
+      return value === null ? ['open', 'draft'] : ['closed', 'merged'];
+    default:
+      return closedLists.state;
+  }
+}
+
+/** The first number is never larger than the second one. */
+const ordered: readonly [smaller: FactName, larger: FactName][] = [
+  ['created_at', 'updated_at'],
+  ['created_at', 'merged_at'],
+  ['created_at', 'closed_at'],
+  ['additions', 'size'],
+  ['deletions', 'size'],
+  ['approvals', 'reviews'],
+  ['changes_requested', 'reviews'],
+  ['changes_requested', 'times_changes_requested'],
+  ['writer_approvals', 'approvals'],
+];
+
+const totalOf = (changes: readonly number[] = [], column: number) =>
+  changes.reduce((sum, value, index) => sum + (index % 3 === column ? value : 0), 0);
+
+const filesOf = ({ files }: Given): readonly string[] => (Array.isArray(files) ? files : []);
+
+/** What follows from other facts, if these are given: a fact, its value, and one of those others. */
+function* derive(given: Given): Generator<[name: FactName, value: number | boolean, from: FactName]> {
+  const { additions, deletions, created_at: created, merged_by: merger, author } = given;
+  if (typeof additions === 'number' && typeof deletions === 'number')
+    yield ['size', additions + deletions, 'additions'];
+  for (const event of ['merge', 'close'] as const) {
+    const end = given[`${event}d_at`];
+    if (typeof created === 'number' && typeof end === 'number') {
+      yield [`hours_to_${event}`, (end - created) / 3600, `${event}d_at`];
+    }
+  }
+  if (typeof merger === 'string' && typeof author === 'string') yield ['self_merged', merger === author, 'merged_by'];
+}
+
+/** Two given facts that no pull request has together, and why if it is not obvious. */
+function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactName, reason: string]> {
+  const known = Object.keys(given).filter(isFactName);
+  for (const [index, name] of known.entries()) {
+    const states = statesWith(name, given[name]);
+    const other = known
+      .slice(0, index)
+      .find(before => !statesWith(before, given[before]).some(each => states.includes(each)));
+    if (other !== undefined) yield [name, other, ''];
+  }
+  for (const [smaller, larger] of ordered) {
+    const [low, high] = [given[smaller], given[larger]];
+    const is = smaller.endsWith('_at') ? 'later' : 'more';
+    if (typeof low === 'number' && typeof high === 'number' && low > high) {
+      yield [smaller, larger, `\`${smaller}\` is never ${is} than \`${larger}\``];
+    }
+  }
+  for (const [name, value, from] of derive(given)) {
+    const found = given[name] ?? value;
+    // Hours may be rounded.
+    const isSame = typeof found === 'number' ? Math.abs(found - Number(value)) <= 0.01 : found === value;
+    if (!isSame) yield [name, from, `it would be ${value}`];
+  }
+  if (given.reviews === 0 && typeof given.hours_to_first_review === 'number') {
+    yield ['hours_to_first_review', 'reviews', ''];
+  }
+  const [additions, deletions] = [totalOf(given.file_changes, 0), totalOf(given.file_changes, 1)];
+  const counted = { changed_files: filesOf(given).length, additions, deletions, size: additions + deletions };
+  for (const name of ['changed_files', 'additions', 'deletions', 'size'] as const) {
+    if (Number(given[name] ?? counted[name]) < counted[name]) yield [name, 'files', `these have ${counted[name]}`];
+  }
+}
+
+const emptyValues = { number: 0, text: '', boolean: false, list: [] } as const;
+const names = Object.keys(factTypes).filter(isFactName);
+const emptyFacts = Object.fromEntries(
+  names.map(name => [name, isOptionalFact(name) ? null : emptyValues[factTypes[name]]]),
+);
+
+/** Derives what it can from the given facts, and leaves the others empty. */
+function complete(given: Given): Facts {
+  const isPossible = (state: PullRequestState) => names.every(name => statesWith(name, given[name]).includes(state));
+  const state = closedLists.state.find(isPossible) ?? 'open';
+  const assumed: Given = {
+    additions: totalOf(given.file_changes, 0),
+    deletions: totalOf(given.file_changes, 1),
+    changed_files: filesOf(given).length,
+    times_changes_requested: given.changes_requested ?? 0,
+    writer_approvals: 0,
+    bot_reviews: 0,
+    updated_at: given.created_at ?? 0,
+    closed_at: given.merged_at ?? null,
+    merged_by: given.self_merged === true ? (given.author ?? '') : null,
+    state,
+    draft: state === 'draft',
+    merged: state === 'merged',
+    file_changes: [],
+    ...given,
+  };
+  const derived = Object.fromEntries(Array.from(derive(assumed), ([name, value]) => [name, value]));
+  return { ...emptyFacts, ...derived, ...assumed } as Facts;
+}
+
+/** Reads the facts of a test; undefined if there was a problem, which is reported. */
+export function readTestFacts(node: YamlNode, place: string, report: Report): Facts | undefined {
+  if (node.kind !== 'map') {
+    report(node.line, `${place}: it must be a map of facts, such as { additions: 10 }`);
+    return undefined;
+  }
+  const given: Given = {};
+  let isValid = true;
+  const entries = joinCutValues(node.entries, isFactName);
+  const fail = (name: string, problem: string) => {
+    isValid = false;
+    report(entries.get(name)?.line ?? node.line, `${place}${problem}`, { part: name });
+  };
+  for (const [name, value] of entries) {
+    if (!isFactName(name)) {
+      fail(
+        name,
+        `: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, Object.keys(factTypes)) || seeList('fact')}`,
+      );
+      continue;
+    }
+    const cut = problemOfCut(name, value);
+    const read: ReadFact = readFact(name, value);
+    if (cut !== undefined) fail(name, `, ${name}: ${cut}`);
+    else if ('problem' in read) fail(name, `, ${name}: it ${read.problem}`);
+    else {
+      given[name] = read.value;
+      if (read.changes !== undefined) given.file_changes = read.changes;
+    }
+  }
+  const shown = (name: FactName) => {
+    const value = entries.get(name);
+    return value?.kind === 'text' ? `\`${name}: ${value.text.slice(0, 60)}\`` : `\`${name}\``;
+  };
+  const told = new Set<string>();
+  for (const [one, other, reason] of contradictionsIn(given)) {
+    const pair = [one, other].sort().join();
+    if (told.has(pair)) continue;
+    told.add(pair);
+    const because = reason === '' ? '' : `: ${reason}`;
+    fail(one, `: ${shown(one)} contradicts ${shown(other)}${because}; correct one, or leave it out`);
+  }
+  return isValid ? complete(given) : undefined;
+}

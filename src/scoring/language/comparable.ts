@@ -1,0 +1,64 @@
+/** What can be compared with what. */
+import { closedLists, hasClosedList } from '../facts.ts';
+import { hintOfMismatch, messageOfDay } from './hints.ts';
+import { nearestName } from './nearest-name.ts';
+import { type ComparisonOperator, ExpressionError } from './syntax.ts';
+import { excerpt } from './text.ts';
+import { type TypedExpression, typeOf } from './tree.ts';
+
+/** Stored rules keep their meaning, even if a file with the same text would now be refused. */
+export type Origin = 'file' | 'stored';
+
+const operators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);
+export const isComparison = (operator: string): operator is ComparisonOperator => operators.has(operator);
+
+/** The quoted texts that an expression can have as its value. Texts from facts are left out. */
+function textsOf(tree: TypedExpression): string[] {
+  if (tree.kind === 'constant') return typeof tree.value === 'string' ? [tree.value] : [];
+  return tree.kind === 'defined' || tree.kind === 'choice' ? tree.parts.flatMap(textsOf) : [];
+}
+
+/**
+ * Refuses to compare a fact with a text that it never has.
+ *
+ * @param tree checked only if it is a fact with a closed list of values
+ */
+export function checkTexts(tree: TypedExpression, texts: readonly (number | string)[], origin: Origin): void {
+  if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts, origin);
+  if (origin === 'stored' || tree.kind !== 'fact' || !hasClosedList(tree.name)) return;
+  const list: readonly string[] = closedLists[tree.name];
+  const wrong = texts.map(String).find(text => !list.includes(text));
+  if (wrong === undefined) return;
+  const nearest = nearestName(wrong, list);
+  const known = list.map(text => `\`"${text}"\``).join(', ');
+  const hint = nearest === undefined ? `its values are ${known}` : `did you mean \`"${nearest}"\`?`;
+  throw new ExpressionError(`${excerpt(JSON.stringify(wrong))} is not a value of \`${tree.name}\`; ${hint}`);
+}
+
+/** @throws ExpressionError if two values can't be compared */
+export function checkComparison(
+  operator: ComparisonOperator,
+  [left, right]: readonly [TypedExpression, TypedExpression],
+  source: string,
+  origin: Origin,
+): void {
+  const isA = (part: TypedExpression) => typeOf(part, source);
+  const day = [left, right]
+    .map(({ start, end }) => source.slice(start, end))
+    .find(code => /^\d{4}-\d\d-\d\d$/.test(code));
+  if (origin === 'file' && day !== undefined) throw new ExpressionError(messageOfDay(day));
+  if (left.type !== right.type) {
+    const hint = hintOfMismatch(operator, left, right, source);
+    const message = `${isA(left)} and ${isA(right)}, but \`${operator}\` compares values of the same type${hint}`;
+    throw new ExpressionError(message);
+  }
+  if (left.type === 'list') {
+    throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; use \`in\` or \`contains\``);
+  }
+  if (operator === '==' || operator === '!=') {
+    checkTexts(left, textsOf(right), origin);
+    checkTexts(right, textsOf(left), origin);
+  } else if (left.type === 'boolean') {
+    throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; it needs numbers or texts`);
+  }
+}

@@ -1,0 +1,287 @@
+/**
+ * Turns checked rules into JavaScript. The source text consists of fixed templates, indexes, and operators and fact
+ * names from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
+ */
+
+import { type Facts, isOptionalFact, type SourceName } from '../facts.ts';
+import type { RuleLogic } from '../ruleset.ts';
+import { costOf } from './cost.ts';
+import { roundHalfAway, type Value } from './functions.ts';
+import { compareText } from './text.ts';
+import type { TypedExpression } from './tree.ts';
+
+export interface CheckedEntry {
+  /** The rule's name. */
+  name: string;
+  /** With the whole condition. */
+  logic: RuleLogic;
+  condition: TypedExpression;
+  value: TypedExpression;
+}
+
+/** The entries' conditions and values. */
+export const treesOf = (entries: readonly CheckedEntry[]): TypedExpression[] =>
+  entries.flatMap(({ condition, value }) => [condition, value]);
+
+export interface Score {
+  /** A 32-bit signed integer. */
+  score: number;
+  /** JSON text of an array of breakdown entries. */
+  breakdown: string;
+}
+
+/** The range of scores and effects: 32-bit signed integers. */
+export const scoreLimits = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 } as const;
+const { minimum, maximum } = scoreLimits;
+
+/** V8 does not optimise functions of more than 60 KB of bytecode; this much source stays well below. */
+const sourceLimit = 20_000;
+
+/** What a function of several entries may cost: up to 10 ms for one pull request. */
+const maxChunkCost = 250_000;
+
+/** Adds some of the entries to a result; its breakdown still lacks the closing bracket. */
+type ScoreChunk = (facts: Facts, result: Score) => void;
+
+const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
+
+/**
+ * Whether a text or a list may be null. Constants never are. Any fact may be, even a required one: a missing
+ * fact must not make a score throw. Absent numbers are NaN; booleans are never absent.
+ */
+const mayBeAbsent = ({ kind }: TypedExpression) => kind !== 'constant';
+
+/** The same text in the form that V8 compares by reference. */
+const interned = (text: string) => Object.keys({ [text]: 0 })[0] ?? text;
+
+/** Collects the constants, facts, variables and statements of one function. */
+function createWriter() {
+  const constants: unknown[] = [];
+  const constantNames = new Map<unknown, string>();
+  const facts = new Map<SourceName, string>();
+  let variables = 0;
+  let statements = '';
+  let cost = 0;
+
+  function constant(value: unknown): string {
+    const name = constantNames.get(value) ?? `k${constants.push(value) - 1}`;
+    constantNames.set(value, name);
+    return name;
+  }
+
+  function fact({ name, type }: TypedExpression & { kind: 'fact' }): string {
+    const variable = facts.get(name) ?? `f${facts.size}`;
+    facts.set(name, variable);
+    return type === 'number' && isOptionalFact(name) ? `(${variable} ?? NaN)` : variable;
+  }
+
+  /** The code for a part that is used twice: for the first use, and for the second. */
+  function twice(tree: TypedExpression): [first: string, again: string] {
+    const code = write(tree);
+    if (isSimple(tree)) return [code, code];
+    const variable = `t${variables++}`;
+    return [`(${variable} = ${code})`, variable];
+  }
+
+  /** Code that is true if no value is absent, and the code for each value after it. */
+  function present(trees: readonly TypedExpression[]): { guard: string; values: string[] } {
+    const guards: string[] = [];
+    const values = trees.map(tree => {
+      if (tree.type === 'number' || tree.type === 'boolean' || !mayBeAbsent(tree)) return write(tree);
+      const [first, again] = twice(tree);
+      guards.push(`${first} != null && `);
+      return again;
+    });
+    return { guard: guards.join(''), values };
+  }
+
+  function writeComparison(tree: TypedExpression & { kind: 'comparison' }): string {
+    const { operator, parts } = tree;
+    const [left, right] = parts;
+    if (left.type === 'number' && operator !== '==') {
+      if (operator !== '!=') return `(${write(left)} ${operator} ${write(right)})`;
+      // Not `!==`, which is true for NaN.
+      const [one, oneAgain] = twice(left);
+      const [two, twoAgain] = twice(right);
+      return `(${one} < ${two} || ${oneAgain} > ${twoAgain})`;
+    }
+    if (operator === '==' && !(mayBeAbsent(left) && mayBeAbsent(right))) {
+      return `(${write(left)} === ${write(right)})`;
+    }
+    const { guard, values } = present(parts);
+    const [one, two] = values;
+    if (operator === '==' || operator === '!=') return `(${guard}${one} ${operator}= ${two})`;
+    return `(${guard}${constant(compareText)}(${one}, ${two}) ${operator} 0)`;
+  }
+
+  function writeCall({ definition, parts, prepared, type }: TypedExpression & { kind: 'call' }): string {
+    const { guard, values } = present(parts);
+    if (definition.prepare !== undefined) values.push(constant(prepared));
+    const call = `${constant(definition.implementation)}(${values.join(', ')})`;
+    if (guard === '') return call;
+    if (type === 'boolean') return `(${guard}${call})`;
+    return `(${guard}true ? ${call} : ${type === 'number' ? 'NaN' : 'null'})`;
+  }
+
+  function write(tree: TypedExpression): string {
+    switch (tree.kind) {
+      case 'constant':
+        return constant(typeof tree.value === 'string' ? interned(tree.value) : tree.value);
+      case 'fact':
+        return fact(tree);
+      case 'defined':
+        return write(tree.definition.tree);
+      case 'negation':
+        return `(- ${write(tree.parts[0])})`;
+      case 'not':
+        return `(! ${write(tree.parts[0])})`;
+      case 'arithmetic':
+      case 'logical':
+        return `(${write(tree.parts[0])} ${tree.operator} ${write(tree.parts[1])})`;
+      case 'comparison':
+        return writeComparison(tree);
+      case 'choice':
+        return `(${write(tree.parts[0])} ? ${write(tree.parts[1])} : ${write(tree.parts[2])})`;
+      case 'oneOf':
+        return `${constant(new Set(tree.options))}.has(${write(tree.parts[0])})`;
+      case 'itemOf': {
+        const { guard, values } = present(tree.parts);
+        return `(${guard}${values[1]}.includes(${values[0]}))`;
+      }
+      case 'call':
+        return writeCall(tree);
+    }
+  }
+
+  function add({ name, logic, condition, value }: CheckedEntry): void {
+    const { expression, effect } = logic;
+    cost += costOf(condition) + costOf(value);
+    const sign = effect.action === 'ADD' ? '+' : '-';
+    const before = ['{"name":', JSON.stringify(name), ',"action":"', effect.action, '","effect":'];
+    const after = [',"expression":', JSON.stringify(expression), '}'];
+    // Joined, because V8 keeps a text built with + in pieces, and every breakdown would carry them along.
+    const piece = (...parts: (string | number)[]) => constant(parts.join(''));
+    const fixed = fixedValue(value);
+    if (fixed !== undefined) {
+      const points = effectOf(fixed);
+      if (points === 0) return;
+      const json = [...before, points, ...after];
+      statements += `if (${write(condition)}) { score ${sign}= ${constant(points)}; `;
+      statements += `out += out === '' ? ${piece('[', ...json)} : ${piece(',', ...json)}; }\n`;
+      return;
+    }
+    statements += `if (${write(condition)}) { v = ${write(value)}; v = v < 0 ? -round(-v) : round(v); `;
+    statements += `if (v !== 0 && v >= ${minimum} && v <= ${maximum}) { score ${sign}= v; `;
+    statements += `out += (out === '' ? ${piece('[', ...before)} : ${piece(',', ...before)}) + v + ${piece(...after)}; } }\n`;
+  }
+
+  function make(parameters: string, body: string): unknown {
+    const lines = [
+      '"use strict";',
+      'const round = Math.round;',
+      ...constants.map((_, index) => `const k${index} = k[${index}];`),
+      `return function (${parameters}) {`,
+      ...[...facts].map(([name, variable]) => `const ${variable} = facts.${name};`),
+      ...Array.from({ length: variables }, (_, index) => `let t${index};`),
+      `${body} };`,
+    ];
+    return new Function('k', lines.join('\n'))(constants);
+  }
+
+  function finish(): ScoreChunk {
+    const begin = 'let score = result.score, out = result.breakdown, v = 0;\n';
+    const end = 'result.score = score; result.breakdown = out;';
+    return make('facts, result', `${begin}${statements}${end}`) as ScoreChunk;
+  }
+
+  const finishValue = <Result>(code: string) => make('facts', `return ${code};`) as (facts: Facts) => Result;
+
+  return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit || cost > maxChunkCost };
+}
+
+/** The value rounded, or 0 if it is absent or out of range. */
+function effectOf(value: number): number {
+  const effect = roundHalfAway(value);
+  return effect >= minimum && effect <= maximum ? effect : 0;
+}
+
+/** A value that is a plain number, such as 5 or -5; undefined for others. */
+function fixedValue(tree: TypedExpression): number | undefined {
+  if (tree.kind === 'constant' && typeof tree.value === 'number') return tree.value;
+  if (tree.kind !== 'negation') return undefined;
+  const operand = fixedValue(tree.parts[0]);
+  return operand === undefined ? undefined : -operand;
+}
+
+/** Compiles one expression. An absent number becomes NaN, an absent text or list null. */
+export function compileExpression(tree: TypedExpression): (facts: Facts) => Value | null {
+  const { write, finishValue } = createWriter();
+  return finishValue(write(tree));
+}
+
+/** The values of these parts, in their order, as {@link compileExpression} gives them. */
+export function evaluateParts(trees: readonly TypedExpression[], facts: Facts): (Value | null)[] {
+  const { write, finishValue } = createWriter();
+  return finishValue<(Value | null)[]>(`[${trees.map(write).join(', ')}]`)(facts);
+}
+
+/** Never throws, and the same facts always give the same score. */
+export interface Scorer {
+  score(facts: Facts): Score;
+  /** The same, for a process that has requests to answer. @param pauseIfLong awaited after each costly part */
+  scoreWithPauses(facts: Facts, pauseIfLong: () => Promise<void> | undefined): Promise<Score>;
+}
+
+/** Compiles all entries, step by step, into as few functions as V8 and other requests allow. */
+export function* compileEntries(entries: readonly CheckedEntry[]): Generator<void, Scorer> {
+  const chunks: ScoreChunk[] = [];
+  let writer = createWriter();
+  for (const entry of entries) {
+    if (writer.isFull()) {
+      chunks.push(writer.finish());
+      writer = createWriter();
+      yield;
+    }
+    writer.add(entry);
+  }
+  chunks.push(writer.finish());
+  const finish = ({ score, breakdown }: Score): Score => ({
+    score: clampScore(score),
+    breakdown: breakdown === '' ? '[]' : `${breakdown}]`,
+  });
+  return {
+    score(facts) {
+      const sum = { score: 0, breakdown: '' };
+      for (const add of chunks) add(facts, sum);
+      return finish(sum);
+    },
+    async scoreWithPauses(facts, pauseIfLong) {
+      const sum = { score: 0, breakdown: '' };
+      for (const add of chunks) {
+        add(facts, sum);
+        await pauseIfLong();
+      }
+      return finish(sum);
+    },
+  };
+}
+
+/** Limits a sum of effects to the range of scores. */
+export const clampScore = (sum: number): number => Math.min(Math.max(sum, minimum), maximum);
+
+/**
+ * What each entry adds to a score, without a breakdown. `effects` has an element for each entry: negative if it
+ * subtracts, 0 if it does not count.
+ */
+export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts, effects: Float64Array) => void {
+  const compiled = entries.map(({ logic, condition, value }) => ({
+    sign: logic.effect.action === 'ADD' ? 1 : -1,
+    isMet: compileExpression(condition),
+    valueFor: compileExpression(value),
+  }));
+  return (facts, effects) => {
+    compiled.forEach(({ sign, isMet, valueFor }, index) => {
+      effects[index] = isMet(facts) ? sign * effectOf(Number(valueFor(facts))) : 0;
+    });
+  };
+}

@@ -1,0 +1,186 @@
+/** The cheap ways in which a pull request can be changed for more points: see `createAudit`. */
+import { type Facts, hoursBetween, type SourceName } from '../facts.ts';
+import { allParts, type TypedExpression } from '../language/tree.ts';
+
+/** In the order in which reports list them if they gain equally. */
+export const ways = [
+  'split',
+  'pad',
+  'commits',
+  'body',
+  'title',
+  'label',
+  'reopen',
+  'self_merge',
+  'bot_approval',
+  'files',
+] as const;
+
+export type Way = (typeof ways)[number];
+
+/** The pull requests that would replace one; undefined if the way does not apply. */
+export type Change = (facts: Facts) => readonly Facts[] | undefined;
+
+const paddingLines = 300;
+const paddingFiles = ['package-lock.json', 'pnpm-lock.yaml', 'go.sum', 'dist/a.js', 'vendor/a.js', 'docs/notes.md'];
+const manyCommits = 10;
+const manyFiles = 10;
+const filler = '\n\nThis change improves the overall quality of the code base and makes it easier to maintain. '.repeat(
+  6,
+);
+const usualPrefixes = ['feat: ', 'fix: ', 'docs: ', 'chore: ', 'refactor: ', 'test: ', 'perf: '];
+
+/** With the facts that follow from others. */
+function changed(facts: Facts, change: Partial<Facts>): Facts {
+  const all = { ...facts, ...change };
+  return {
+    ...all,
+    size: all.additions + all.deletions,
+    merged: all.state === 'merged',
+    hours_to_merge: hoursBetween(all.created_at, all.merged_at),
+    hours_to_close: hoursBetween(all.created_at, all.closed_at),
+  };
+}
+
+/** The files with these places, each with all of its lines, or with the given part of them. */
+function someFiles(
+  { files, file_changes: changes }: Facts,
+  places: readonly number[],
+  part: (lines: number) => number = lines => lines,
+): Pick<Facts, 'files' | 'file_changes'> {
+  return {
+    files: places.map(place => files[place] ?? ''),
+    file_changes:
+      changes && places.flatMap(place => [part(changes[3 * place] ?? 0), part(changes[3 * place + 1] ?? 0), 0]),
+  };
+}
+
+const split: Change = facts => {
+  if (facts.size < 2) return undefined;
+  const places = [...facts.files.keys()];
+  const parts = [Math.ceil, Math.floor].map((round, index) => {
+    const half = (lines: number) => round(lines / 2);
+    const files =
+      places.length < 2
+        ? someFiles(facts, places, half)
+        : someFiles(
+            facts,
+            places.filter(place => place % 2 === index),
+          );
+    return changed(facts, {
+      ...files,
+      additions: half(facts.additions),
+      deletions: facts.deletions - half(facts.deletions),
+      changed_files: Math.max(1, half(facts.changed_files)),
+      commits: Math.max(1, half(facts.commits)),
+      comments: half(facts.comments),
+    });
+  });
+  return parts;
+};
+
+const pad = (path: string): Change => {
+  return facts => [
+    changed(facts, {
+      additions: facts.additions + paddingLines,
+      changed_files: facts.changed_files + 1,
+      files: [...facts.files, path],
+      file_changes: facts.file_changes && [...facts.file_changes, paddingLines, 0, 0],
+    }),
+  ];
+};
+
+const splitFile: Change = facts => {
+  if (facts.changed_files === 0) return undefined;
+  const [first, ...others] = facts.files.keys();
+  const name = facts.files[first ?? 0] ?? '';
+  const kept = someFiles(facts, others);
+  const pieces = first === undefined ? 0 : manyFiles;
+  const upTo = (side: number, piece: number) => Math.floor(((facts.file_changes?.[side] ?? 0) * piece) / manyFiles);
+  const lines = (side: number, piece: number) => upTo(side, piece + 1) - upTo(side, piece);
+  return [
+    changed(facts, {
+      changed_files: facts.changed_files + manyFiles - 1,
+      // The extension stays, so that globs match as before.
+      files: [
+        ...Array.from({ length: pieces }, (_, piece) => name.replace(/(\.[^./]*)?$/, `-${piece}$1`)),
+        ...kept.files,
+      ],
+      file_changes: kept.file_changes && [
+        ...Array.from({ length: pieces }, (_, piece) => [lines(0, piece), lines(1, piece), 0]).flat(),
+        ...kept.file_changes,
+      ],
+    }),
+  ];
+};
+
+const reopen: Change = facts => {
+  if (facts.merged) return undefined;
+  return [
+    changed(facts, { state: facts.draft ? 'draft' : 'open', closed_at: null, updated_at: facts.updated_at + 60 }),
+  ];
+};
+
+const mergeAlone: Change = facts => {
+  if (facts.self_merged) return undefined;
+  const mergedAt = facts.merged_at ?? facts.closed_at ?? Math.max(facts.updated_at, facts.created_at);
+  return [
+    changed(facts, {
+      state: 'merged',
+      draft: false,
+      merged_at: mergedAt,
+      closed_at: mergedAt,
+      merged_by: facts.author,
+      self_merged: true,
+    }),
+  ];
+};
+
+/** What the rules look for, and so what somebody gaming them would add. */
+interface Hints {
+  labels: Set<string>;
+  titles: Set<string>;
+}
+
+function findHints(trees: readonly TypedExpression[]): Hints {
+  const hints: Hints = { labels: new Set(), titles: new Set() };
+  const isFact = (tree: TypedExpression, name: SourceName) => tree.kind === 'fact' && tree.name === name;
+  for (const tree of allParts(trees)) {
+    const { parts } = tree;
+    const texts = parts.flatMap(part =>
+      part.kind === 'constant' && typeof part.value === 'string' ? [part.value] : [],
+    );
+    const literals = tree.kind === 'call' ? tree.literals.map(glob => glob.replace(/\*+/g, 'x')) : [];
+    if (parts.some(part => isFact(part, 'labels'))) for (const text of [...texts, ...literals]) hints.labels.add(text);
+    if (parts.some(part => isFact(part, 'title'))) for (const text of texts) hints.titles.add(text);
+  }
+  return hints;
+}
+
+/** The changes to try for each way, of which the best counts. @param trees of the rules, which show what they look for */
+export function changesOf(trees: readonly TypedExpression[]): Record<Way, readonly Change[]> {
+  const { labels, titles } = findHints(trees);
+  return {
+    split: [split],
+    pad: paddingFiles.map(pad),
+    commits: [facts => [{ ...facts, commits: facts.commits + manyCommits }]],
+    body: [
+      facts => [{ ...facts, body: facts.body + filler }],
+      facts => [{ ...facts, body: `${facts.body}${filler}\n\nCloses #1`, linked_issues: facts.linked_issues + 1 }],
+    ],
+    title: [...usualPrefixes, ...titles].map(
+      (prefix): Change =>
+        facts =>
+          facts.title.startsWith(prefix) ? undefined : [{ ...facts, title: prefix + facts.title }],
+    ),
+    label: [...labels].map(
+      (label): Change =>
+        facts =>
+          facts.labels.includes(label) ? undefined : [{ ...facts, labels: [...facts.labels, label] }],
+    ),
+    reopen: [reopen],
+    self_merge: [mergeAlone],
+    bot_approval: [facts => [{ ...facts, bot_reviews: (facts.bot_reviews ?? 0) + 1 }]],
+    files: [splitFile],
+  };
+}

@@ -1,0 +1,223 @@
+/**
+ * What other rules would change for the stored pull requests. Both rulesets score each of them; memory grows with the
+ * number of rules, members and different scores only.
+ */
+
+import type { Facts } from '../facts.ts';
+import { type CheckedEntry, clampScore, compileEffects, treesOf } from '../language/compile.ts';
+import { definitionsUsed, factsRead } from '../language/tree.ts';
+import { type CheckedRule, checkRules, type Ruleset } from '../ruleset.ts';
+import { bucketsOf, createDistribution, type Distribution } from './distribution.ts';
+
+export type PlanResult = ReturnType<ReturnType<typeof createPlan>['result']>;
+export type RuleResult = PlanResult['rules'][number];
+export type RuleSide = NonNullable<RuleResult['before']>;
+/** How many pull requests something counted for, and the sum of its points. */
+export type Share = NonNullable<RuleResult['entries'][number]['before']>;
+export type Summary = PlanResult['before'];
+
+export interface Mover {
+  id: string;
+  member: string;
+  from: number;
+  to: number;
+}
+
+/** How many movers are kept in each direction. */
+const moverLimit = 25;
+
+/** The larger change first, of equal ones the later pull request. */
+const byDistance = (a: Mover, b: Mover): number =>
+  Math.abs(b.to - b.from) - Math.abs(a.to - a.from) || (a.id < b.id ? 1 : -1);
+
+/** Adds a mover, and keeps the `moverLimit` largest changes. */
+function addMover(movers: Mover[], mover: Mover): void {
+  const smallest = movers.at(-1);
+  if (movers.length === moverLimit && smallest !== undefined && byDistance(smallest, mover) < 0) return;
+  movers.push(mover);
+  movers.sort(byDistance);
+  movers.splice(moverLimit);
+}
+
+/** All but the sum are null if there are no pull requests. */
+function summarise(scores: Distribution) {
+  const { count, sum, quantile, median } = scores;
+  return {
+    sum,
+    mean: count === 0 ? null : sum / count,
+    median: median(),
+    minimum: quantile(0),
+    maximum: quantile(1),
+  };
+}
+
+/** Ranks by total, highest first; equal totals share the highest of their ranks. */
+export function rank(totals: readonly number[]): number[] {
+  const order = [...totals].sort((a, b) => b - a);
+  const ranks = new Map<number, number>();
+  for (const [index, total] of order.entries()) if (!ranks.has(total)) ranks.set(total, index + 1);
+  return totals.map(total => ranks.get(total) ?? 0);
+}
+
+/** What an entry counted for so far. */
+interface Tally {
+  entry: CheckedEntry;
+  /** Equal for entries with the same text and the same definitions. */
+  key: string;
+  /** The index of its rule in the result. */
+  rule: number;
+  isBefore: boolean;
+  isAfter: boolean;
+  count: number;
+  points: number;
+}
+
+function keyOf(entry: CheckedEntry): string {
+  const { expression, effect } = entry.logic;
+  return JSON.stringify([expression, effect.action, effect.value, [...definitionsUsed(treesOf([entry]))]]);
+}
+
+/** The entries of a rule on both sides. One that both sides have is evaluated once. */
+function talliesOf(rule: number, before: CheckedRule | undefined, after: CheckedRule | undefined): Tally[] {
+  const listOf = (side: CheckedRule | undefined, isAfter: boolean): Tally[] =>
+    (side?.entries ?? []).map(entry => {
+      return { entry, key: keyOf(entry), rule, isBefore: !isAfter, isAfter, count: 0, points: 0 };
+    });
+  const entriesBefore = listOf(before, false);
+  const entriesAfter = listOf(after, true);
+  for (const tally of entriesAfter) {
+    const index = entriesBefore.findIndex(({ key }) => key === tally.key);
+    if (index === -1) continue;
+    entriesBefore.splice(index, 1);
+    tally.isBefore = true;
+  }
+  return [...entriesAfter, ...entriesBefore];
+}
+
+/** Compares the rules in force with others. */
+export function createPlan(before: Ruleset, after: Ruleset) {
+  const rulesBefore = checkRules(before);
+  const rulesAfter = checkRules(after);
+  const names = [...new Set([...rulesAfter.keys(), ...rulesBefore.keys()])];
+  const tallies = names.flatMap((name, index) => talliesOf(index, rulesBefore.get(name), rulesAfter.get(name)));
+  const entries = tallies.map(({ entry }) => entry);
+  const evaluate = compileEffects(entries);
+  const effects = new Float64Array(entries.length);
+
+  // How many pull requests each rule counted for, and the last of them, so that two entries of a rule count once.
+  const ruleCounts = { before: new Uint32Array(names.length), after: new Uint32Array(names.length) };
+  const ruleLast = { before: new Uint32Array(names.length), after: new Uint32Array(names.length) };
+  const members = new Map<string, { pullRequests: number; changed: number; before: number; after: number }>();
+  const scores = { before: createDistribution(), after: createDistribution() };
+  const movers: Record<'raised' | 'lowered', Mover[]> = { raised: [], lowered: [] };
+  const moved = { raised: 0, lowered: 0 };
+  let [count, otherBreakdown] = [0, 0];
+
+  function countRule(side: 'before' | 'after', rule: number): void {
+    if (ruleLast[side][rule] === count) return;
+    ruleLast[side][rule] = count;
+    ruleCounts[side][rule] = (ruleCounts[side][rule] ?? 0) + 1;
+  }
+
+  /** Adds a pull request, once. @param memberId its author's */
+  function add(id: string, memberId: string, facts: Facts): void {
+    count += 1;
+    evaluate(facts, effects);
+    let [from, to, hasSameEntries] = [0, 0, true];
+    for (let index = 0; index < effects.length; index += 1) {
+      const effect = effects[index] ?? 0;
+      const tally = tallies[index];
+      if (effect === 0 || tally === undefined) continue;
+      tally.count += 1;
+      tally.points += effect;
+      if (tally.isBefore) {
+        from += effect;
+        countRule('before', tally.rule);
+      }
+      if (tally.isAfter) {
+        to += effect;
+        countRule('after', tally.rule);
+      }
+      if (tally.isBefore !== tally.isAfter) hasSameEntries = false;
+    }
+    from = clampScore(from);
+    to = clampScore(to);
+    scores.before.add(from);
+    scores.after.add(to);
+    const member = members.get(memberId) ?? { pullRequests: 0, changed: 0, before: 0, after: 0 };
+    members.set(memberId, member);
+    member.pullRequests += 1;
+    member.before += from;
+    member.after += to;
+    if (from === to) {
+      if (!hasSameEntries) otherBreakdown += 1;
+      return;
+    }
+    member.changed += 1;
+    const direction = to > from ? 'raised' : 'lowered';
+    moved[direction] += 1;
+    addMover(movers[direction], { id, member: memberId, from, to });
+  }
+
+  function sideOf(side: 'before' | 'after', rule: number, checked: CheckedRule | undefined) {
+    if (checked === undefined) return null;
+    const own = tallies.filter(tally => tally.rule === rule && (side === 'before' ? tally.isBefore : tally.isAfter));
+    const { isEnabled, isValid } = checked;
+    return {
+      isEnabled,
+      /** False for a stored rule that this release no longer accepts: it contributes nothing. */
+      isValid,
+      pullRequests: ruleCounts[side][rule] ?? 0,
+      points: own.reduce((sum, { points }) => sum + points, 0),
+    };
+  }
+
+  function listMembers() {
+    const all = [...members];
+    const before = rank(all.map(([, totals]) => totals.before));
+    const after = rank(all.map(([, totals]) => totals.after));
+    return all
+      .map(([member, totals], index) => ({
+        member,
+        ...totals,
+        /** From 1. Members with the same total share a rank. */
+        rankBefore: before[index] ?? 0,
+        rankAfter: after[index] ?? 0,
+      }))
+      .sort((a, b) => b.after - a.after || b.before - a.before || (a.member < b.member ? -1 : 1));
+  }
+
+  return {
+    /** Those that either ruleset reads. */
+    facts: factsRead(treesOf(entries)),
+    add,
+    result: () => ({
+      pullRequests: count,
+      ...moved,
+      /** Those with the same score from other entries. */
+      otherBreakdown,
+      before: summarise(scores.before),
+      after: summarise(scores.after),
+      buckets: bucketsOf(scores.before, scores.after),
+      /** In the new order, then the removed ones. */
+      rules: names.map((name, index) => ({
+        name,
+        before: sideOf('before', index, rulesBefore.get(name)),
+        after: sideOf('after', index, rulesAfter.get(name)),
+        /** Null on a side that lacks the entry, or has its rule disabled. */
+        entries: tallies
+          .filter(({ rule }) => rule === index)
+          .map(({ entry, isBefore, isAfter, count: pullRequests, points }) => ({
+            /** With the whole condition. */
+            logic: entry.logic,
+            before: isBefore ? { pullRequests, points } : null,
+            after: isAfter ? { pullRequests, points } : null,
+          })),
+      })),
+      /** Highest new total first. */
+      members: listMembers(),
+      /** The largest changes first, of equal ones the later pull request. */
+      movers,
+    }),
+  };
+}

@@ -1,0 +1,498 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { sql } from 'drizzle-orm';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { requestRescoring } from '../../src/database/rescoring.ts';
+import type { GithubIdentity } from '../../src/github/organisation.ts';
+import { fingerprintOf } from '../../src/sync/ask-github.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { secondaryLimit } from '../support/github/faults.ts';
+import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';
+import { startProxy } from '../support/proxy.ts';
+import { listen } from '../support/raw-http.ts';
+import { closing, createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
+import { post } from '../webhooks/support.ts';
+
+let service: Service;
+let tenant: Tenant;
+beforeAll(async () => {
+  service = await startService();
+  tenant = await createTenant(service);
+});
+afterAll(() => service.close());
+
+const nowhere = 'postgres://nobody@127.0.0.1:1/none';
+
+describe('/healthz', () => {
+  test('answers without a database and without a token', async () => {
+    const orphan = closing(await startReplica(nowhere));
+    for (const { app } of [service, orphan]) {
+      const reply = await app.inject('/healthz');
+      expect([reply.statusCode, reply.json()]).toEqual([200, { status: 'ok' }]);
+      expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+    }
+  });
+});
+
+describe('/readyz', () => {
+  const ready = async ({ app }: Service) => {
+    const { statusCode, headers, json } = await app.inject('/readyz');
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
+    return [statusCode, json()];
+  };
+
+  test('is 200 if the database is reachable and migrated', async () => {
+    expect(await ready(service)).toEqual([200, { status: 'ready' }]);
+  });
+
+  test('is 503 without a database', async () => {
+    const orphan = closing(await startReplica(nowhere));
+    expect(await ready(orphan)).toEqual([503, { message: 'The database is not available. Try again shortly.' }]);
+  });
+
+  test('is 503 while migrations are missing', async () => {
+    const fresh = closing(await startService());
+    const client = new pg.Client({ connectionString: fresh.database.url });
+    await client.connect();
+    try {
+      await client.query('update drizzle.__drizzle_migrations set created_at = created_at - 1');
+      const lacking = [503, { message: 'The database schema is not up to date. Run pullscore migrate.' }];
+      expect(await ready(fresh)).toEqual(lacking);
+      await client.query('drop schema drizzle cascade');
+      expect(await ready(fresh)).toEqual(lacking);
+      // Probes ask every few seconds: one line each, without a stack trace.
+      for (const line of fresh.complaints) expect(line).not.toHaveProperty('err');
+      expect(fresh.complaints).toHaveLength(2);
+    } finally {
+      await client.end();
+    }
+  });
+
+  test('is 503 once the service is stopping, while requests are still served and connections closed', async () => {
+    const stopping = closing(await startReplica(service.database.url));
+    stopping.app.drain();
+    expect(await ready(stopping)).toEqual([503, { message: 'The service is stopping.' }]);
+    const headers = { authorization: `Bearer ${tenant.token}` };
+    const reply = await stopping.app.inject({ url: '/2025-04/account', headers });
+    expect([reply.statusCode, reply.headers.connection]).toEqual([200, 'close']);
+    expect((await stopping.app.inject('/healthz')).statusCode).toBe(200);
+  });
+
+  test('answers what still arrives on an open connection', async () => {
+    const stopping = closing(await startReplica(service.database.url));
+    const socket = connect(await listen(stopping.app), '127.0.0.1');
+    const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
+    socket.write(request);
+    await once(socket, 'data');
+    stopping.app.drain();
+    const closed = stopping.app.close();
+    await expect.poll(() => stopping.app.server.listening).toBe(false);
+    socket.write(request);
+    expect((await buffer(socket)).toString()).toMatch(/^HTTP\/1\.1 200 /);
+    await closed;
+  });
+
+  test('sends the rest of a reply that is under way', async () => {
+    const stopping = closing(await startReplica(service.database.url));
+    const slow = await createTenant(service);
+    // Pages end below a megabyte, which connections take at once.
+    await service.database.executor.execute(sql`
+      insert into members (organisation_id, id, github_id, login, name, photo_url)
+      select ${slow.organisation.id}, gen_random_uuid(), number, number, repeat('a', 1000), 'https://photos.example/'
+      from generate_series(1, 6000) as number`);
+    const port = await listen(stopping.app);
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`GET /2025-04/members HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`);
+    const [begin] = (await once(socket, 'data')) as [Buffer];
+    socket.pause();
+    stopping.app.drain();
+    const closed = stopping.app.close();
+    await expect.poll(() => stopping.app.server.listening).toBe(false);
+    expect(begin.byteLength + (await buffer(socket)).byteLength).toBeGreaterThan(6_000_000);
+    await closed;
+  });
+});
+
+describe('/metrics', () => {
+  test('counts requests by route, not by path, and shows no tokens or ids', async () => {
+    const replica = closing(await startReplica(service.database.url));
+    const headers = { authorization: `Bearer ${tenant.token}` };
+    const urls = [
+      '/2025-04/account',
+      '/2025-04/members/mem_1',
+      '/2025-04/members/mem_2',
+      '/nothing/1',
+      '/nothing/2',
+      '/%',
+    ];
+    for (const url of urls) await replica.app.inject({ url, headers });
+    const { statusCode, body, headers: replied } = await replica.app.inject('/metrics');
+    expect(statusCode).toBe(200);
+    expect(replied['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
+    const counts = body.split('\n').filter(line => line.startsWith('http_request_duration_seconds_count'));
+    expect(counts.map(line => line.slice('http_request_duration_seconds_count'.length))).toEqual(
+      expect.arrayContaining([
+        '{method="GET",route="/2025-04/account",status="200"} 1',
+        '{method="GET",route="/2025-04/members/:member",status="404"} 2',
+        '{method="GET",route="none",status="404"} 2',
+      ]),
+    );
+    expect(body).toMatch(/^process_cpu_seconds_total /m);
+    expect(body).not.toMatch(/mem_1|ps_|nothing/);
+  });
+
+  test('reads the database once for scrapes at the same time', async () => {
+    const reads = vi.spyOn(service.database.executor, '$count');
+    await Promise.all(Array.from({ length: 3 }, () => service.app.inject('/metrics')));
+    expect(reads).toHaveBeenCalledTimes(1);
+    reads.mockRestore();
+  });
+});
+
+test('/metrics with METRICS_TOKEN is only for who has it', async () => {
+  const token = 'a-token-for-prometheus';
+  const { app } = closing(await startReplica(service.database.url, { METRICS_TOKEN: token }));
+  const scrape = (authorization = '') => app.inject({ url: '/metrics', headers: { authorization } });
+  expect((await scrape(`Bearer ${token}`)).statusCode).toBe(200);
+  for (const wrong of ['', token, `Bearer ${token} `, `Bearer ${token}s`, `Bearer ${tenant.token}`]) {
+    const { statusCode, headers } = await scrape(wrong);
+    expect([wrong, statusCode, headers['www-authenticate']]).toEqual([wrong, 401, 'Bearer']);
+  }
+});
+
+describe('/metrics, about GitHub and pending work,', () => {
+  let github: GithubStandIn;
+  let identity: GithubIdentity;
+  beforeAll(async () => {
+    github = await startGithub();
+    const acme = github.organisation('acme');
+    acme.member('ada');
+    identity = { githubId: acme.id, nodeId: acme.nodeId, login: 'acme' };
+  });
+  afterAll(() => github.close());
+  afterEach(() => github.clearFaults());
+
+  /** A new service with the stand-in's token. */
+  const start = async (environment: Record<string, string> = {}) =>
+    closing(await startService({ GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment }));
+
+  /** The values of our metrics, by name and labels. */
+  const scrape = async ({ app }: Service): Promise<Record<string, number>> => {
+    const { statusCode, body } = await app.inject('/metrics');
+    expect(statusCode).toBe(200);
+    const lines = body.split('\n').filter(line => line.startsWith('pullscore_'));
+    return Object.fromEntries(lines.map(line => [line.replace(/ .*/, ''), Number(line.replace(/.* /, ''))]));
+  };
+
+  test('counts requests by operation and outcome, their time and points, and shows the points left', async () => {
+    const replica = await start();
+    expect((await scrape(replica)).pullscore_github_rate_limit_remaining_points).toBeUndefined();
+    await replica.github.findOrganisation({ login: 'acme' });
+    await replica.github.findOrganisation({ login: 'nobody' });
+    await replica.github.pageMembers(identity, null);
+    github.fault(secondaryLimit('60'));
+    await replica.github.pageMembers(identity, null).catch(() => undefined);
+    github.fault({ kind: 'reply', status: 500 });
+    await replica.github.pageMembers(identity, null).catch(() => undefined);
+    expect(await scrape(replica)).toMatchObject({
+      'pullscore_github_requests_total{operation="Organisation",outcome="ok"}': 2,
+      'pullscore_github_requests_total{operation="Members",outcome="ok"}': 1,
+      'pullscore_github_requests_total{operation="Members",outcome="github_rate_limited"}': 1,
+      'pullscore_github_requests_total{operation="Members",outcome="github_failed"}': 1,
+      'pullscore_github_request_duration_seconds_count{operation="Members"}': 3,
+      'pullscore_github_points_total{operation="Organisation"}': 2,
+      'pullscore_github_points_total{operation="Members"}': 1,
+      'pullscore_github_rate_limit_points{organisation=""}': 5_000,
+      'pullscore_github_rate_limit_remaining_points{organisation=""}': github.limit?.remaining,
+      'pullscore_github_rate_limit_reset_timestamp_seconds{organisation=""}': github.limit?.resetAt,
+    });
+  });
+
+  test("shows an App's points by organisation", async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+      modulusLength: 2048,
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    });
+    const other = await startGithub({ app: { id: '4711', publicKey } });
+    onTestFinished(() => other.close());
+    other.installApp(other.organisation('acme'));
+    const replica = await start({
+      GITHUB_API_URL: other.apiUrl,
+      GITHUB_TOKEN: '',
+      GITHUB_APP_ID: '4711',
+      GITHUB_APP_PRIVATE_KEY: privateKey,
+    });
+    await replica.github.findOrganisation({ login: 'acme' });
+    expect(await scrape(replica)).toMatchObject({
+      'pullscore_github_rate_limit_remaining_points{organisation="acme"}': other.limit?.remaining,
+    });
+  });
+
+  test('shows the pull requests to fetch by state, stale scores, and until when GitHub must not be called', async () => {
+    const replica = await start();
+    const { organisation } = await createTenant(replica, { login: 'acme' });
+    const { executor } = replica.database;
+    const fingerprint = fingerprintOf(replica.config);
+    const counters = { pullscore_pull_requests_gone_total: 0, pullscore_stale_answers_total: 0 };
+    const empty = {
+      pullscore_database_up: 1,
+      'pullscore_sync_requests{state="waiting"}': 0,
+      'pullscore_sync_requests{state="behind"}': 0,
+      'pullscore_sync_requests{state="failing"}': 0,
+      'pullscore_sync_requests{state="parked"}': 0,
+      'pullscore_check_runs{state="waiting"}': 0,
+      'pullscore_check_runs{state="failing"}': 0,
+      'pullscore_check_runs{state="parked"}': 0,
+      pullscore_sync_requests_overdue_seconds: 0,
+      pullscore_rescore_ranges: 0,
+      pullscore_failing_comparisons: 0,
+      ...counters,
+    };
+    const ofDatabase = async () => {
+      const entries = Object.entries(await scrape(replica));
+      return Object.fromEntries(
+        entries.filter(([name]) => !/_github_(request|points|rate)|_comparison_age/.test(name)),
+      );
+    };
+    expect(await ofDatabase()).toEqual(empty);
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error, behind_since)
+      select ${organisation.id}::uuid, id, 'PR_' || id, id, due_at::timestamptz, error, behind::timestamptz from (values
+        (1, 'now', null, null), (2, 'yesterday', null, null), (3, 'tomorrow', 'It failed.', 'now'),
+        (4, null, 'It failed.', null), (5, null, 'It failed.', null), (6, null, 'It failed.', null),
+        (7, 'tomorrow', null, 'now')) as requests (id, due_at, error, behind)`);
+    await executor.execute(sql`
+      insert into github_limits (credential, blocked_until) values (${fingerprint}, to_timestamp(4000000000)),
+        (${`${fingerprint}:${organisation.id}`}, to_timestamp(4000000001)),
+        (${`${fingerprint}:of an organisation that is gone`}, 'tomorrow'), ('a former token', 'tomorrow')`);
+    await replica.database.transaction(transaction => requestRescoring(transaction, organisation.id));
+    const { pullscore_sync_requests_overdue_seconds: overdue, ...others } = await ofDatabase();
+    expect(others).toEqual({
+      pullscore_database_up: 1,
+      'pullscore_sync_requests{state="waiting"}': 2,
+      'pullscore_sync_requests{state="behind"}': 1,
+      'pullscore_sync_requests{state="failing"}': 1,
+      'pullscore_sync_requests{state="parked"}': 3,
+      'pullscore_check_runs{state="waiting"}': 0,
+      'pullscore_check_runs{state="failing"}': 0,
+      'pullscore_check_runs{state="parked"}': 0,
+      pullscore_rescore_ranges: 1,
+      pullscore_failing_comparisons: 0,
+      ...counters,
+      'pullscore_github_blocked_until_timestamp_seconds{organisation=""}': 4_000_000_000,
+      'pullscore_github_blocked_until_timestamp_seconds{organisation="acme"}': 4_000_000_001,
+    });
+    expect(overdue).toBeGreaterThan(3_600);
+    for (const table of ['sync_requests', 'github_limits', 'rescore_ranges']) {
+      await executor.execute(`delete from ${table}`);
+    }
+    expect(await ofDatabase()).toEqual(empty);
+  });
+
+  test('shows how long ago the last comparison of any organisation was, and how many fail', async () => {
+    const replica = await start();
+    const { executor } = replica.database;
+    const of = async (service: Service) => {
+      const { pullscore_comparison_age_seconds: age, pullscore_failing_comparisons: failing } = await scrape(service);
+      return { age, failing };
+    };
+    expect(await of(replica)).toEqual({ age: undefined, failing: 0 });
+    const tenants = await Promise.all([1, 2, 3, 4].map(() => createTenant(replica)));
+    const [recent, partly, failing, disabled] = tenants.map(({ organisation }) => organisation.id);
+    const set = (id: string | undefined, values: string) =>
+      executor.execute(`update organisations set ${values} where id = '${id}'`);
+    await set(recent, `reconciled_at = now(), reconcile_failed_at = now() - interval '1 day'`);
+    await set(partly, `reconciled_at = now(), reconcile_failed_at = now()`);
+    await set(failing, `created_at = now() - interval '2 hours', reconcile_failed_at = now()`);
+    await set(disabled, `created_at = now() - interval '1 day', reconcile_failed_at = now(), webhooks_enabled = false`);
+    const found = await of(replica);
+    expect(found.failing).toBe(2);
+    expect(Math.round((found.age ?? 0) / 60)).toBe(120);
+    const unasked = closing(await startReplica(replica.database.url, { RECONCILE_INTERVAL: '0' }));
+    expect(await of(unasked)).toEqual({ age: undefined, failing: 2 });
+  });
+
+  test('counts pull requests that GitHub never showed, or showed only in an older state', async () => {
+    const replica = await start();
+    const acme = github.organisation('acme');
+    await createTenant(replica, identity);
+    const work = createRequestWorker(replica);
+    const [absent, outdated] = [acme.repository('web').openPullRequest(), acme.repository('web').openPullRequest()];
+    for (const { opened } of [absent, outdated]) {
+      if (opened === undefined) throw new Error('no event');
+      expect(await post(replica, opened)).toMatchObject({ status: 202 });
+    }
+    absent.remove();
+    const { executor } = replica.database;
+    const counted = async () => {
+      const { pullscore_pull_requests_gone_total: gone, pullscore_stale_answers_total: stale } = await scrape(replica);
+      return { gone, stale };
+    };
+    // As if GitHub had given the same answers for this long.
+    const behind = (seconds: number) =>
+      executor.execute(sql`update sync_requests set due_at = now(),
+        behind_since = now() - make_interval(secs => ${seconds}),
+        behind_source_updated_at = case when github_id = ${outdated.id} then to_timestamp(${outdated.updatedAt}) end,
+        min_source_updated_at = to_timestamp(${outdated.updatedAt + 60})`);
+    await behind(29);
+    expect(await work()).toBe(true);
+    expect(await counted()).toEqual({ gone: 0, stale: 0 });
+    await behind(31);
+    expect(await work()).toBe(true);
+    expect(await counted()).toEqual({ gone: 0, stale: 1 });
+    await behind(781);
+    expect(await work()).toBe(true);
+    expect(await counted()).toEqual({ gone: 1, stale: 1 });
+  });
+
+  test('leaves out the metrics of a database that is gone or does not answer, without delay', async () => {
+    const fresh = await start();
+    const proxy = await startProxy(fresh.database.url);
+    const replica = await startReplica(proxy.through(fresh.database.url), {
+      GITHUB_API_URL: github.apiUrl,
+      GITHUB_TOKEN: github.token,
+    });
+    onTestFinished(async () => {
+      await replica.close();
+      await proxy.close();
+    });
+    await replica.github.findOrganisation({ login: 'acme' });
+    expect((await scrape(replica)).pullscore_database_up).toBe(1);
+    for (const fail of [proxy.refuse, proxy.hold]) {
+      fail();
+      proxy.cut();
+      const begin = performance.now();
+      const metrics = await scrape(replica);
+      expect(performance.now() - begin).toBeLessThan(1_900);
+      expect(metrics.pullscore_database_up).toBe(0);
+      expect(Object.keys(metrics).filter(name => /sync_requests|rescore|blocked|comparison/.test(name))).toEqual([]);
+      expect(metrics['pullscore_github_rate_limit_points{organisation=""}']).toBe(5_000);
+    }
+    proxy.accept();
+    await expect.poll(async () => (await scrape(replica)).pullscore_rescore_ranges).toBe(0);
+  });
+});
+
+describe('/openapi.json', () => {
+  let document: OpenApiDocument;
+  beforeAll(async () => {
+    document = await readDocument(service.app);
+  });
+  const operations = () =>
+    Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ key: `${method.toUpperCase()} ${path}`, operation })),
+    );
+
+  test('describes the nine endpoints of the specification and no other', () => {
+    expect(
+      operations()
+        .map(({ key }) => key)
+        .toSorted(),
+    ).toEqual([
+      'DELETE /2025-04/pull-requests/{pullRequest}',
+      'GET /2025-04/account',
+      'GET /2025-04/members',
+      'GET /2025-04/members/{member}',
+      'GET /2025-04/members/{member}/pull-requests',
+      'GET /2025-04/pull-requests',
+      'GET /2025-04/rules',
+      'GET /2025-04/users',
+      'PUT /2025-04/pull-requests/{pullRequest}/sync',
+    ]);
+    expect(new Set(operations().map(({ operation }) => operation.operationId)).size).toBe(9);
+    expect(document.security).toEqual([{ bearer: [] }]);
+  });
+
+  test('has closed schemas whose properties are all required', () => {
+    const open: string[] = [];
+    let objects = 0;
+    const visit = (schema: unknown, place: string): void => {
+      if (Array.isArray(schema)) for (const [index, item] of schema.entries()) visit(item, `${place}/${index}`);
+      if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return;
+      const { type, properties, required = [], additionalProperties } = schema as Schema;
+      if (type === 'object') {
+        objects += 1;
+        const whole = Object.keys(properties ?? {}).every(name => required.includes(name));
+        if (additionalProperties !== false || !whole || properties === undefined) open.push(place);
+      }
+      for (const [name, part] of Object.entries(schema)) visit(part, `${place}/${name}`);
+    };
+    visit(document.components.schemas, 'components');
+    for (const { key, operation } of operations()) visit(operation.responses, key);
+    expect(open).toEqual([]);
+    expect(objects).toBeGreaterThan(20);
+  });
+
+  test('names the scope that each operation needs', () => {
+    const scopes = operations().map(({ key, operation }) => [
+      key.split(' ')[0],
+      /Scope: `(\w+)`\.$/.exec(operation.description)?.[1],
+    ]);
+    const needed = { GET: 'read', PUT: 'sync', DELETE: 'delete' };
+    expect(scopes).toHaveLength(9);
+    for (const [method, scope] of scopes) expect(scope).toBe(needed[method as keyof typeof needed]);
+  });
+
+  test('gives each operation its error replies, all with the Error body', () => {
+    for (const { key, operation } of operations()) {
+      const { 200: _ok, 304: _unchanged, ...errors } = operation.responses;
+      expect(Object.keys(errors), key).toEqual(expect.arrayContaining(['401', '403', '429', '500', '503', 'default']));
+      if (key.includes('{')) expect(Object.keys(errors), key).toContain('404');
+      for (const [status, { content }] of Object.entries(errors)) {
+        expect([key, status, content]).toEqual([
+          key,
+          status,
+          { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+        ]);
+      }
+    }
+    expect(document.components.schemas.Error).toMatchObject({ required: ['message'], additionalProperties: false });
+  });
+});
+
+describe('/docs', () => {
+  test.each([
+    ['/docs', '', '/docs/static/'],
+    ['/docs/', '', './static/'],
+    ['/docs', 'https://scores.example/api', '/api/docs/static/'],
+  ])('%s with PUBLIC_URL "%s" is a page whose assets exist and may load', async (url, publicUrl, prefix) => {
+    const { app } = closing(await startReplica(service.database.url, { PUBLIC_URL: publicUrl }));
+    const page = await app.inject(url);
+    expect(page.statusCode).toBe(200);
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+    const parts = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part = '']) => part);
+    expect(parts.length).toBeGreaterThanOrEqual(5);
+    const types = { js: /javascript/, css: /^text\/css/, png: /^image\/png/ };
+    for (const part of parts) {
+      expect(part.startsWith(prefix), part).toBe(true);
+      const { statusCode, headers } = await app.inject(`/docs/static/${part.slice(prefix.length)}`);
+      expect([part, statusCode]).toEqual([part, 200]);
+      expect(headers['content-type']).toMatch(types[part.split('.').at(-1) as keyof typeof types]);
+    }
+    // Without upgrade-insecure-requests, which would break the page on plain HTTP, as in a company's own network.
+    expect(page.headers['content-security-policy']).toBe(
+      "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; img-src 'self' data:; " +
+        "object-src 'none'; script-src 'self'; style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w=';",
+    );
+    expect(page.body).not.toMatch(/<script>|<style>|onload=/);
+  });
+});
+
+describe('every other reply', () => {
+  test('forbids loading, framing and type guessing', async () => {
+    for (const url of ['/healthz', '/2025-04/account', '/nothing', '/openapi.json']) {
+      const { headers } = await service.app.inject(url);
+      expect(headers).toMatchObject({
+        'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+      });
+      expect(headers).not.toHaveProperty('x-powered-by');
+    }
+  });
+});

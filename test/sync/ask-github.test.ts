@@ -1,0 +1,271 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-limits.ts';
+import { organisations } from '../../src/database/schema.ts';
+import type { Deps } from '../../src/deps.ts';
+import { formatId, newId } from '../../src/ids.ts';
+import { credentialOf, keepToLimits } from '../../src/sync/ask-github.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { estimateImport } from '../../src/sync/import-estimate.ts';
+import { syncMembers } from '../../src/sync/members.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { createLatch, htmlError } from '../support/github/faults.ts';
+import { startGithub } from '../support/github/server.ts';
+import { closing, startService } from '../support/service.ts';
+import { post } from '../webhooks/support.ts';
+import {
+  compare,
+  type Home,
+  newHome,
+  setPoints,
+  startWorld,
+  storedPullRequests,
+  sync,
+  type World,
+  waitingSyncs,
+} from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RECONCILE_INTERVAL: '900' });
+});
+afterAll(() => world.close());
+afterEach(async () => {
+  world.github.clearFaults();
+  await world.service.database.executor.execute('delete from github_limits');
+});
+
+const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: Home) =>
+  findLimits(database.executor, credentialOf(config, organisation), organisation.id);
+
+/** An organisation with pull requests. One has just been fetched, and few points were left. */
+async function withFewPoints(remaining: number): Promise<Home> {
+  const home = await newHome(world);
+  const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
+  setPoints(world.github, 5_000, remaining);
+  await sync(world.service, home, ...opened.slice(0, 1));
+  return home;
+}
+
+const whatReserveSays =
+  /^\d+ of GitHub's 5,000 points are left: they are kept for webhooks and PUT syncs until \d\d:\d\d UTC\.$/;
+
+describe('a tenth of the hourly points', () => {
+  test('is not used by imports, estimates, comparisons and lists of members, on any replica', async () => {
+    const home = await withFewPoints(500);
+    const replica = await world.replica();
+    const before = world.github.count();
+    const refusal = { code: 'github_rate_limited', message: expect.stringMatching(whatReserveSays) };
+    for (const service of [world.service, replica]) {
+      await expect(estimateImport(service, home.organisation)).rejects.toMatchObject(refusal);
+      await expect(syncMembers(service, home.organisation)).rejects.toMatchObject(refusal);
+    }
+    await compare(world, home);
+    expect(world.github.count()).toBe(before);
+    const [row] = await world.service.database.executor
+      .select({ seconds: sql<number>`extract(epoch from reconcile_due_at - now())::float8` })
+      .from(organisations)
+      .where(eq(organisations.id, home.organisation.id));
+    const { points } = await limitsOf(world.service, home);
+    expect(row?.seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
+  });
+
+  test('makes requests in the background wait for the next hour, not fail', async () => {
+    const home = await withFewPoints(500);
+    const { executor } = world.service.database;
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
+      values (${home.organisation.id}, 1, 'PR_1', 1, true)`);
+    const before = world.github.count();
+    expect(await createRequestWorker(world.service)()).toBe(true);
+    const [waiting] = await waitingSyncs(world.service, home);
+    expect(waiting).toMatchObject({ attempts: 0, lastError: null });
+    expect(world.github.count()).toBe(before);
+  });
+
+  test('may be used by a webhook for a pull request that the sweep has requested', async () => {
+    const home = await withFewPoints(500);
+    const [known] = home.acme.repository('web').pullRequests;
+    if (known === undefined) throw new Error('none');
+    const { executor } = world.service.database;
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
+      values (${home.organisation.id}, ${known.id}, ${known.nodeId}, 1, true)`);
+    expect((await post(world.service, known.edit({ title: 'Changed' }))).status).toBe(202);
+    await createRequestWorker(world.service)();
+    expect(await storedPullRequests(world.service, home)).toMatchObject([{ title: 'Changed' }]);
+  });
+
+  test('may be used by PUT syncs', async () => {
+    const home = await withFewPoints(500);
+    const [stored] = await storedPullRequests(world.service, home);
+    const { statusCode } = await world.service.app.inject({
+      method: 'PUT',
+      url: `/2025-04/pull-requests/${formatId('pr', stored?.id ?? '')}/sync`,
+      headers: { authorization: `Bearer ${home.token}` },
+    });
+    expect(statusCode).toBe(200);
+  });
+
+  test('makes an import wait, once and without a request, and say until when and why', async () => {
+    const home = await withFewPoints(500);
+    const before = world.github.count();
+    const interruption = new AbortController();
+    const waits: unknown[] = [];
+    const waiting = importPullRequests(world.service, home.organisation, {
+      signal: interruption.signal,
+      onProgress: ({ waitingSeconds, waitingReason }) => {
+        waits.push({ waitingSeconds, waitingReason });
+        interruption.abort();
+      },
+    });
+    await expect(waiting).rejects.toThrow('aborted');
+    expect(waits).toEqual([
+      { waitingSeconds: expect.any(Number), waitingReason: expect.stringMatching(whatReserveSays) },
+    ]);
+    expect(world.github.count()).toBe(before);
+  });
+
+  test('is no longer needed once GitHub has reset the points', async () => {
+    const home = await withFewPoints(500);
+    await world.service.database.executor.execute("update github_limits set reset_at = now() - interval '1 second'");
+    setPoints(world.github, 5_000);
+    expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
+  });
+
+  test('does not stop an import while more points are left', async () => {
+    const home = await withFewPoints(600);
+    expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
+  });
+});
+
+describe('the stored number of points', () => {
+  const now = () => Math.floor(Date.now() / 1000);
+  const report = (remaining: number, resetAt: number) =>
+    saveReply(world.service.database.executor, 'reported', { limit: 5_000, remaining, resetAt });
+  const known = async () => (await findLimits(world.service.database.executor, 'reported', newId())).points;
+
+  test('is the lowest that GitHub reported in the hour, in whatever order the replies come', async () => {
+    const resetAt = now() + 600;
+    for (const remaining of [400, 300, 350]) await report(remaining, resetAt);
+    expect(await known()).toMatchObject({ limit: 5_000, remaining: 300, resetAt });
+  });
+
+  test('is that of the latest hour', async () => {
+    const resetAt = now() + 600;
+    await report(300, resetAt - 60);
+    await report(4_000, resetAt);
+    await report(100, resetAt - 60);
+    expect(await known()).toMatchObject({ remaining: 4_000, resetAt });
+  });
+
+  test("expires after an hour, even if GitHub's clock is ahead", async () => {
+    await report(0, now() + 86_400);
+    expect((await known())?.secondsToReset).toBeLessThanOrEqual(3_601);
+  });
+
+  test('is unknown on a server without rate limits', async () => {
+    await saveReply(world.service.database.executor, 'reported', undefined);
+    const { rows } = await world.service.database.executor.execute('select from github_limits');
+    expect(rows).toEqual([]);
+  });
+});
+
+describe("an App's limits", () => {
+  test('are those of one organisation, and not affected by what another is asked', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+      // Short: it is found sooner.
+      modulusLength: 1024,
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    });
+    const github = closing(await startGithub({ app: { id: '4711', publicKey } }));
+    const app = { GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey };
+    const service = closing(await startService({ GITHUB_API_URL: github.apiUrl, ...app }));
+    const [asked, other] = [await newHome({ ...world, github, service }), await newHome({ ...world, github, service })];
+    for (const { acme } of [asked, other]) github.installApp(acme);
+    const { released, release } = createLatch();
+    const silent = keepToLimits(service, other.organisation, () => released);
+    await sync(service, asked, asked.acme.repository('web').openPullRequest());
+    release();
+    await silent;
+    expect((await limitsOf(service, asked)).points).toMatchObject({ limit: 5_000 });
+    expect((await limitsOf(service, other)).points).toBeUndefined();
+  });
+});
+
+describe('the points that an organisation has used', () => {
+  const used = async (home: Home) => (await limitsOf(world.service, home)).points?.used;
+
+  test('are those of its webhooks and PUT syncs, not of what is done in the background nor of others', async () => {
+    const [home, other] = [await newHome(world), await newHome(world)];
+    const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
+    for (const pullRequest of opened) await sync(world.service, home, pullRequest);
+    await sync(world.service, other, other.acme.repository('web').openPullRequest());
+    await syncMembers(world.service, home.organisation);
+    await importPullRequests(world.service, home.organisation);
+    expect([await used(home), await used(other)]).toEqual([3, 1]);
+  });
+
+  test('are counted once for each of two exchanges at the same time', async () => {
+    const home = await newHome(world);
+    const opened = [1, 2].map(() => home.acme.repository('web').openPullRequest());
+    await sync(world.service, home, ...opened);
+    const before = await used(home);
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'hold', until: released }, { times: 2 });
+    const asked = world.github.count();
+    const syncs = opened.map(each => sync(world.service, home, each));
+    await expect.poll(() => world.github.count()).toBe(asked + 2);
+    release();
+    await Promise.all(syncs);
+    expect(await used(home)).toBe((before ?? 0) + 2);
+  });
+
+  test('include those of requests that fail', async () => {
+    const home = await newHome(world);
+    const opened = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, opened);
+    world.github.fault(htmlError(502));
+    expect(await sync(world.service, home, opened)).toEqual([undefined]);
+    expect(await used(home)).toBe(2);
+  });
+
+  test('are counted anew from the next hour on, but not if the reset of the same hour moves by seconds', async () => {
+    const home = await newHome(world);
+    await sync(world.service, home, home.acme.repository('web').openPullRequest());
+    const { executor } = world.service.database;
+    const { limit } = world.github;
+    const resetAt = limit?.resetAt ?? 0;
+    const count = (points: number, until: number) => countPoints(executor, home.organisation.id, points, until);
+    await count(10, resetAt + 2);
+    await count(100, resetAt - 2);
+    expect(await used(home)).toBe(111);
+    await count(5, resetAt + 3_600);
+    expect(await used(home)).toBe(5);
+    await executor.execute(sql`update github_limits set reset_at = now() + interval '3 hours'`);
+    expect(await used(home)).toBe(0);
+  });
+});
+
+describe('a limit of a token', () => {
+  test('does not pass to the next token', async () => {
+    const home = await newHome(world);
+    const renewed = await world.replica(undefined, { GITHUB_TOKEN: 'ghp_renewed' });
+    const same = await world.replica();
+    await blockGithub(world.service.database.executor, credentialOf(world.service.config, home.organisation), 600);
+    const ask = (service: Deps) => keepToLimits(service, home.organisation, async () => 'asked');
+    await expect(ask(same)).rejects.toMatchObject({ code: 'github_rate_limited' });
+    expect(await ask(renewed)).toBe('asked');
+    const { rows } = await world.service.database.executor.execute('select credential from github_limits');
+    expect(JSON.stringify(rows)).not.toContain(world.github.token);
+  });
+
+  test('for a short time does not end one for a longer time', async () => {
+    const home = await newHome(world);
+    const credential = credentialOf(world.service.config, home.organisation);
+    for (const seconds of [600, 10]) await blockGithub(world.service.database.executor, credential, seconds);
+    expect((await limitsOf(world.service, home)).secondsBlocked).toBeGreaterThan(500);
+  });
+});
