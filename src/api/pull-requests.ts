@@ -3,18 +3,16 @@ import { type SchemaOptions, Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
 import { callerOf, recordAuditEvent } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
-import { renewContentVersion } from '../database/content-versions.ts';
 import {
   beforeAllPullRequests,
-  deletePullRequest,
   findPullRequestRow,
   isWhole,
   type PullRequestRow,
   pullRequestExistsAnywhere,
   readPullRequestPage,
 } from '../database/pull-requests.ts';
-import { drawTicket } from '../database/tickets.ts';
 import { formatId, parseId } from '../ids.ts';
+import { removePullRequest } from '../sync/deletion.ts';
 import { createRefresh } from '../sync/refresh.ts';
 import { baseUrl } from './addresses.ts';
 import { forbidden } from './authentication.ts';
@@ -219,18 +217,8 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
     async request => {
       const { organisationId } = request.caller;
       const id = parseId('pr', request.params.pullRequest);
-      if (id === undefined) throw await absent(id);
-      const ticket = await drawTicket(database.executor);
-      const isDeleted = await database.transaction(async executor => {
-        const url = await deletePullRequest(executor, organisationId, id, ticket);
-        if (url === undefined) return false;
-        const actor = callerOf(request.caller, request.id);
-        // With its page: nothing stored has the id any more.
-        const subject = `${url} (${formatId('pr', id)})`;
-        await recordAuditEvent(executor, organisationId, actor, 'pull_request.delete', subject);
-        await renewContentVersion(executor, organisationId);
-        return true;
-      });
+      const actor = callerOf(request.caller, request.id);
+      const isDeleted = id !== undefined && (await removePullRequest(database, organisationId, id, actor));
       if (!isDeleted) throw await absent(id);
       return { id: formatId('pr', id), object: 'pull_request' as const, deleted: true };
     },

@@ -20,19 +20,6 @@ import { optionalUnixSeconds, Reply } from '../github/decode.ts';
  * new the answer must be.
  */
 
-/** The events that the service needs, by their names in GitHub's settings. README and `doctor` list them from here. */
-export const subscribedEvents: ReadonlyMap<string, string> = new Map([
-  ['pull_request', 'Pull requests'],
-  ['pull_request_review', 'Pull request reviews'],
-  ['pull_request_review_thread', 'Pull request review threads'],
-  ['pull_request_review_comment', 'Pull request review comments'],
-  ['issue_comment', 'Issue comments'],
-  ['label', 'Labels'],
-  ['milestone', 'Milestones'],
-  ['organization', 'Organizations'],
-  ['repository', 'Repositories'],
-]);
-
 const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const NodeId = Type.String({ pattern: '^[\\w=+/-]{1,200}$' });
 const Login = Type.String({ pattern: '^[\\w.\\[\\]-]{1,100}$' });
@@ -103,19 +90,15 @@ const ignored = (why: string): Receipt => ({ taken: false, message: `Ignored: ${
 /** What any other event asks for, done in the transaction that records its delivery. */
 type Effect = (executor: Executor, organisation: Organisation) => Promise<void>;
 
-/** By event and action. Undefined: this payload asks for nothing. */
-const readers = new Map<string, (payload: object) => Effect | undefined>([
-  ['organization renamed', () => compare],
-  ['organization member_added', () => compareMembers],
-  ['organization member_removed', () => compareMembers],
-  ['repository renamed', () => compare],
-  ['repository transferred', () => compare],
-  ['repository deleted', () => compare],
-  ['label edited', refetch(checks.label, ({ changes }) => changes?.name && { label: changes.name.from })],
-  ['label deleted', refetch(checks.label, ({ label }) => ({ label: label.name }))],
-  ['milestone edited', refetch(checks.milestone, ({ changes }) => changes?.title && { milestone: changes.title.from })],
-  ['milestone deleted', refetch(checks.milestone, ({ milestone }) => ({ milestone: milestone.title }))],
-]);
+/** Undefined: this payload asks for nothing. */
+type Reader = (payload: object) => Effect | undefined;
+
+interface EventUse {
+  /** In GitHub's settings. */
+  title: string;
+  /** What it asks for: to fetch the pull request that it names, or that it comments on; or, by action, another effect. */
+  asksFor: 'pull request' | 'commented pull request' | Readonly<Record<string, Reader>>;
+}
 
 const compare: Effect = (executor, { id }) => requestComparison(executor, id);
 const compareMembers: Effect = (executor, { id }) => requestComparison(executor, id, { members: true });
@@ -132,6 +115,62 @@ function refetch<Schema extends typeof LabelPayload | typeof MilestonePayload>(
   };
 }
 
+/** All that the service uses. */
+const events: ReadonlyMap<string, EventUse> = new Map<string, EventUse>([
+  ['pull_request', { title: 'Pull requests', asksFor: 'pull request' }],
+  ['pull_request_review', { title: 'Pull request reviews', asksFor: 'pull request' }],
+  ['pull_request_review_thread', { title: 'Pull request review threads', asksFor: 'pull request' }],
+  ['pull_request_review_comment', { title: 'Pull request review comments', asksFor: 'pull request' }],
+  ['issue_comment', { title: 'Issue comments', asksFor: 'commented pull request' }],
+  [
+    'label',
+    {
+      title: 'Labels',
+      asksFor: {
+        edited: refetch(checks.label, ({ changes }) => changes?.name && { label: changes.name.from }),
+        deleted: refetch(checks.label, ({ label }) => ({ label: label.name })),
+      },
+    },
+  ],
+  [
+    'milestone',
+    {
+      title: 'Milestones',
+      asksFor: {
+        edited: refetch(checks.milestone, ({ changes }) => changes?.title && { milestone: changes.title.from }),
+        deleted: refetch(checks.milestone, ({ milestone }) => ({ milestone: milestone.title })),
+      },
+    },
+  ],
+  [
+    'organization',
+    {
+      title: 'Organizations',
+      asksFor: { renamed: () => compare, member_added: () => compareMembers, member_removed: () => compareMembers },
+    },
+  ],
+  [
+    'repository',
+    {
+      title: 'Repositories',
+      asksFor: { renamed: () => compare, transferred: () => compare, deleted: () => compare },
+    },
+  ],
+]);
+
+/** By name, with their titles. README, `doctor` and `github connect` list them from here. */
+export const subscribedEvents: ReadonlyMap<string, string> = new Map(
+  [...events].map(([name, { title }]) => [name, title]),
+);
+
+/** Undefined if the service does not use this action. Comments that are edited change nothing. */
+function useOf(event: string, action: string): Exclude<EventUse['asksFor'], object> | Reader | undefined {
+  const { asksFor } = events.get(event) ?? {};
+  if (typeof asksFor === 'object') return Object.hasOwn(asksFor, action) ? asksFor[action] : undefined;
+  const isUsed = asksFor === 'pull request' || action === 'created' || action === 'deleted';
+  return isUsed ? asksFor : undefined;
+}
+
 /**
  * Does what a verified delivery asks for; it is durable when this returns.
  *
@@ -144,10 +183,8 @@ export async function receive(
 ): Promise<Receipt> {
   if (event === 'ping') return { taken: false, message: 'Pong: deliveries arrive and their signature matches.' };
   const action = 'action' in payload && typeof payload.action === 'string' ? payload.action : '';
-  const isPullRequest = /^pull_request(_review(_comment|_thread)?)?$/.test(event);
-  const isComment = event === 'issue_comment' && (action === 'created' || action === 'deleted');
-  const read = readers.get(`${event} ${action}`);
-  if (!isPullRequest && !isComment && read === undefined) {
+  const use = useOf(event, action);
+  if (use === undefined) {
     // GitHub adds and changes events without notice, so unused ones are not checked.
     return ignored(`pullscore does not use ${/^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event}.`);
   }
@@ -169,7 +206,7 @@ export async function receive(
 
   // Only comments are deleted, which changes no time.
   const delaySeconds = action === 'deleted' ? catchUpSeconds : 0;
-  if (isPullRequest) {
+  if (use === 'pull request') {
     const {
       id: githubId,
       node_id: nodeId,
@@ -178,7 +215,7 @@ export async function receive(
     const pullRequest = { githubId, nodeId, minSourceUpdatedAt: optionalUnixSeconds(updatedAt) };
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
-  if (isComment) {
+  if (use === 'commented pull request') {
     const { issue, repository: issueRepository } = requireShape(checks.comment, payload);
     if (issue.pull_request === undefined) return ignored('the comment is not on a pull request.');
     const tracked = await findGithubOrganisation(executor, organisation);
@@ -189,7 +226,7 @@ export async function receive(
     const pullRequest = { ...found, minSourceUpdatedAt: optionalUnixSeconds(issue.updated_at) };
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
   }
-  const effect = read?.(payload);
+  const effect = use(payload);
   if (effect === undefined) return ignored(`pullscore does not need this change to a ${event}.`);
   const outcome = await deps.database.transaction(async transaction => {
     const tracked = await findGithubOrganisation(transaction, organisation);
