@@ -7,7 +7,8 @@ import pg from 'pg';
 import { buildApp } from '../src/app.ts';
 import { loadConfig } from '../src/config.ts';
 import type { Database } from '../src/database/client.ts';
-import { connectDeps, createLog } from '../src/deps.ts';
+import { connectDeps } from '../src/deps.ts';
+import { createLog } from '../src/log.ts';
 
 const unused = () => Promise.reject(new Error('The route under measurement stores nothing.'));
 const row: object = { known: true, enabled: true, taken: true };

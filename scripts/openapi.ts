@@ -8,7 +8,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { buildApp } from '../src/app.ts';
 import { loadConfig } from '../src/config.ts';
-import { connectDeps, createLog } from '../src/deps.ts';
+import { connectDeps } from '../src/deps.ts';
+import { createLog } from '../src/log.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const documentPath = pathOf('../openapi/openapi.json');

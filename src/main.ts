@@ -3,7 +3,7 @@ import { basename, relative } from 'node:path';
 import type { Context } from './commands/context.ts';
 import { failure, runProgram } from './commands/program.ts';
 import { loadConfig } from './config.ts';
-import { createLog } from './deps.ts';
+import { createLog } from './log.ts';
 import { lineWidth, shellWord } from './text/terminal.ts';
 
 const { stdout, stderr } = process;

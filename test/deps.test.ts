@@ -2,7 +2,8 @@ import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../src/config.ts';
 import { connectDatabase } from '../src/database/client.ts';
-import { createDeps, createLog } from '../src/deps.ts';
+import { createDeps } from '../src/deps.ts';
+import { createLog } from '../src/log.ts';
 import { createDatabase } from './support/service.ts';
 
 function logging(logLevel = 'info') {

@@ -53,7 +53,7 @@ interface AddOptions {
 async function addFromGithub(context: Context, deps: Deps, login: string, options: AddOptions): Promise<Answer> {
   const { database, github } = deps;
   const id = newId();
-  const ask = async () => (github.configured ? github.findOrganisation({ login }) : undefined);
+  const ask = async (asked: Deps['github']) => (github.configured ? asked.findOrganisation({ login }) : undefined);
   const { reply: profile, ticket } = await askGithub(deps, { id, login }, ask);
   if (github.configured && profile === undefined) {
     const message = `GitHub shows no organisation ${login} to the configured credentials.`;

@@ -32,7 +32,7 @@ import {
   readPage,
   unexpectedReplyError,
 } from './replies.ts';
-import { createTransport, type GithubOptions, type RequestContext } from './transport.ts';
+import { createTransport, type GithubOptions, type RequestContext, type RequestListener } from './transport.ts';
 
 /** GitHub allows 100, but with all their facts it answers only 50 in time. */
 export const maxPullRequests = 50;
@@ -51,24 +51,46 @@ interface NodesAnswer {
   failures: GraphqlFailure[];
 }
 
-export type Github = ReturnType<typeof createGithub>;
+export interface Github extends ReturnType<typeof createQueries> {
+  /** False without credentials: every method throws `github_not_configured`. */
+  readonly configured: boolean;
+  /** Only an App can. */
+  readonly canWriteChecks: boolean;
+  /** Reports every request of this process from now on. @returns a function that ends this */
+  onRequest(listener: RequestListener): () => void;
+  /** The same client; `meter` is told about the requests that are made through it. */
+  metered(meter: RequestListener): Github;
+}
 
 /**
  * What this service asks GitHub. Each method sends one GraphQL request, which settles within the time limit; those that
  * fetch pull requests send up to 29 more if lists have further pages. All methods throw {@link ServiceError}, mostly a
  * {@link GithubError}. An App uses its installation on `organisation`.
  */
-export function createGithub(config: GithubConfig, options: GithubOptions = {}) {
+export function createGithub(config: GithubConfig, options: GithubOptions = {}): Github {
   const transport = createTransport(config, options);
-  const names = transport.credentialNames;
-
-  return {
-    /** False without credentials: every method throws `github_not_configured`. */
+  const withMeter = (meter: RequestListener | undefined): Github => ({
     configured: config.app !== undefined || Boolean(config.token),
-    /** Only an App can. */
     canWriteChecks: config.app !== undefined,
     onRequest: transport.onRequest,
+    metered: inner =>
+      withMeter(request => {
+        meter?.(request);
+        inner(request);
+      }),
+    ...createQueries(config, transport, meter),
+  });
+  return withMeter(undefined);
+}
 
+type Transport = ReturnType<typeof createTransport>;
+
+function createQueries(config: GithubConfig, transport: Transport, meter: RequestListener | undefined) {
+  const names = transport.credentialNames;
+  const graphql = (...[query, variables, context]: Parameters<Transport['graphql']>) =>
+    transport.graphql(query, variables, context, meter);
+
+  return {
     /**
      * @param nodeIds up to {@link maxPullRequests}; the result has all of them
      * @param deadline of all requests together, by `performance.now()`
@@ -83,7 +105,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
       const answer = await askNodes(pullRequestsQuery, nodeIds, context);
       const { nodes, failures } = answer;
       // With all pages of their lists.
-      const incomplete = await readFurtherPages(nodes, (...query) => transport.graphql(...query, context), names);
+      const incomplete = await readFurtherPages(nodes, (...query) => graphql(...query, context), names);
       return new Map(
         nodeIds.map((nodeId, index): [string, FetchResult] => {
           const error = incomplete.get(nodes[index]);
@@ -175,7 +197,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     async createCheckRuns(organisation: OrganisationReference, runs: readonly CheckRun[]) {
       const { query, variables } = checkRunsMutation(runs);
       const subject = `${runs.length} check runs`;
-      const { data, failures } = await transport.graphql(query, variables, { organisation, subject });
+      const { data, failures } = await graphql(query, variables, { organisation, subject });
       return errorsOfCheckRuns(runs, data, failures, names);
     },
 
@@ -192,7 +214,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
 
   /** Fetches the nodes with these ids. */
   async function askNodes(query: string, nodeIds: readonly string[], context: RequestContext): Promise<NodesAnswer> {
-    const { data, failures } = await transport.graphql(query, { ids: nodeIds }, context);
+    const { data, failures } = await graphql(query, { ids: nodeIds }, context);
     const nodes = 'nodes' in data ? data.nodes : undefined;
     if (Array.isArray(nodes) && nodes.length === nodeIds.length) return { nodes, failures };
     throw failures.length > 0
@@ -235,7 +257,7 @@ export function createGithub(config: GithubConfig, options: GithubOptions = {}) 
     context: RequestContext,
     isOfEntry: (failure: GraphqlFailure, data: object) => boolean = () => false,
   ) {
-    const { data, failures, repliedAt } = await transport.graphql(query, variables, context);
+    const { data, failures, repliedAt } = await graphql(query, variables, context);
     const others = failures.filter(failure => failure.type !== 'NOT_FOUND' && !isOfEntry(failure, data));
     if (others.length > 0) throw errorOfFailures(others, context.subject, names);
     return { answer: answerAt(data, name, context.subject), failures, repliedAt };

@@ -37,6 +37,8 @@ export interface GithubRequest {
   error: unknown;
 }
 
+export type RequestListener = (request: GithubRequest) => void;
+
 /** In GraphQL's points. */
 export interface RateLimit {
   /** Points that the request cost. */
@@ -80,7 +82,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(maxReplyBytes, config.proxy);
   const credentials = createCredentials(config, guardedFetch, timeoutMs, options.maxInstallations);
-  const listeners = new Set<(request: GithubRequest) => void>();
+  const listeners = new Set<RequestListener>();
   let client: ReturnType<typeof createClient> | undefined;
 
   // Imported with the first request, because it would take a tenth of the time that a process takes to start.
@@ -149,15 +151,21 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
     credentialNames: credentials.names,
     readsMembers: credentials.readsMembers,
     /** Reports every request from now on. @returns a function that ends this */
-    onRequest(listener: (request: GithubRequest) => void): () => void {
+    onRequest(listener: RequestListener): () => void {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    /** One GraphQL request. @throws ServiceError if no part of the reply can be used */
+    /**
+     * One GraphQL request.
+     *
+     * @param meter is told about this request, too
+     * @throws ServiceError if no part of the reply can be used
+     */
     async graphql(
       query: string,
       variables: Record<string, unknown>,
       { organisation, subject, deadline }: RequestContext,
+      meter?: RequestListener,
     ): Promise<GraphqlReply> {
       const started = performance.now();
       let reply: GraphqlReply | undefined;
@@ -181,6 +189,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
           error: failure,
         };
         for (const listener of listeners) listener(request);
+        meter?.(request);
       }
     },
   };

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import {
   blockGithub,
@@ -16,6 +15,7 @@ import {
 } from '../database/organisations.ts';
 import { drawTicket } from '../database/tickets.ts';
 import type { Deps } from '../deps.ts';
+import type { Github } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
 import type { RateLimit } from '../github/transport.ts';
 
@@ -56,7 +56,7 @@ type Subject = Pick<Organisation, 'id' | 'login'>;
 export async function askGithub<Reply>(
   deps: Pick<Deps, 'config' | 'database' | 'github' | 'log'>,
   organisation: Subject,
-  ask: () => Promise<Reply>,
+  ask: (github: Github) => Promise<Reply>,
   { urgency, identityIn }: { urgency?: Urgency; identityIn?: (reply: Reply) => GithubIdentity | undefined } = {},
 ): Promise<{ reply: Reply; ticket: number }> {
   const ticket = await drawTicket(deps.database.executor);
@@ -82,9 +82,6 @@ interface Spent {
   points: number;
   limit: RateLimit | undefined;
 }
-
-/** Tells the requests of an exchange from those of others at the same time: each runs in the context of its own. */
-const exchanges = new AsyncLocalStorage<Spent>();
 
 /**
  * @returns the points of this hour; undefined if they are not known
@@ -116,21 +113,20 @@ export async function requireLimits(
 export async function keepToLimits<Reply>(
   deps: Pick<Deps, 'config' | 'database' | 'github'>,
   organisation: Subject,
-  ask: () => Promise<Reply>,
+  ask: (github: Github) => Promise<Reply>,
   urgency: Urgency = 'now',
 ): Promise<Reply> {
   const { executor } = deps.database;
   const credential = credentialOf(deps.config, organisation);
   const points = await requireLimits(deps, organisation, urgency);
   const spent: Spent = { points: 0, limit: undefined };
-  const stopListening = deps.github.onRequest(({ rateLimit }) => {
-    if (exchanges.getStore() !== spent) return;
+  const github = deps.github.metered(({ rateLimit }) => {
     // GitHub counts failed requests, too.
     spent.points += rateLimit?.cost ?? 1;
     spent.limit = rateLimit ?? spent.limit;
   });
   try {
-    const reply = await exchanges.run(spent, ask);
+    const reply = await ask(github);
     await saveReply(executor, credential, spent.limit);
     return reply;
   } catch (error) {
@@ -139,7 +135,6 @@ export async function keepToLimits<Reply>(
     }
     throw error;
   } finally {
-    stopListening();
     const hour = spent.limit ?? points;
     if (urgency !== 'background' && hour !== undefined && spent.points > 0) {
       await countPoints(executor, organisation.id, spent.points, hour.resetAt);

@@ -83,7 +83,7 @@ async function publish(deps: Deps, organisation: Organisation): Promise<{ second
     const { reply: errors } = await askGithub(
       deps,
       organisation,
-      () => deps.github.createCheckRuns(organisation, runs),
+      github => github.createCheckRuns(organisation, runs),
       { urgency: 'background' },
     );
     await save(deps, organisation, changed, (each, index) => {

@@ -57,25 +57,21 @@ export async function chooseRepositories(
   const { since } = scope;
   let budget: ChosenRepositories['budget'];
   let requests = 0;
-  const end = deps.github.onRequest(({ organisation: login, rateLimit }) => {
-    if (login !== organisation.login) return;
+  const github = deps.github.metered(({ rateLimit }) => {
     requests += 1;
     budget = rateLimit;
   });
-  try {
-    const { ticket, found, failed } = await (wanted === undefined
-      ? listRepositories(deps, organisation, retry)
-      : findNamedRepositories(deps, organisation, wanted, retry));
-    const repositories = found.filter(
-      ({ pullRequests, pullRequestsUpdatedAt }) =>
-        pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
-    );
-    const repository = `a repository of ${organisation.login}`;
-    const failedRepositories = failed.map(({ text: reason }) => ({ repository, reason }));
-    return { repositories, failedRepositories, ticket, requests, budget };
-  } finally {
-    end();
-  }
+  const metered = { ...deps, github };
+  const { ticket, found, failed } = await (wanted === undefined
+    ? listRepositories(metered, organisation, retry)
+    : findNamedRepositories(metered, organisation, wanted, retry));
+  const repositories = found.filter(
+    ({ pullRequests, pullRequestsUpdatedAt }) =>
+      pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
+  );
+  const repository = `a repository of ${organisation.login}`;
+  const failedRepositories = failed.map(({ text: reason }) => ({ repository, reason }));
+  return { repositories, failedRepositories, ticket, requests, budget };
 }
 
 async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, retry: Retry): Promise<Found> {
@@ -123,7 +119,7 @@ async function findNamedRepositories(
   const tickets: number[] = [];
   for (const name of names) {
     const { reply, ticket } = await retry(() =>
-      askGithub(deps, organisation, () => deps.github.findRepository(organisation, name), {
+      askGithub(deps, organisation, github => github.findRepository(organisation, name), {
         urgency: 'background',
         identityIn: found => found.organisation,
       }),

@@ -122,7 +122,11 @@ export async function importPullRequests(
   if (since === undefined)
     Object.assign(progress, { seen: sizeOf(repositories.filter(isFinished)), total: sizeOf(repositories) });
 
-  const takeTurn = createRequestWorker(deps, organisation.id);
+  const github = deps.github.metered(() => {
+    result.requests += 1;
+  });
+  const metered = { ...deps, github };
+  const takeTurn = createRequestWorker(metered, organisation.id);
   /** GitHub ids of listed pull requests that wait to be fetched. */
   const waiting = new Set<number>();
   const failing: number[] = [];
@@ -155,7 +159,7 @@ export async function importPullRequests(
     const list = async (after: string | null) => {
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
-      return retry(() => listPage(deps, organisation, named, { since, after }));
+      return retry(() => listPage(metered, organisation, named, { since, after }));
     };
     let page = await fromCursor(place?.after ?? null, list, () =>
       log.warn({ repository: named.name }, 'GitHub no longer knows where the import stopped: it starts again'),
@@ -181,32 +185,25 @@ export async function importPullRequests(
     }
   };
 
-  const stopCounting = deps.github.onRequest(({ organisation: login }) => {
-    if (login === organisation.login) result.requests += 1;
-  });
-  try {
-    for (const repository of repositories) {
-      if (isFinished(repository)) continue;
-      progress.repository = fullName(repository);
-      try {
-        await importRepository(repository);
-        result.repositories += 1;
-      } catch (error) {
-        signal?.throwIfAborted();
-        const reason = await retry(() => reasonOfRepository(deps, organisation, progress.repository, error));
-        log.warn({ repository: progress.repository, reason }, 'the import of a repository failed');
-        result.failedRepositories.push({ repository: progress.repository, reason });
-      }
+  for (const repository of repositories) {
+    if (isFinished(repository)) continue;
+    progress.repository = fullName(repository);
+    try {
+      await importRepository(repository);
+      result.repositories += 1;
+    } catch (error) {
+      signal?.throwIfAborted();
+      const reason = await retry(() => reasonOfRepository(metered, organisation, progress.repository, error));
+      log.warn({ repository: progress.repository, reason }, 'the import of a repository failed');
+      result.failedRepositories.push({ repository: progress.repository, reason });
     }
-    await fetchUntil(0);
-    if (places !== undefined) await endImport(executor, organisation.id);
-    // Some have succeeded since.
-    for (const outcome of (await findOutcomes(executor, organisation.id, failing)).values()) {
-      result.failed -= 1;
-      result[outcome] += 1;
-    }
-  } finally {
-    stopCounting();
+  }
+  await fetchUntil(0);
+  if (places !== undefined) await endImport(executor, organisation.id);
+  // Some have succeeded since.
+  for (const outcome of (await findOutcomes(executor, organisation.id, failing)).values()) {
+    result.failed -= 1;
+    result[outcome] += 1;
   }
   return result;
 }

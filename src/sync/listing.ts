@@ -31,7 +31,8 @@ export async function listPage(
 ): Promise<ListedPage> {
   const order = since === undefined ? 'created' : 'updated';
   const page = await withPageSize(pageSizesOf(organisation).listed, async pageSize => {
-    const list = () => deps.github.listPullRequests(organisation, repository.nodeId, { order, after, pageSize });
+    const list = (github: Deps['github']) =>
+      github.listPullRequests(organisation, repository.nodeId, { order, after, pageSize });
     const { reply } = await askGithub(deps, organisation, list, { urgency: 'background' });
     const tooMuch = reply?.failed.find(error => error.tooMuch);
     if (tooMuch !== undefined && pageSize > 1) throw tooMuch;

@@ -42,7 +42,7 @@ export async function readMemberList(deps: Deps, unidentified: Organisation) {
   const pageSize = createPageSize(maxMembers);
   const readPage = (after: string | null) =>
     withPageSize(pageSize, size =>
-      askGithub(deps, organisation, () => deps.github.pageMembers(organisation, after, size), {
+      askGithub(deps, organisation, github => github.pageMembers(organisation, after, size), {
         urgency: 'background',
         identityIn: page => page.organisation,
       }),

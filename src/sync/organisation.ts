@@ -15,7 +15,7 @@ import { pageSizesOf, withPageSize } from './page-sizes.ts';
 export async function identifyOrganisation(deps: Deps, organisation: Organisation): Promise<IdentifiedOrganisation> {
   const { githubId, nodeId, login } = organisation;
   if (githubId !== null && nodeId !== null) return { ...organisation, githubId, nodeId };
-  const { reply: profile } = await askGithub(deps, organisation, () => deps.github.findOrganisation(organisation), {
+  const { reply: profile } = await askGithub(deps, organisation, github => github.findOrganisation(organisation), {
     urgency: 'background',
     identityIn: found => (githubId === null || found?.githubId === githubId ? found : undefined),
   });
@@ -40,10 +40,10 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
  * GitHub fails are logged and left out.
  */
 export async function pageRepositories(deps: Deps, organisation: IdentifiedOrganisation, after: string | null) {
-  const { github, log } = deps;
+  const { log } = deps;
   const sizes = pageSizesOf(organisation).repositories;
   const ask = (pageSize: number, facts = true) =>
-    askGithub(deps, organisation, () => github.pageRepositories(organisation, { after, pageSize, facts }), {
+    askGithub(deps, organisation, github => github.pageRepositories(organisation, { after, pageSize, facts }), {
       urgency: 'background',
       identityIn: page => page.organisation,
     });
@@ -83,7 +83,7 @@ export async function reasonOfRepository(
     return 'Internal error; see the log.';
   }
   if (error.code === 'github_rate_limited') throw error;
-  const { reply: profile } = await askGithub(deps, organisation, () => deps.github.findOrganisation(organisation), {
+  const { reply: profile } = await askGithub(deps, organisation, github => github.findOrganisation(organisation), {
     urgency: 'background',
   });
   if (profile === undefined) throw error;

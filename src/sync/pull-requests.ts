@@ -50,7 +50,7 @@ export type SyncOutcome =
 export async function syncPullRequests<Reply extends { readonly pullRequests: readonly FetchedPullRequest[] }>(
   deps: Deps,
   organisation: Organisation,
-  fetch: () => Promise<Reply>,
+  fetch: (github: Deps['github']) => Promise<Reply>,
   { urgency = 'now' }: { urgency?: Urgency | undefined } = {},
 ) {
   const { login, nodeId, githubId } = organisation;
@@ -84,8 +84,8 @@ export async function syncByNodeIds(
   nodeIds: readonly string[],
   { urgency, deadline }: { urgency?: Urgency; deadline?: number } = {},
 ): Promise<{ results: Map<string, SyncResult>; outcomes: Map<number, SyncOutcome>; suspects: Set<string> }> {
-  const fetch = async () => {
-    const results = await deps.github.fetchPullRequests(organisation, nodeIds, deadline);
+  const fetch = async (github: Deps['github']) => {
+    const results = await github.fetchPullRequests(organisation, nodeIds, deadline);
     const pullRequests = [...results.values()].flatMap(result =>
       result.status === 'found' ? [result.pullRequest] : [],
     );

@@ -184,11 +184,11 @@ async function compareRepository(
 
 /** @param ticket of the first page of the list */
 async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket: number): Promise<void> {
-  const { database, github, log } = deps;
+  const { database, log } = deps;
   const unlisted = await findUnlistedRepositories(database.executor, organisation.id, ticket, maxRepositories);
   if (unlisted.length === 0) return;
   const nodeIds = unlisted.map(({ nodeId }) => nodeId);
-  const ask = () => github.findRepositoryOwners(organisation, nodeIds);
+  const ask = (github: Deps['github']) => github.findRepositoryOwners(organisation, nodeIds);
   const { reply: owners, ticket: askedAt } = await askGithub(deps, organisation, ask, { urgency: 'background' });
   const left = unlisted.filter(({ nodeId }) => owners.has(nodeId) && owners.get(nodeId) !== organisation.githubId);
   const githubIds = left.map(({ githubId }) => githubId);

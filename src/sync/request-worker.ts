@@ -233,12 +233,12 @@ const hasFound = (results: ReadonlyMap<string, SyncResult>) =>
  */
 async function canSyncOthers({ deps, organisation }: Turn, failed: readonly SyncRequest[]): Promise<boolean> {
   if (failed.every(({ attempts }) => attempts < maxSharedFailures)) return false;
-  const { database, github, log } = deps;
+  const { database, log } = deps;
   const others = await findSettledPullRequests(database.executor, organisation.id, maxOthers);
   try {
     if (others.length > 0) return hasFound((await syncByNodeIds(deps, organisation, others)).results);
     if ((await countSyncRequests(database.executor, organisation.id)).total > 1) return false;
-    return (await askGithub(deps, organisation, () => github.findOrganisation(organisation))).reply !== undefined;
+    return (await askGithub(deps, organisation, github => github.findOrganisation(organisation))).reply !== undefined;
   } catch (error) {
     log.debug({ err: error }, 'no other pull request can be synced either');
     return false;

@@ -313,7 +313,12 @@ test.each([
 ])('the settings of webhooks of %s are on %s', async (api, page) => {
   const inspection = { findHooks: async () => ({ shown: [], mayHideMore: false }) } as unknown as GithubInspection;
   const { config, organisation } = scopeWith({ GITHUB_API_URL: api });
-  const found = await readHook(request => request(), inspection, config, organisation as IdentifiedOrganisation);
+  const found = await readHook(
+    request => request({} as Github),
+    inspection,
+    config,
+    organisation as IdentifiedOrganisation,
+  );
   expect(found.settings).toBe(`${page}/organizations/acme/settings/hooks`);
 });
 
@@ -324,7 +329,7 @@ test('a repository on which GitHub fails is not lost', async () => {
     ['here', 7],
   ]);
   const github = { findRepositoryOwners: async () => owners } as unknown as Github;
-  const lost = await findLostRepositories(request => request(), github, { githubId: 7 } as never, stored);
+  const lost = await findLostRepositories(request => request(github), { githubId: 7 } as never, stored);
   expect(lost.map(({ nodeId }) => nodeId)).toEqual(['deleted']);
 });
 

@@ -11,7 +11,7 @@ import { onTestFinished } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { runProgram } from '../../src/commands/program.ts';
 import { loadConfig } from '../../src/config.ts';
-import { createLog } from '../../src/deps.ts';
+import { createLog } from '../../src/log.ts';
 import { lineWidth } from '../../src/text/terminal.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -201,9 +201,13 @@ async function checkGithub(report: Report, access: Access, organisations: readon
 }
 
 /** Calls GitHub within its limits. If GitHub sets a new one, all replicas keep to it. */
-const ask = <Reply>(access: Access, organisation: Organisation | undefined, call: () => Promise<Reply>) =>
+const ask = <Reply>(
+  access: Access,
+  organisation: Organisation | undefined,
+  call: (github: Github) => Promise<Reply>,
+) =>
   access.database === undefined || organisation === undefined
-    ? call()
+    ? call(access.github)
     : keepToLimits({ ...access, database: access.database }, organisation, call);
 
 /** @returns the organisations whose rate limit does not block requests now */
@@ -224,7 +228,7 @@ async function checkRateLimits(report: Report, access: Access, organisations: re
 }
 
 async function checkOnGithub(report: Report, scope: Access & local.OrganisationScope): Promise<void> {
-  const { config, database, github, inspection, organisation } = scope;
+  const { config, database, inspection, organisation } = scope;
   const call: remote.Call = request => ask(scope, organisation, request);
   const run = <Facts>(check: Check<Facts, local.OrganisationScope>, gather: () => Promise<Facts>) =>
     report.check(check, scope, gather);
@@ -241,7 +245,7 @@ async function checkOnGithub(report: Report, scope: Access & local.OrganisationS
     await run(checks.permissions, async () => ({ missing, lacksChecks }));
     await run(checks.points, () => call(() => inspection.readCredentials(organisation)));
   }
-  const profile = await run(checks.profile, () => call(() => github.findOrganisation(organisation)));
+  const profile = await run(checks.profile, () => call(github => github.findOrganisation(organisation)));
   if (profile === undefined) {
     report.skip('github', 'rights', 'Members and pull requests are not checked.', organisation);
     return skipHook();
@@ -251,16 +255,15 @@ async function checkOnGithub(report: Report, scope: Access & local.OrganisationS
   // Missing permissions are reported above.
   const mayRead = (names: readonly string[]) => !names.some(name => missing.includes(name));
   await Promise.all([
-    mayRead(['members']) && run(checks.members, () => call(() => github.pageMembers(current, null))),
-    mayRead(remote.pullRequestPermissions) &&
-      run(checks.pullRequests, () => remote.tryPullRequests(call, github, current)),
+    mayRead(['members']) && run(checks.members, () => call(github => github.pageMembers(current, null))),
+    mayRead(remote.pullRequestPermissions) && run(checks.pullRequests, () => remote.tryPullRequests(call, current)),
   ]);
   if (!organisation.webhooksEnabled) return;
   // The order of repositories depends on comparisons.
   if (database !== undefined && config.reconcileInterval > 0) {
     await run(checks.repositories, async () => {
       const stored = await findUnconfirmedRepositories(database.executor, organisation.id, remote.maxNamed);
-      return remote.findLostRepositories(call, github, current, stored);
+      return remote.findLostRepositories(call, current, stored);
     });
   }
   await run(checks.hook, () => remote.readHook(call, inspection, config, current));

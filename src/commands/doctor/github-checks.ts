@@ -25,7 +25,7 @@ export const allow =
       : `On GitHub, give the App the permission to read ${titlesOf(names)}, and accept it in the organisation.`;
 
 /** Calls GitHub for one organisation, within its limits. */
-export type Call = <Reply>(request: () => Promise<Reply>) => Promise<Reply>;
+export type Call = <Reply>(request: (github: Github) => Promise<Reply>) => Promise<Reply>;
 
 /** @param seconds for which GitHub must not be called */
 export const checkRateLimit = (seconds: number): Verdicts => [
@@ -135,20 +135,20 @@ export const checkMembers = (page: { isPublicOnly: boolean; totalCount: number }
     : ok(`GitHub shows ${counted(page.totalCount, 'member')}.`);
 
 /** Reads the latest pull request as the service does, with all of its facts. */
-export async function tryPullRequests(call: Call, github: Github, organisation: IdentifiedOrganisation) {
-  const { items, totalCount } = await call(() =>
+export async function tryPullRequests(call: Call, organisation: IdentifiedOrganisation) {
+  const { items, totalCount } = await call(github =>
     github.pageRepositories(organisation, { after: null, pageSize: maxRepositories }),
   );
   const [latest] = items
     .filter(({ pullRequests }) => pullRequests > 0)
     .sort((a, b) => (b.pullRequestsUpdatedAt ?? 0) - (a.pullRequestsUpdatedAt ?? 0));
   if (latest === undefined) return { repositories: totalCount, latest };
-  const page = await call(() =>
+  const page = await call(github =>
     github.listPullRequests(organisation, latest.nodeId, { order: 'updated', after: null, pageSize: 1 }),
   );
   const nodeIds = page?.items.map(({ nodeId }) => nodeId) ?? [];
   if (nodeIds.length > 0) {
-    const [result] = (await call(() => github.fetchPullRequests(organisation, nodeIds))).values();
+    const [result] = (await call(github => github.fetchPullRequests(organisation, nodeIds))).values();
     if (result?.status === 'failed') throw result.error;
   }
   return { repositories: totalCount, latest };
@@ -167,13 +167,12 @@ export const maxNamed = 3;
 /** Finds stored repositories that GitHub no longer shows in the organisation. */
 export async function findLostRepositories(
   call: Call,
-  github: Github,
   organisation: IdentifiedOrganisation,
   stored: readonly UnconfirmedRepository[],
 ): Promise<UnconfirmedRepository[]> {
   if (stored.length === 0) return [];
   const nodeIds = stored.map(({ nodeId }) => nodeId);
-  const owners = await call(() => github.findRepositoryOwners(organisation, nodeIds));
+  const owners = await call(github => github.findRepositoryOwners(organisation, nodeIds));
   return stored.filter(({ nodeId }) => owners.has(nodeId) && owners.get(nodeId) !== organisation.githubId);
 }
 
