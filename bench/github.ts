@@ -190,14 +190,14 @@ async function countFetches(github: GithubStandIn, work: () => Promise<void>): P
 /** A comparison, and the fetches that it asks for. */
 async function compare(environment: Environment, url: string): Promise<void> {
   await withClient(url, client =>
-    client.query('update organisations set reconcile_due_at = now(), reconcile_requested = true, reconciled_at = null'),
+    client.query('update organisations set comparison_due_at = now(), comparison_requested = true, compared_at = null'),
   );
   const worker = await startProcess(['dist/main.js', 'worker'], environment);
   try {
     await withClient(url, async client => {
       for (;;) {
         const { rows } = await client.query<{ left: boolean }>(
-          `select exists (select from organisations where reconciled_at is null)
+          `select exists (select from organisations where compared_at is null)
             or exists (select from sync_requests) as left`,
         );
         if (!rows[0]?.left) return;

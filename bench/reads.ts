@@ -30,7 +30,7 @@ export async function measureReads(): Promise<Row[]> {
 
     await withClient(server.url, client =>
       client.query(
-        `insert into content_versions values ($1, gen_random_uuid())
+        `insert into content_versions values ($1, gen_random_uuid(), gen_random_uuid())
           on conflict (organisation_id) do update set version = excluded.version`,
         [organisationId],
       ),

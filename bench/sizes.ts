@@ -77,7 +77,7 @@ async function fill(client: pg.Client, organisationId: string): Promise<Measured
   ]);
   await inSteps('untracked_pull_requests', 10, at => [
     `insert into untracked_pull_requests
-      select ${organisation}, n, 'PR_kwDOAB' || md5(n::text), n % 5000 from ${github(at)}`,
+      select ${organisation}, n, 'PR_kwDOAB' || md5(n::text), n % 5000, now() from ${github(at)}`,
   ]);
   await inSteps('deleted_pull_requests', 10, at => [
     `insert into deleted_pull_requests select ${organisation}, n, now(), n from ${github(at)}`,

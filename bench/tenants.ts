@@ -96,7 +96,7 @@ async function untilCompared(url: string): Promise<void> {
   await withClient(url, async client => {
     for (;;) {
       const { rows } = await client.query<{ open: number }>(
-        `select (select count(*) from organisations where reconcile_due_at < now() + interval '1 minute')::int
+        `select (select count(*) from organisations where comparison_due_at < now() + interval '1 minute')::int
           + (select count(*) from sync_requests)::int as open`,
       );
       if (rows[0]?.open === 0) return;
@@ -149,12 +149,12 @@ async function measureWebhooks(
 async function measureComparison(url: string, github: GithubStandIn) {
   // The last minute of a change is listed again, so nothing may have changed for longer.
   github.clock.advance(120);
-  await withClient(url, client => client.query('update organisations set reconcile_due_at = now()'));
+  await withClient(url, client => client.query('update organisations set comparison_due_at = now()'));
   await untilCompared(url);
   github.clock.advance(120);
   const before = github.requests.length;
   const begin = performance.now();
-  await withClient(url, client => client.query('update organisations set reconcile_due_at = now()'));
+  await withClient(url, client => client.query('update organisations set comparison_due_at = now()'));
   await untilCompared(url);
   return { seconds: (performance.now() - begin) / 1_000, requests: github.requests.length - before };
 }

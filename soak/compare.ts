@@ -116,7 +116,7 @@ export async function compareCheckRuns(
     const source = model.pullRequests.find(each => each.source.id === row.githubId)?.source;
     // One that was removed from GitHub stays stored as it was.
     if (source === undefined || !source.repository.pullRequests.includes(source)) return [];
-    const shown = source.repository.checkRunOn(row.headSha ?? '')?.title;
+    const shown = source.repository.checkRunOn(row.headSha)?.title;
     const score = `Score ${formatInteger(row.score)}`;
     const isRight = shown === score || shown?.startsWith(`${score} (`);
     return isRight ? [] : [`${github.login}: ${row.url} shows ${shown} on GitHub, not ${score}: ${failure}`];

@@ -78,17 +78,17 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   };
 
   /** One after the other: if a comparison is due, another request only makes it sooner. */
-  let reconciling = Promise.resolve();
+  let comparing = Promise.resolve();
   /** @param begin makes it due */
-  const reconcile = async (organisation: ModelOrganisation, via: number, begin: () => Promise<void>) => {
+  const compareAt = async (organisation: ModelOrganisation, via: number, begin: () => Promise<void>) => {
     await begin();
-    reconciling = settling.reconcile(organisation, via);
+    comparing = settling.compare(organisation, via);
   };
   const compareNow = (organisation: ModelOrganisation, via: number) =>
-    reconcile(organisation, via, () => settling.makeDue(organisation));
+    compareAt(organisation, via, () => settling.makeDue(organisation));
   /** Looks for missed changes at once. */
   const enableWebhooks = (organisation: ModelOrganisation, via: number) =>
-    reconcile(organisation, via, () => service.setWebhooks(organisation, true, via));
+    compareAt(organisation, via, () => service.setWebhooks(organisation, true, via));
 
   async function look(stage: Stage): Promise<void> {
     for (const organisation of organisations) {
@@ -145,10 +145,10 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
       case 'apply rules':
         return service.applyRules(own, step.rules, via);
       case 'webhooks':
-        await reconciling;
+        await comparing;
         if (!step.enabled) return service.setWebhooks(own, false, via);
         await enableWebhooks(own, via);
-        return inBackground(reconciling);
+        return inBackground(comparing);
       case 'import recent':
       case 'import': {
         const done = step.kind === 'import' ? importAll(own, via) : service.importAll(own, via, side.now() - 1);
@@ -157,10 +157,10 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
         return;
       }
       case 'compare': {
-        await reconciling;
+        await comparing;
         if (!own.webhooksEnabled) return;
         await compareNow(own, via);
-        return step.awaited ? reconciling : inBackground(reconciling);
+        return step.awaited ? comparing : inBackground(comparing);
       }
       case 'sync members': {
         const done = service.syncMembers(own, via);
@@ -227,7 +227,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     side.catchUp();
     for (const webhook of kept.reverse()) await service.deliver(webhook, 0);
     await joinBackground();
-    await reconciling;
+    await comparing;
     await heal(0);
     await settle('settled');
     if (!own.webhooksEnabled) await service.setWebhooks(own, true, 0);
@@ -268,7 +268,7 @@ async function addTenant({ database: { executor } }: Arena, github: GithubOrgani
   // Compared only when the history says so.
   await executor
     .update(organisations)
-    .set({ reconcileDueAt: sql`now() + interval '10 days'`, checksDueAt: sql`now()` })
+    .set({ comparisonDueAt: sql`now() + interval '10 days'`, checksDueAt: sql`now()` })
     .where(eq(organisations.id, organisation.id));
   const token = generateAccessToken();
   await addAccessToken(executor, {

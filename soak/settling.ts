@@ -4,7 +4,7 @@ import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { isInPresentRepository } from '../src/database/pull-requests.ts';
 import { type ErrorCode, ServiceError } from '../src/errors.ts';
 import { publishCheckRuns } from '../src/sync/check-runs.ts';
-import { reconcileOrganisation } from '../src/sync/reconcile.ts';
+import { compareOrganisation } from '../src/sync/comparison.ts';
 import { earlier } from '../test/support/citus.ts';
 import type { Arena, Replica } from './arena.ts';
 import type { ModelOrganisation, ModelPullRequest } from './model.ts';
@@ -14,7 +14,7 @@ export interface Settling {
   /** Retries until it succeeds, and lets waits run out. @param what for messages */
   persist(organisation: ModelOrganisation, what: string, once: () => Promise<boolean>): Promise<void>;
   /** Completes the organisation's due comparison. */
-  reconcile(organisation: ModelOrganisation, via: number): Promise<void>;
+  compare(organisation: ModelOrganisation, via: number): Promise<void>;
   makeDue(organisation: ModelOrganisation): Promise<void>;
   /** Lets days go by, with comparisons that list the members and fetch all that is stored again. */
   compareWhole(organisation: ModelOrganisation): Promise<void>;
@@ -119,8 +119,8 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
     await beginHour();
     await arena.database.transaction(each =>
       each.execute(sql`
-        update organisations set reconcile_due_at = now(),
-          reconcile_again_at = ${earlier('reconcile_again_at', sql`greatest(interval '0', reconcile_due_at - now())`)}
+        update organisations set comparison_due_at = now(),
+          comparison_again_at = ${earlier('comparison_again_at', sql`greatest(interval '0', comparison_due_at - now())`)}
         where id = ${id}`),
     );
   }
@@ -155,7 +155,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
           return;
         }
         await makeDue(organisation);
-        await settling.reconcile(organisation, 0);
+        await settling.compare(organisation, 0);
       } while ((await unswept(id)) > 0);
     },
 
@@ -190,12 +190,12 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
       differences.push(`${github.login}: check runs keep making work`);
     },
 
-    async reconcile(organisation, via) {
+    async compare(organisation, via) {
       const { id, github } = organisation;
       for (const begin = performance.now(); ; ) {
-        await attempt(arena, via, ({ deps }) => reconcileOrganisation(deps));
+        await attempt(arena, via, ({ deps }) => compareOrganisation(deps));
         const { rows } = await executor.execute<{ seconds: number }>(
-          sql`select extract(epoch from reconcile_due_at - now())::float8 as seconds from organisations where id = ${id}`,
+          sql`select extract(epoch from comparison_due_at - now())::float8 as seconds from organisations where id = ${id}`,
         );
         const seconds = rows[0]?.seconds ?? 0;
         // Its next turn is far off: it has been compared.
@@ -217,10 +217,10 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
         if (!(await rest(ids, poisoned)) || differences.length > 0) return;
         const { rows } = await executor.execute<{ id: string }>(sql`
           select id from organisations where id = any(${sql.param(ids)}::uuid[]) and webhooks_enabled
-            and reconcile_due_at < now() + make_interval(secs => ${minComparisonSeconds})`);
+            and comparison_due_at < now() + make_interval(secs => ${minComparisonSeconds})`);
         if (rows.length === 0) return;
         const due = organisations.filter(({ id }) => rows.some(row => row.id === id));
-        await Promise.all(due.map(organisation => settling.reconcile(organisation, 0)));
+        await Promise.all(due.map(organisation => settling.compare(organisation, 0)));
       }
       differences.push('nothing settles: comparisons keep making work');
     },

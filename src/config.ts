@@ -193,7 +193,7 @@ export function loadConfig(env: Variables) {
     /** Requests a minute for each token; 0 is off. */
     rateLimit: environment.RATE_LIMIT,
     /** Seconds; with 0, organisations are compared with GitHub only if a webhook asks for it. */
-    reconcileInterval: environment.RECONCILE_INTERVAL,
+    comparisonInterval: environment.RECONCILE_INTERVAL,
     logLevel: environment.LOG_LEVEL,
   });
 }

@@ -31,7 +31,7 @@ test('nothing has to be configured', () => {
     corsOrigins: [],
     worker: true,
     rateLimit: 600,
-    reconcileInterval: 900,
+    comparisonInterval: 900,
     logLevel: 'info',
   });
 });
@@ -88,7 +88,7 @@ test('everything can be configured', () => {
     corsOrigins: ['https://scores.example', 'http://localhost:5173'],
     worker: false,
     rateLimit: 0,
-    reconcileInterval: 60,
+    comparisonInterval: 60,
     logLevel: 'silent',
   });
 });

@@ -53,7 +53,7 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
     help: '1 if the database answered this scrape in time; if 0, its metrics are missing',
     registers,
   });
-  const showBacklog = createBacklogMetrics(registry, config.reconcileInterval > 0);
+  const showBacklog = createBacklogMetrics(registry, config.comparisonInterval > 0);
   let reading: Promise<Backlog | undefined> | undefined;
 
   return {

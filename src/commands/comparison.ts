@@ -2,14 +2,14 @@
 import type { Organisation } from '../database/organisations.ts';
 import { showTime } from './context.ts';
 
-export const describeComparison = ({ reconciledAt }: Organisation): string =>
-  reconciledAt === null ? 'Not compared with GitHub yet.' : `Last compared with GitHub: ${showTime(reconciledAt)}.`;
+export const describeComparison = ({ comparedAt }: Organisation): string =>
+  comparedAt === null ? 'Not compared with GitHub yet.' : `Last compared with GitHub: ${showTime(comparedAt)}.`;
 
 /** The last failure, of all or part of a comparison; `isOver`: a later comparison had none. */
-export function lastFailure({ reconciledAt, reconcileFailedAt, reconcileFailure }: Organisation) {
-  if (reconcileFailedAt === null) return undefined;
+export function lastFailure({ comparedAt, comparisonFailedAt, comparisonFailure }: Organisation) {
+  if (comparisonFailedAt === null) return undefined;
   return {
-    isOver: reconciledAt !== null && reconcileFailedAt < reconciledAt,
-    text: `The comparison with GitHub failed, ${showTime(reconcileFailedAt)}: ${reconcileFailure}`,
+    isOver: comparedAt !== null && comparisonFailedAt < comparedAt,
+    text: `The comparison with GitHub failed, ${showTime(comparisonFailedAt)}: ${comparisonFailure}`,
   };
 }

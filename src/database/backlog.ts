@@ -86,12 +86,12 @@ export async function readBacklog(executor: Executor, fingerprint: string) {
 }
 
 async function countComparisons(executor: Executor) {
-  const { createdAt, reconciledAt, reconcileFailedAt, webhooksEnabled } = organisations;
-  const hasFailed = sql`${reconcileFailedAt} >= coalesce(${reconciledAt}, ${reconcileFailedAt})`;
+  const { createdAt, comparedAt, comparisonFailedAt, webhooksEnabled } = organisations;
+  const hasFailed = sql`${comparisonFailedAt} >= coalesce(${comparedAt}, ${comparisonFailedAt})`;
   const [counts] = await executor
     .select({
       /** Since the last one of the organisation that is furthest behind; null if there is none. */
-      maxSeconds: sql<number | null>`extract(epoch from now() - min(coalesce(${reconciledAt}, ${createdAt})))::float8`,
+      maxSeconds: sql<number | null>`extract(epoch from now() - min(coalesce(${comparedAt}, ${createdAt})))::float8`,
       /** Organisations whose last one failed, in whole or in part. */
       failing: sql<number>`(count(*) filter (where ${hasFailed}))::int`,
     })

@@ -15,9 +15,6 @@ import { isOneOf, secondsFromNow } from './statement.ts';
 /** Seconds between two check runs of one pull request. */
 const minSeconds = 60;
 
-/** A row from before this `facts_version` has no commit. */
-const firstFactsVersion = 2;
-
 /** Whether something may have changed since GitHub was shown everything. */
 const mayDiffer = sql`${organisations.checksVersion} is distinct from ${contentVersions.storedVersion}`;
 
@@ -87,12 +84,11 @@ const joined = sql`
 const hasChanged = sql`(check_runs.pull_request_id is null
     or check_runs.row_version <> pull_requests.xmin::text
     or check_runs.ruleset_version <> organisations.ruleset_version)
-  and head_sha is not null and facts_version >= ${firstFactsVersion}
   and not exists (
     select 1 from rescore_ranges as ranges
     where ranges.organisation_id = candidates.organisation_id and from_id <= candidates.id
       and (until_id is null or candidates.id < until_id)
-      and (ranges.ticket is null or pull_requests.fetch_ticket < ranges.ticket)
+      and pull_requests.fetch_ticket < ranges.ticket
   )`;
 
 /**

@@ -17,7 +17,7 @@ type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId'
  * Raise it with each new column for a fact, and take the column for null in rows with a lower one. During an upgrade the
  * release before saves rows and leaves the column as it was, which is then the value of an older fetch.
  */
-const factsVersion = 2;
+const factsVersion = 1;
 
 type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score'> & { shown: string };
 

@@ -11,7 +11,7 @@ export const leaseSeconds = 8;
 export interface Lease {
   readonly organisationId: string;
   /** Holds the end of the lease. */
-  readonly column: 'checksDueAt' | 'pruneDueAt' | 'reconcileDueAt' | 'syncLeasedUntil';
+  readonly column: 'checksDueAt' | 'pruneDueAt' | 'comparisonDueAt' | 'syncLeasedUntil';
   /** In PostgreSQL's text format. Another value in the column means that somebody else has changed it. */
   until: string;
 }
@@ -29,7 +29,7 @@ export async function takeLease(
   column: Lease['column'],
   organisationId: string,
   isFree: SQL | undefined,
-  changes: { reconcileAgainAt?: null; syncServedAt?: SQL } = {},
+  changes: { comparisonAgainAt?: null; syncServedAt?: SQL } = {},
 ): Promise<Lease | undefined> {
   const [taken] = await executor
     .update(organisations)
@@ -49,7 +49,7 @@ export async function moveLease(
   executor: Executor,
   lease: Lease,
   until: SQL = secondsFromNow(leaseSeconds),
-  changes: { reconcileRequested?: SQL; checksVersion?: string | null } = {},
+  changes: { comparisonRequested?: SQL; checksVersion?: string | null } = {},
 ): Promise<void> {
   const isHeld = sql`${organisations[lease.column]} = ${lease.until}::timestamptz`;
   const [moved] = await executor

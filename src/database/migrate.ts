@@ -88,6 +88,13 @@ export async function migrateDatabase(
   }
 }
 
+/** A database with these, and without our first migration, was made by a checkout from before the first release. */
+const ownTables = ['organisations', 'pull_requests', 'rulesets', 'sync_requests'];
+const unreleasedSchema = [
+  'This database was made before the first release of pullscore.',
+  'With the checkout that made it, save the rules: rules export. Then give this release an empty database, apply the rules, and import.',
+] as const;
+
 /** How many tables of others a refusal names. */
 const maxNamed = 3;
 
@@ -114,6 +121,7 @@ async function requireOwn(client: pg.Client, database: string, create: boolean):
   }
   const { rows } = await client.query<{ name: string }>(findTables);
   if (rows.length === 0) return;
+  if (ownTables.every(own => rows.some(({ name }) => name === own))) throw unavailable(...unreleasedSchema);
   const names = rows.slice(0, maxNamed).map(({ name }) => name);
   const others = rows.length - names.length;
   throw unavailable(

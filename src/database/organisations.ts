@@ -120,8 +120,8 @@ export async function releaseLogin(
     .set({
       login: sql`'renamed_' || coalesce(${organisations.githubId}::text, ${organisations.id}::text)`,
       fetchTicket: ticket,
-      reconcileDueAt: sql`now()`,
-      reconcileRequested: true,
+      comparisonDueAt: sql`now()`,
+      comparisonRequested: true,
     })
     .where(
       and(
@@ -160,7 +160,7 @@ export async function setWebhooksEnabled(executor: Executor, id: string, enabled
   await updateOrganisation(executor, id, {
     webhooksEnabled: enabled,
     // Look at once for what was missed while they were disabled, even if a comparison is under way.
-    ...(enabled ? { reconcileDueAt: sql`now()`, reconcileRequested: true } : {}),
+    ...(enabled ? { comparisonDueAt: sql`now()`, comparisonRequested: true } : {}),
   });
 }
 

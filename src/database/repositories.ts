@@ -286,7 +286,7 @@ export async function saveProgress(
   executor: Executor,
   organisationId: string,
   githubId: number,
-  progress: Partial<Pick<StoredRepository, 'importCursor' | 'reconciledAt'>>,
+  progress: Partial<Pick<StoredRepository, 'importCursor' | 'comparedAt'>>,
 ): Promise<void> {
   await executor
     .update(repositories)

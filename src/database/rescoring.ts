@@ -263,7 +263,7 @@ export async function countOutdated(
       select coalesce(sum((
         select count(*) from pull_requests
         where organisation_id = ${organisationId} and id >= from_id and (until_id is null or id < until_id)
-          and (ticket is null or fetch_ticket < ticket)
+          and fetch_ticket < ticket
       )), 0)::int from rescore_ranges where organisation_id = ${organisationId}
     ) as outdated,
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as total`);

@@ -90,16 +90,16 @@ export const organisations = pgTable(
     /** Until then only the replica with the turn fetches for it. */
     syncLeasedUntil: now('sync_leased_until'),
     /** When it is next compared with GitHub; while a replica compares it, the end of the lease. */
-    reconcileDueAt: now('reconcile_due_at'),
+    comparisonDueAt: now('comparison_due_at'),
     /** When to repeat a comparison that a webhook asked for: the first answer may be from before the event. */
-    reconcileAgainAt: moment('reconcile_again_at'),
+    comparisonAgainAt: moment('comparison_again_at'),
     /** Whether the next comparison is not just periodic: a webhook, say, asked for one that has not ended yet. */
-    reconcileRequested: boolean('reconcile_requested').notNull().default(false),
+    comparisonRequested: boolean('comparison_requested').notNull().default(false),
     /** When a comparison last reached its end. */
-    reconciledAt: moment('reconciled_at'),
-    /** When a comparison last failed, in whole or in part, and why. Not before `reconciled_at`: that was the latest. */
-    reconcileFailedAt: moment('reconcile_failed_at'),
-    reconcileFailure: text('reconcile_failure'),
+    comparedAt: moment('compared_at'),
+    /** When a comparison last failed, in whole or in part, and why. Not before `compared_at`: that was the latest. */
+    comparisonFailedAt: moment('comparison_failed_at'),
+    comparisonFailure: text('comparison_failure'),
     /** When a comparison next includes the members. */
     membersDueAt: now('members_due_at'),
     /** When the sweep last ran. */
@@ -122,7 +122,7 @@ export const organisations = pgTable(
   table => [
     uniqueIndex('organisations_login').on(sql`lower(${table.login})`),
     // To find whose turn it is without reading all that waits.
-    index('organisations_by_turn').on(table.syncServedAt).concurrently(),
+    index('organisations_by_turn').on(table.syncServedAt),
   ],
 );
 
@@ -203,7 +203,7 @@ export const repositories = pgTable(
     name: text('name').notNull(),
     createdAt: now('created_at'),
     /** By GitHub's clock: all changes before this are stored. Null before the first comparison. */
-    reconciledAt: seconds('reconciled_at'),
+    comparedAt: seconds('compared_at'),
     /** While an import is under way or interrupted: GitHub's cursor of the last page listed, empty before the first. */
     importCursor: text('import_cursor'),
     /** When the latest import began. */
@@ -228,8 +228,8 @@ export const pullRequests = pgTable(
     githubId: githubId('github_id').notNull(),
     nodeId: text('node_id').notNull(),
     url: text('url').notNull(),
-    /** The commit whose facts these are; null in a row from before this column. */
-    headSha: text('head_sha'),
+    /** The commit whose facts these are. */
+    headSha: text('head_sha').notNull(),
 
     number: integer('number').notNull(),
     title: text('title').notNull(),
@@ -302,12 +302,9 @@ export const pullRequests = pgTable(
     index('pull_requests_of_member').on(table.organisationId, table.memberId, table.createdAt, table.id),
     index('pull_requests_by_number').on(table.organisationId, table.repositoryId, table.number),
     index('pull_requests_by_fetch').on(table.organisationId, table.fetchedAt),
-    index('pull_requests_open')
-      .on(table.organisationId, table.id)
-      .where(sql`${table.state} in ('draft', 'open')`)
-      .concurrently(),
+    index('pull_requests_open').on(table.organisationId, table.id).where(sql`${table.state} in ('draft', 'open')`),
     // Empty once all rows are renewed.
-    index('pull_requests_to_renew').on(table.organisationId).concurrently().where(sql`${table.fileChanges} is null`),
+    index('pull_requests_to_renew').on(table.organisationId).where(sql`${table.fileChanges} is null`),
   ],
 );
 
@@ -364,8 +361,8 @@ export const untrackedPullRequests = pgTable(
     nodeId: text('node_id').notNull(),
     /** Null if the repository belonged to another owner. */
     authorGithubId: githubId('author_github_id'),
-    /** Its state when it was fetched; null if an earlier release fetched it. */
-    sourceUpdatedAt: seconds('source_updated_at'),
+    /** Its state when it was fetched. */
+    sourceUpdatedAt: seconds('source_updated_at').notNull(),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.githubId] }),
@@ -415,7 +412,7 @@ export const rulesets = pgTable(
     version: integer('version').notNull(),
     definitions: jsonb('definitions').$type<Definition[]>().notNull().default([]),
     rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
-    /** The text of the file with these rules; null if an earlier release stored them. */
+    /** The text of the file with these rules; null if they did not come from a file. */
     source: text('source'),
     appliedAt: now('applied_at'),
     /** Who ran the command, by the operating system or the operator. */
@@ -437,9 +434,9 @@ export const rescoreRanges = pgTable(
     /** Small enough for one step; other ranges are split first. */
     isBatch: boolean('is_batch').notNull(),
     /** Repositories were renamed: addresses of pull requests may contain a former name. */
-    urlsStale: boolean('urls_in_doubt').notNull().default(false),
-    /** Drawn when it was requested: what a later fetch saved was scored after that. Null from an earlier release. */
-    ticket: bigint('ticket', { mode: 'number' }),
+    urlsStale: boolean('urls_stale').notNull().default(false),
+    /** Drawn when it was requested: what a later fetch saved was scored after that. */
+    ticket: bigint('ticket', { mode: 'number' }).notNull(),
     /** Until then a worker scores the range, and others leave it alone. */
     leasedUntil: moment('leased_until'),
   },
@@ -475,8 +472,8 @@ export const scoreChanges = pgTable(
 export const contentVersions = pgTable('content_versions', {
   organisationId: organisationId().primaryKey(),
   version: uuid('version').notNull(),
-  /** Changes also if only what clients don't see has changed; null before the first such change. */
-  storedVersion: uuid('stored_version'),
+  /** Changes also if only what clients don't see has changed. */
+  storedVersion: uuid('stored_version').notNull(),
 });
 
 export const webhookDeliveries = pgTable(
@@ -537,13 +534,8 @@ export const syncRequests = pgTable(
   table => [
     primaryKey({ columns: [table.organisationId, table.githubId] }),
     index('sync_requests_by_due').on(table.organisationId, table.dueAt),
-    index('sync_requests_by_turn')
-      .on(table.organisationId, table.isIsolated, table.isBackground, table.dueAt)
-      .concurrently(),
-    index('sync_requests_behind')
-      .on(table.organisationId, table.dueAt)
-      .where(sql`${table.behindSince} is not null`)
-      .concurrently(),
+    index('sync_requests_by_turn').on(table.organisationId, table.isIsolated, table.isBackground, table.dueAt),
+    index('sync_requests_behind').on(table.organisationId, table.dueAt).where(sql`${table.behindSince} is not null`),
   ],
 );
 
@@ -568,10 +560,7 @@ export const auditEvents = pgTable(
   table => [
     primaryKey({ columns: [table.organisationId, table.id] }),
     index('audit_events_by_time').on(table.organisationId, table.happenedAt),
-    index('audit_events_of_removals')
-      .on(table.happenedAt)
-      .where(sql`${table.action} = 'organisation.remove'`)
-      .concurrently(),
+    index('audit_events_of_removals').on(table.happenedAt).where(sql`${table.action} = 'organisation.remove'`),
   ],
 );
 
@@ -590,22 +579,21 @@ export const githubLimits = pgTable('github_limits', {
 });
 
 /**
- * What each process of `serve` and `worker` tells commands in other shells. Rows without `command` are from an earlier
- * release, which wrote one for each command.
+ * What each process of `serve` and `worker` tells commands in other shells.
  */
 export const serviceReports = pgTable('service_reports', {
   /** A random id. */
   process: text('process').primaryKey(),
-  command: text('command').$type<'serve' | 'worker'>(),
+  command: text('command').$type<'serve' | 'worker'>().notNull(),
   /** Where it runs: the name of its host, and its process id there. */
-  place: text('place'),
+  place: text('place').notNull(),
   startedAt: now('started_at'),
   /** A process that crashed no longer renews this. */
-  seenAt: moment('seen_at'),
+  seenAt: now('seen_at'),
   /** Names of those that are set, such as `GITHUB_TOKEN` or `GITHUB_TOKEN_FILE`, without their values. */
   variables: text('variables').array().notNull(),
   /** The same in all rows: only then can hashes be compared. */
-  salt: text('salt'),
+  salt: text('salt').notNull(),
   /** Slow hashes of the settings that processes should share, by variable. */
-  hashes: json('hashes').$type<Readonly<Record<string, string>>>(),
+  hashes: json('hashes').$type<Readonly<Record<string, string>>>().notNull(),
 });

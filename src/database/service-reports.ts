@@ -8,7 +8,7 @@
  */
 import { randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
-import { eq, gt, sql } from 'drizzle-orm';
+import { eq, gt, not, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { serviceReports } from './schema.ts';
 
@@ -53,7 +53,7 @@ export async function reportService(database: Database, process: ServiceProcess)
   await database.transaction(async executor => {
     // One after the other, or two that start together would choose two salts.
     await executor.execute(sql`select pg_advisory_xact_lock(hashtextextended('service_reports', 0))`);
-    await executor.delete(serviceReports).where(sql`(${isPresent}) is not true`);
+    await executor.delete(serviceReports).where(not(isPresent));
     const [other] = await executor.select({ salt: serviceReports.salt }).from(serviceReports).limit(1);
     const salt = other?.salt ?? randomBytes(16).toString('base64url');
     const hashes = await hashSettings(settings, salt);
@@ -69,13 +69,12 @@ export async function withdrawReport({ executor }: Pick<Database, 'executor'>, i
 
 /** Of all processes that run: `serve` first. */
 export function listServiceReports(executor: Executor) {
-  const { process, place, startedAt, variables, salt, hashes } = serviceReports;
-  const command = sql<ServiceProcess['command']>`${serviceReports.command}`;
+  const { process, command, place, startedAt, variables, salt, hashes } = serviceReports;
   return executor
     .select({ process, command, place, startedAt, variables, salt, hashes })
     .from(serviceReports)
     .where(isPresent)
-    .orderBy(serviceReports.command, startedAt, process);
+    .orderBy(command, startedAt, process);
 }
 
 /** Whether one of these is set, itself or as the name of a file. */

@@ -133,7 +133,7 @@ async function write(
     const { pullRequest, repository, repositoryNodeId, formerScore } = shown;
     const { state, score, scoreBreakdown: breakdown, headSha } = pullRequest;
     // Rules that came into force since the organisation was read: the next turn reads them.
-    if (headSha === null || pullRequest.rulesetVersion > rulesetVersion) continue;
+    if (pullRequest.rulesetVersion > rulesetVersion) continue;
     const explanation = await runWithPauses(explain(factsOf({ ...pullRequest, repository })));
     const run: CheckRun = {
       repositoryNodeId,

@@ -4,8 +4,8 @@ import { keepAliveDelayMs } from '../database/client.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import type { Deps } from '../deps.ts';
 import { publishCheckRuns } from './check-runs.ts';
+import { compareOrganisation } from './comparison.ts';
 import { pruneOrganisation } from './prune.ts';
-import { reconcileOrganisation } from './reconcile.ts';
 import { createRequestWorker } from './request-worker.ts';
 import { rescoreBatch } from './rescore.ts';
 
@@ -60,10 +60,10 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
     ],
   ]);
   if (github.configured) {
-    const compare: Work = (signal, onFound) => reconcileOrganisation(deps, signal, onFound);
+    const compare: Work = (signal, onFound) => compareOrganisation(deps, signal, onFound);
     loops.set(
-      'reconcile',
-      start('reconcile', compare, () => maxComparisons),
+      'compare',
+      start('compare', compare, () => maxComparisons),
     );
   }
   if (github.canWriteChecks) {
@@ -73,7 +73,7 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
       start('checks', publish, () => maxPublishing),
     );
   }
-  const turns = () => maxUnderWay - (loops.get('reconcile')?.running ?? 0) - (loops.get('checks')?.running ?? 0);
+  const turns = () => maxUnderWay - (loops.get('compare')?.running ?? 0) - (loops.get('checks')?.running ?? 0);
   loops.set('sync', start('sync', createRequestWorker(deps), turns));
   const wakeAll = () => {
     for (const loop of loops.values()) loop.wake();

@@ -306,10 +306,13 @@ describe('/metrics, about GitHub and pending work,', () => {
     const [recent, partly, failing, disabled] = tenants.map(({ organisation }) => organisation.id);
     const set = (id: string | undefined, values: string) =>
       executor.execute(`update organisations set ${values} where id = '${id}'`);
-    await set(recent, `reconciled_at = now(), reconcile_failed_at = now() - interval '1 day'`);
-    await set(partly, `reconciled_at = now(), reconcile_failed_at = now()`);
-    await set(failing, `created_at = now() - interval '2 hours', reconcile_failed_at = now()`);
-    await set(disabled, `created_at = now() - interval '1 day', reconcile_failed_at = now(), webhooks_enabled = false`);
+    await set(recent, `compared_at = now(), comparison_failed_at = now() - interval '1 day'`);
+    await set(partly, `compared_at = now(), comparison_failed_at = now()`);
+    await set(failing, `created_at = now() - interval '2 hours', comparison_failed_at = now()`);
+    await set(
+      disabled,
+      `created_at = now() - interval '1 day', comparison_failed_at = now(), webhooks_enabled = false`,
+    );
     const found = await of(replica);
     expect(found.failing).toBe(2);
     expect(Math.round((found.age ?? 0) / 60)).toBe(120);

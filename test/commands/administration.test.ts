@@ -153,7 +153,7 @@ describe('member export', () => {
     const { organisation, ada, bert } = await newHome('exporting');
     const { executor } = scene.service.database;
     await executor.execute(
-      sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id})`,
+      sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id}, now())`,
     );
     const data = await runJson<Record<string, Record<string, unknown>[]>>(
       environment,
@@ -205,7 +205,7 @@ describe('member erase', () => {
     const { organisation, github, ada } = await newHome('erasing');
     const { executor } = scene.service.database;
     await executor.execute(
-      sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id})`,
+      sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id}, now())`,
     );
     await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket)

@@ -36,7 +36,7 @@ const scopeWith = (environment: Record<string, string> = {}, organisation = {}):
   workers: 1,
   organisation: {
     ...{ login: 'acme', rulesetVersion: 1, webhooksEnabled: true },
-    ...{ reconciledAt: new Date(0), reconcileFailedAt: null, reconcileFailure: null },
+    ...{ comparedAt: new Date(0), comparisonFailedAt: null, comparisonFailure: null },
     ...organisation,
   } as never,
 });
@@ -215,7 +215,7 @@ describe('a comparison that failed', () => {
   const facts = { untilComparison: 60, pullRequests: 0, sinceOldestFetch: null, organisations: 1 } as never;
   const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
   const complaints = (comparedAt: Date | null, failedAt: Date, environment = {}) => {
-    const organisation = { reconciledAt: comparedAt, reconcileFailedAt: failedAt, reconcileFailure: 'GitHub failed.' };
+    const organisation = { comparedAt: comparedAt, comparisonFailedAt: failedAt, comparisonFailure: 'GitHub failed.' };
     return linesOf(checkComparison(facts, scopeWith(environment, organisation)))
       .filter(line => !line.startsWith('ok: '))
       .map(line => line.replace(/, \d{4}-.{11}:/, ','));

@@ -828,10 +828,10 @@ describe('the background work', () => {
     const { id } = tenant.organisation;
     onTestFinished(async () => {
       await startWork();
-      await executor.execute(sql`update organisations set reconcile_due_at = now() + interval '10 minutes'`);
+      await executor.execute(sql`update organisations set comparison_due_at = now() + interval '10 minutes'`);
     });
     await executor.execute(
-      sql`update organisations set reconcile_due_at = now() - interval '3 hours' where id = ${id}`,
+      sql`update organisations set comparison_due_at = now() - interval '3 hours' where id = ${id}`,
     );
     await requests(`($acme, 4, 'PR_4', 1, now() - interval '1 hour', 0, null)`);
     await expect

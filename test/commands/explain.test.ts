@@ -5,8 +5,8 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
-import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { type Scene, startScene } from '../support/scene.ts';
@@ -383,7 +383,7 @@ describe('the page of a repository that was transferred away', () => {
 
   test('is the one that took its name, before a comparison and after it', async () => {
     const { url, ids } = await takeName();
-    for (const compare of [() => reconcileOrganisation(scene.service), () => undefined]) {
+    for (const compare of [() => compareOrganisation(scene.service), () => undefined]) {
       expect(await explainJson(url)).toMatchObject({ id: ids[1], repository_left_at: null });
       await compare();
     }
@@ -393,15 +393,15 @@ describe('the page of a repository that was transferred away', () => {
     const { ids } = await takeName();
     const left = ids[0] ?? '';
     expect((await explainJson(left)).repository_left_at).toBeNull();
-    await reconcileOrganisation(scene.service);
+    await compareOrganisation(scene.service);
     expect((await explainJson(left)).repository_left_at).toBeCloseTo(Date.now() / 1000, -2);
     const text = await explain(left);
     expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME: ');
     expect(await explain(ids[1] ?? '')).not.toContain('has left');
     // No other has its name.
     scene.web.transfer(scene.github.organisation('elsewhere'));
-    await scene.service.database.executor.update(organisations).set({ reconcileDueAt: new Date() });
-    await reconcileOrganisation(scene.service);
+    await scene.service.database.executor.update(organisations).set({ comparisonDueAt: new Date() });
+    await compareOrganisation(scene.service);
     expect(await explain('https://github.com/acme/web/pull/1')).toContain('has left the organisation');
   });
 });

@@ -1,12 +1,33 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { query } from '../support/database-server.ts';
-import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
-import { createEmptyDatabase } from '../support/service.ts';
-import { requireBuild, run, runHere, runJson, startForTest } from './support.ts';
+import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
+import { createDatabase, createEmptyDatabase } from '../support/service.ts';
+import { requireBuild, run, runHere, runJson, typeForTest } from './support.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 beforeAll(requireBuild);
 
-const lastOfEarlierRelease = 5;
+/** The program of a later release, which has one migration more, in a folder of its own. */
+async function createLaterRelease(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'pullscore-later-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const name of ['dist', 'package.json']) cpSync(join(root, name), join(folder, name), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const migrations = await createMigrationsFolder({ added: ['create table later (n int)'] });
+  cpSync(migrations, join(folder, 'migrations'), { recursive: true });
+  return `${process.execPath} ${join(folder, 'dist/main.js')}`;
+}
+
+async function createMigratedDatabase(): Promise<string> {
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  return url;
+}
 
 async function countApplied(url: string): Promise<number | undefined> {
   const text = 'select count(*)::int as count from drizzle.__drizzle_migrations';
@@ -14,32 +35,34 @@ async function countApplied(url: string): Promise<number | undefined> {
 }
 
 test('commands leave the schema of an earlier release to those that migrate, and say so', async () => {
-  const url = await createEarlierDatabase(lastOfEarlierRelease);
-  for (const operands of [
-    ['organisation', 'list'],
-    ['organisation', 'add', 'acme'],
-    ['audit-log'],
-    ['rules', 'export', '--organisation', 'acme'],
-    ['explain', 'pr_01jz8k3v5xe2ksn5q0w4g7h9ab'],
+  const url = await createMigratedDatabase();
+  const program = await createLaterRelease();
+  const { length } = await readJournal();
+  const type = (line: string) => typeForTest({ DATABASE_URL: url }, `${program} ${line}`).ended;
+  for (const line of [
+    'organisation list',
+    'organisation add acme',
+    'audit-log',
+    'explain pr_01jz8k3v5xe2ksn5q0w4g7h9ab',
   ]) {
-    const { code, stderr } = await runHere({ DATABASE_URL: url }, ...operands);
+    const { code, stderr } = await type(line);
     expect([code, stderr]).toEqual([
       1,
       'pullscore: The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.\n',
     ]);
   }
-  await runHere({ DATABASE_URL: url }, 'doctor');
-  expect(await countApplied(url)).toBe(lastOfEarlierRelease + 1);
-  expect((await runHere({ DATABASE_URL: url }, 'migrate')).code).toBe(0);
-  expect(await countApplied(url)).toBe((await readJournal()).length);
-  expect((await runHere({ DATABASE_URL: url }, 'organisation', 'list')).code).toBe(0);
+  await type('doctor');
+  expect(await countApplied(url)).toBe(length);
+  expect((await type('migrate')).code).toBe(0);
+  expect(await countApplied(url)).toBe(length + 1);
+  expect((await type('organisation list')).code).toBe(0);
 });
 
 test.each(['serve', 'worker'])('%s brings the schema up to date', async command => {
-  const url = await createEarlierDatabase(lastOfEarlierRelease);
-  const running = startForTest({ DATABASE_URL: url, PORT: '0' }, command);
+  const url = await createMigratedDatabase();
+  const running = typeForTest({ DATABASE_URL: url, PORT: '0' }, `${await createLaterRelease()} ${command}`);
   await running.shows(/ready/);
-  expect(await countApplied(url)).toBe((await readJournal()).length);
+  expect(await countApplied(url)).toBe((await readJournal()).length + 1);
 });
 
 const tablesIn = (url: string) =>

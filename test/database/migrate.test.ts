@@ -4,17 +4,10 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { countSyncRequests } from '../../src/database/backlog.ts';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
-import { saveMembers } from '../../src/database/members.ts';
 import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
-import { saveGithubIdentity } from '../../src/database/organisations.ts';
-import { saveRepositories } from '../../src/database/repositories.ts';
-import { applyRuleset, getRuleset } from '../../src/database/rules.ts';
-import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
-import type { Ruleset } from '../../src/scoring/ruleset.ts';
 import { query } from '../support/database-server.ts';
-import { createEarlierDatabase, createMigrationsFolder, readJournal } from '../support/migrations.ts';
+import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
 
 function connect(url: string): Database {
@@ -113,39 +106,57 @@ test("migrations that Drizzle's own migrator applied are not applied again", asy
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   onTestFinished(() => client.end());
-  await migrate(drizzle({ client }), { migrationsFolder: await createMigrationsFolder({ last: 3 }) });
-  expect(await migrateDatabase(url)).toBe((await readJournal()).length - 4);
+  await migrate(drizzle({ client }), { migrationsFolder: await createMigrationsFolder({}) });
+  expect(await migrateDatabase(url)).toBe(0);
 });
 
 test('a schema of an earlier release is refused without an upgrade, and an empty database is set up', async () => {
-  const url = await createEarlierDatabase(5);
-  await expect(migrateDatabase(url, { upgrade: false })).rejects.toMatchObject({
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  const folder = await createMigrationsFolder({ added: ['create table later (n int)'] });
+  const { length } = await readJournal();
+  await expect(migrateDatabase(url, { upgrade: false, folder })).rejects.toMatchObject({
     text: 'The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.',
   });
-  expect(await query(url, countMigrations)).toEqual([{ count: 6 }]);
-  expect(await migrateDatabase(url, { upgrade: true })).toBeGreaterThan(0);
-  expect(await migrateDatabase(url, { upgrade: false })).toBe(0);
+  expect(await query(url, countMigrations)).toEqual([{ count: length }]);
+  expect(await migrateDatabase(url, { upgrade: true, folder })).toBe(1);
+  expect(await migrateDatabase(url, { upgrade: false, folder })).toBe(0);
   const empty = await createEmptyDatabase();
   await expect(migrateDatabase(empty, { create: false, upgrade: false })).rejects.toThrow(
     'is not set up for pullscore',
   );
-  expect(await migrateDatabase(empty, { upgrade: false })).toBe((await readJournal()).length);
+  expect(await migrateDatabase(empty, { upgrade: false })).toBe(length);
+});
+
+test('a database from before the first release is refused, with what to do', async () => {
+  const url = await createEmptyDatabase();
+  await query(
+    url,
+    `create table organisations (); create table pull_requests (); create table rulesets (); create table sync_requests ();
+    create schema drizzle; create table drizzle.__drizzle_migrations (id serial, hash text, created_at bigint);
+    insert into drizzle.__drizzle_migrations (hash, created_at) values ('of an earlier state', 1)`,
+  );
+  await expect(migrateDatabase(url)).rejects.toMatchObject({
+    text: 'This database was made before the first release of pullscore. With the checkout that made it, save the rules: rules export. Then give this release an empty database, apply the rules, and import.',
+  });
 });
 
 test('a migration lets go of a table in use after a moment, and tries again', async () => {
-  const url = await createEarlierDatabase(5);
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  const folder = await createMigrationsFolder({ added: ['alter table sync_requests add column later int'] });
   const reader = new pg.Client({ connectionString: url });
   await reader.connect();
   onTestFinished(() => reader.end());
   await reader.query('begin; lock table sync_requests in access share mode');
-  const migrating = migrateDatabase(url);
+  const migrating = migrateDatabase(url, { folder });
   const isWaiting = `select exists (
     select 1 from pg_locks where relation = 'sync_requests'::regclass and not granted) as waits`;
   const waits = async () => (await query<{ waits: boolean }>(url, isWaiting))[0]?.waits;
   await expect.poll(waits, { timeout: 20_000 }).toBe(true);
   await expect.poll(waits, { timeout: 20_000 }).toBe(false);
   await reader.query('commit');
-  expect(await migrating).toBeGreaterThan(0);
+  expect(await migrating).toBe(1);
 });
 
 test('a schema without the latest migration is not ready', async () => {
@@ -161,88 +172,17 @@ test('a schema without the latest migration is not ready', async () => {
 });
 
 test('a failed migration leaves no change and no lock behind', async () => {
-  const last = 4;
-  const url = await createEarlierDatabase(last);
-  await query(url, 'create table untracked_pull_requests (in_the_way int)');
-  await expect(migrateDatabase(url)).rejects.toMatchObject({
-    text: `The database schema can't be brought up to date: relation "untracked_pull_requests" already exists. Check the rights of the user in DATABASE_URL.`,
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  const before = await query(url, countMigrations);
+  const folder = await createMigrationsFolder({ added: ['create table first (n int)', 'create table second (n int)'] });
+  await query(url, 'create table second (in_the_way int)');
+  await expect(migrateDatabase(url, { folder })).rejects.toMatchObject({
+    text: `The database schema can't be brought up to date: relation "second" already exists. Check the rights of the user in DATABASE_URL.`,
   });
-  expect(await query(url, countMigrations)).toEqual([{ count: last + 1 }]);
-  await query(url, 'drop table untracked_pull_requests');
-  expect(await migrateDatabase(url)).toBeGreaterThan(0);
-});
-
-test('members and repositories without a ticket are kept, and follow the next fetch', async () => {
-  const url = await createEarlierDatabase(1);
-  const organisationId = '01900000-0000-7000-8000-000000000001';
-  await query(
-    url,
-    `insert into organisations (id, login, name, photo_url) values ('${organisationId}', 'acme', 'Acme', '');
-    insert into members (organisation_id, id, github_id, login, name, photo_url, left_at) values
-      ('${organisationId}', '01900000-0000-7000-8000-000000000002', 1, 'ada', 'Ada', '', null),
-      ('${organisationId}', '01900000-0000-7000-8000-000000000003', 2, 'bert', 'Bert', '', now());
-    insert into repositories (organisation_id, id, github_id, node_id, name, import_cursor)
-      values ('${organisationId}', '01900000-0000-7000-8000-000000000004', 3, 'R_3', 'acme/web', 'a cursor')`,
-  );
-  expect(await query(url, countMigrations)).toEqual([{ count: 2 }]);
-  expect(await migrateDatabase(url)).toBeGreaterThan(0);
-  const members = 'select login, left_at is not null as left, fetch_ticket::int as ticket from members order by login';
-  expect(await query(url, members)).toEqual([
-    { login: 'ada', left: false, ticket: 0 },
-    { login: 'bert', left: true, ticket: 0 },
-  ]);
-  const repositories = 'select name, import_cursor as cursor, fetch_ticket::int as ticket from repositories';
-  expect(await query(url, repositories)).toEqual([{ name: 'acme/web', cursor: 'a cursor', ticket: 0 }]);
-
-  await connect(url).transaction(async executor => {
-    const bert = { githubId: 2, login: 'albert', name: 'Bert', photoUrl: '' };
-    await saveMembers(executor, organisationId, 1, [bert]);
-    await saveRepositories(executor, organisationId, 1, [{ githubId: 3, nodeId: 'R_3', name: 'acme/site' }]);
-  });
-  expect(await query(url, members)).toEqual([
-    { login: 'ada', left: false, ticket: 0 },
-    { login: 'albert', left: false, ticket: 1 },
-  ]);
-  expect(await query(url, repositories)).toEqual([{ name: 'acme/site', cursor: 'a cursor', ticket: 1 }]);
-});
-
-test('organisations without a node id keep their login, and get the id', async () => {
-  const url = await createEarlierDatabase(2);
-  await query(
-    url,
-    `insert into organisations (id, github_id, login, name, photo_url) values
-      ('01900000-0000-7000-8000-000000000001', 5, 'acme', 'Acme', ''),
-      ('01900000-0000-7000-8000-000000000002', null, 'beta', 'Beta', '')`,
-  );
-  expect(await migrateDatabase(url)).toBeGreaterThan(0);
-  const organisations =
-    'select github_id::int as id, node_id as node, login, fetch_ticket::int as ticket from organisations order by name';
-  expect(await query(url, organisations)).toEqual([
-    { id: 5, node: null, login: 'acme', ticket: 0 },
-    { id: null, node: null, login: 'beta', ticket: 0 },
-  ]);
-  await connect(url).transaction(async executor => {
-    const identity = { githubId: 5, nodeId: 'O_5', login: 'beta' };
-    await saveGithubIdentity(executor, '01900000-0000-7000-8000-000000000001', 1, identity);
-  });
-  expect(await query(url, organisations)).toEqual([
-    { id: 5, node: 'O_5', login: 'beta', ticket: 1 },
-    { id: null, node: null, login: 'renamed_01900000-0000-7000-8000-000000000002', ticket: 1 },
-  ]);
-});
-
-test('requests that were parked at the end of time are parked without a due date', async () => {
-  const url = await createEarlierDatabase(5);
-  const organisationId = '01900000-0000-7000-8000-000000000001';
-  await query(
-    url,
-    `insert into organisations (id, login, name, photo_url) values ('${organisationId}', 'acme', 'Acme', '');
-    insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error) values
-      ('${organisationId}', 1, 'PR_1', 1, now(), null), ('${organisationId}', 2, 'PR_2', 1, 'infinity', 'It failed.')`,
-  );
-  await migrateDatabase(url);
-  const { executor } = connect(url);
-  expect(await countSyncRequests(executor, organisationId)).toMatchObject({ total: 2, parked: 1 });
+  expect(await query(url, countMigrations)).toEqual(before);
+  await query(url, 'drop table second');
+  expect(await migrateDatabase(url, { folder })).toBe(1);
 });
 
 /** Replies to each message with the next of these. @returns its port */
@@ -342,30 +282,6 @@ test('a server older than PostgreSQL 15 is refused by its version', async () => 
   await expect(migrateDatabase(`postgres://nobody@127.0.0.1:${port}/none`)).rejects.toMatchObject({
     text: 'PostgreSQL 14 is too old. Use version 15 or newer.',
   });
-});
-
-test('a stored ruleset from before definitions means what it meant', async () => {
-  const url = await createEarlierDatabase(9);
-  const organisationId = '01900000-0000-7000-8000-000000000001';
-  const logic = [{ expression: 'merged', effect: { action: 'ADD' as const, value: '5' } }];
-  const rules = [{ name: 'Merged', description: '', is_enabled: true, logic }];
-  await query(
-    url,
-    `insert into organisations (id, login, name, photo_url, ruleset_version)
-      values ('${organisationId}', 'acme', 'Acme', '', 1);
-    insert into rulesets (organisation_id, version, rules, applied_by)
-      values ('${organisationId}', 1, '${JSON.stringify(rules)}', 'ada')`,
-  );
-  expect(await migrateDatabase(url)).toBeGreaterThan(0);
-  const database = connect(url);
-  const ruleset = await getRuleset(database.executor, organisationId, 1);
-  expect(ruleset).toEqual({ definitions: [], rules, source: null });
-  const apply = (given: Ruleset) => database.transaction(executor => applyRuleset(executor, organisationId, given));
-  expect(await apply(parseRulesFile(formatRulesFile(ruleset)))).toMatchObject({ version: 1, changed: false });
-  const next = { definitions: [{ name: 'done', expression: 'merged' }], rules };
-  expect(await apply(next)).toMatchObject({ version: 2, changed: true });
-  expect(await apply(next)).toMatchObject({ version: 2, changed: false });
-  expect(await getRuleset(database.executor, organisationId, 2)).toEqual({ ...next, source: null });
 });
 
 /** What PostgreSQL's catalogue says about the tables. */

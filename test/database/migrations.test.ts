@@ -78,20 +78,41 @@ async function readRows(client: pg.Client, tables: readonly Table[]): Promise<st
 }
 
 /** Migrations after which the release before does not work, with the reason. */
-const exceptions: Record<string, string> = {
-  '0023_one-pipeline': 'drops the cursors of interrupted comparisons, before the first release',
-};
+const exceptions: Record<string, string> = {};
 
-const migrations = journal.slice(1).map(({ idx, tag }) => [tag, idx] as const);
+/** What a later release may do; until there is one, this stands for it. */
+const later = [
+  'alter table organisations add column motto text',
+  "alter table members add column team text not null default 'none'",
+  'create table teams (organisation_id uuid not null, name text not null, primary key (organisation_id, name))',
+];
 
-test.each(migrations.filter(([tag]) => !(tag in exceptions)))(
-  '%s keeps the rows of the release before, and the statements of its code still work',
-  async (_tag, idx) => {
-    const url = await createEarlierDatabase(idx - 1);
+interface Step {
+  name: string;
+  /** The number of the migration before. */
+  before: number;
+  folder: () => Promise<string>;
+}
+const steps: Step[] = [
+  ...journal
+    .slice(1)
+    .filter(({ tag }) => !(tag in exceptions))
+    .map(({ idx, tag }) => ({ name: tag, before: idx - 1, folder: () => createMigrationsFolder({ last: idx }) })),
+  {
+    name: 'a later migration',
+    before: journal.length - 1,
+    folder: () => createMigrationsFolder({ added: later }),
+  },
+];
+
+test.each(steps)(
+  '$name keeps the rows of the release before, and the statements of its code still work',
+  async ({ before: last, folder }) => {
+    const url = await createEarlierDatabase(last);
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     onTestFinished(() => client.end());
-    const tables = readTables(idx - 1);
+    const tables = readTables(last);
     const addRows = async (first: number) => {
       for (const table of tables) {
         await insert(client, table, makeRow(table, first, 'all'));
@@ -101,7 +122,7 @@ test.each(migrations.filter(([tag]) => !(tag in exceptions)))(
     await addRows(1);
     const before = await readRows(client, tables);
 
-    expect(await migrateDatabase(url, { folder: await createMigrationsFolder({ last: idx }) })).toBe(1);
+    expect(await migrateDatabase(url, { folder: await folder() })).toBe(1);
 
     expect(await readRows(client, tables)).toEqual(before);
     await addRows(3);
@@ -130,14 +151,11 @@ function findBlockingIndexes(sql: string): string[] {
   });
 }
 
-/** They build indexes while writers wait. No release had them before the tables were as small as they are. */
-const builtBeforeTheFirstRelease = ['0001_pull_requests_by_number', '0005_github_as_it_is'];
-
 test('migrations build indexes of tables that exist concurrently, each in a migration of its own', () => {
   const blocking = journal
     .map(({ tag }) => ({ tag, found: findBlockingIndexes(readFileSync(join(migrationsFolder, `${tag}.sql`), 'utf8')) }))
     .filter(({ found }) => found.length > 0);
-  expect(blocking.map(({ tag }) => tag)).toEqual(builtBeforeTheFirstRelease);
+  expect(blocking).toEqual([]);
 });
 
 test.each([

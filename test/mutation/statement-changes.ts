@@ -130,8 +130,8 @@ export const changes: readonly Change[] = [
     ["when is_isolated then interval '30 seconds'", "when is_isolated then interval '1 day'"],
     ['requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)', 'requests'],
   ]),
-  ...of('Fairness', 'database/reconciliation.ts', sync('reconcile', 'reconcile-turns'), [
-    ['.orderBy(reconcileDueAt)', '.orderBy(id)'],
+  ...of('Fairness', 'database/comparisons.ts', sync('comparison', 'comparison-turns'), [
+    ['.orderBy(comparisonDueAt)', '.orderBy(id)'],
     ["now() + interval '1 minute', ${earliest}", '${earliest}'],
   ]),
 
@@ -164,7 +164,7 @@ export const changes: readonly Change[] = [
   ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
     ['ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,\n', ''],
   ]),
-  ...of('Leases', 'database/lease.ts', sync('reconcile', 'request-worker', 'prune'), [
+  ...of('Leases', 'database/lease.ts', sync('comparison', 'request-worker', 'prune'), [
     ['[column]: secondsFromNow(leaseSeconds)', '[column]: secondsFromNow(15)'],
     ['eq(organisations.id, organisationId), isFree', 'eq(organisations.id, organisationId)'],
     ['eq(organisations.id, lease.organisationId), isHeld', 'eq(organisations.id, lease.organisationId)'],

@@ -64,7 +64,7 @@ describe('a tenth of the hourly points', () => {
     await compare(world, home);
     expect(world.github.count()).toBe(before);
     const [row] = await world.service.database.executor
-      .select({ seconds: sql<number>`extract(epoch from reconcile_due_at - now())::float8` })
+      .select({ seconds: sql<number>`extract(epoch from comparison_due_at - now())::float8` })
       .from(organisations)
       .where(eq(organisations.id, home.organisation.id));
     const { points } = await limitsOf(world.service, home);

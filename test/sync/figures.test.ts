@@ -70,7 +70,7 @@ test(`an outage of three days, in which ${outage} pull requests changed unseen, 
     const { id, nodeId, fullName } = repository;
     const values = [{ githubId: id, nodeId, name: fullName }];
     await world.service.database.transaction(executor => saveRepositories(executor, home.organisation.id, 0, values));
-    await saveProgress(world.service.database.executor, home.organisation.id, id, { reconciledAt: begin });
+    await saveProgress(world.service.database.executor, home.organisation.id, id, { comparedAt: begin });
   }
   const first = await compare(world, home);
   expect(await storedPullRequests(world.service, home)).toHaveLength(outage);

@@ -4,9 +4,9 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { formatId } from '../../src/ids.ts';
+import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/loops.ts';
-import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { signature } from '../support/github/webhooks.ts';
@@ -127,17 +127,17 @@ describe('an idle service', () => {
     expect(await deliver(replica, added)).toBe(202);
     await waitUntil(async () => (await memberLogins(replica, home)).includes('grace'));
     // A minute later it is repeated, and that is all.
-    await waitUntil(async () => (await now(home)).reconciledAt !== null);
-    expect(await now(home)).toMatchObject({ reconcileRequested: true });
+    await waitUntil(async () => (await now(home)).comparedAt !== null);
+    expect(await now(home)).toMatchObject({ comparisonRequested: true });
     await stopLoops();
     await world.service.database.executor.execute(
-      sql`update organisations set reconcile_due_at = now(), reconcile_again_at = now() where id = ${home.organisation.id}`,
+      sql`update organisations set comparison_due_at = now(), comparison_again_at = now() where id = ${home.organisation.id}`,
     );
-    expect(await reconcileOrganisation(replica)).toBe(true);
-    expect(await now(home)).toMatchObject({ reconcileRequested: false, reconcileAgainAt: null });
-    await world.service.database.executor.execute(sql`update organisations set reconcile_due_at = now()`);
-    expect(await reconcileOrganisation(replica)).toBe(false);
-    expect(await now(other)).toMatchObject({ reconciledAt: null });
+    expect(await compareOrganisation(replica)).toBe(true);
+    expect(await now(home)).toMatchObject({ comparisonRequested: false, comparisonAgainAt: null });
+    await world.service.database.executor.execute(sql`update organisations set comparison_due_at = now()`);
+    expect(await compareOrganisation(replica)).toBe(false);
+    expect(await now(other)).toMatchObject({ comparedAt: null });
   });
 
   test('scores pull requests again at once when rules are applied', async () => {
@@ -355,7 +355,7 @@ test('a hundred webhooks, refreshes and comparisons of one pull request, with im
         })
         .then(({ statusCode }) => expect(statusCode).toBe(200)),
       setWebhooksEnabled(service.database.executor, home.organisation.id, true).then(() =>
-        reconcileOrganisation(service),
+        compareOrganisation(service),
       ),
     );
     if (turn % 4 === 0) tasks.push(importPullRequests(service, home.organisation, { repositories: ['web'] }));

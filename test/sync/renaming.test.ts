@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findOrganisation, getOrganisation, releaseLogin } from '../../src/database/organisations.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
+import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
-import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
@@ -39,7 +39,7 @@ const loginOf = async (home: Home) => (await now(home)).login;
 
 /** Compares organisations until none is due. @returns how many comparisons it took */
 async function compareDue(): Promise<number> {
-  for (let made = 0; ; made += 1) if (!(await reconcileOrganisation(world.service))) return made;
+  for (let made = 0; ; made += 1) if (!(await compareOrganisation(world.service))) return made;
 }
 
 const deliver = async (event: WebhookEvent) => (await world.github.deliver(hookUrl, webhookSecret, event)).status;
@@ -274,7 +274,7 @@ describe('two tracked organisations', () => {
     two.acme.rename(`${logins[0]}`);
     one.acme.rename(`${logins[1]}`);
     await makeDue(world.service, homes[place] ?? one);
-    expect(await reconcileOrganisation(world.service)).toBe(true);
+    expect(await compareOrganisation(world.service)).toBe(true);
     const other = homes[1 - place] ?? two;
     expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
     // This has made it due.

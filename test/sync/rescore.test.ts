@@ -358,6 +358,7 @@ describe('re-scoring', () => {
         fromId: newId(),
         untilId: null,
         isBatch: true,
+        ticket: 0,
         leasedUntil: new Date(Date.now() + 60_000),
       });
     }

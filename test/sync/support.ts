@@ -9,8 +9,8 @@ import { members, organisations, pullRequests, scoreChanges, syncRequests } from
 import { requestRefetches } from '../../src/database/sweep.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { type SyncOutcome, syncByNodeIds, syncPullRequests } from '../../src/sync/pull-requests.ts';
-import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, type Fault } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
@@ -193,18 +193,18 @@ export async function lockWaits({ database }: Deps): Promise<number> {
 export async function makeDue({ database: { executor } }: Deps, ...homes: readonly Home[]): Promise<void> {
   await executor
     .update(organisations)
-    .set({ reconcileDueAt: sql`now() + interval '1 hour'`, reconcileRequested: false });
+    .set({ comparisonDueAt: sql`now() + interval '1 hour'`, comparisonRequested: false });
   const ids = homes.map(({ organisation }) => organisation.id);
   await executor
     .update(organisations)
-    .set({ reconcileDueAt: sql`now()`, reconcileRequested: true })
+    .set({ comparisonDueAt: sql`now()`, comparisonRequested: true })
     .where(inArray(organisations.id, ids));
 }
 
 /** Compares the organisation with GitHub, and no other. Fetches nothing. */
 export async function compareOnly({ service }: World, home: Home): Promise<void> {
   await makeDue(service, home);
-  expect(await reconcileOrganisation(service)).toBe(true);
+  expect(await compareOrganisation(service)).toBe(true);
 }
 
 /**

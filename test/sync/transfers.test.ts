@@ -4,9 +4,9 @@ import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { findSettledPullRequests } from '../../src/database/sync-requests.ts';
 import { formatId } from '../../src/ids.ts';
+import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/members.ts';
-import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createClient } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
@@ -79,7 +79,7 @@ describe('a repository that has left the organisation', () => {
     await makeDue(world.service);
     expect((await post(world.service, web.remove())).status).toBe(202);
     expect(await leftRepositories(home)).toEqual([]);
-    expect(await reconcileOrganisation(world.service)).toBe(true);
+    expect(await compareOrganisation(world.service)).toBe(true);
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 

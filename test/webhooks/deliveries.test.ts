@@ -3,7 +3,7 @@ import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { members, organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
-import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
+import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
@@ -408,7 +408,7 @@ describe('an organisation', () => {
     const delta = github.organisation('delta');
     const { organisation } = await createTenant(service, { login: 'delta', githubId: delta.id });
     const { executor } = service.database;
-    const later = { reconcileDueAt: new Date(Date.now() + 3_600_000) };
+    const later = { comparisonDueAt: new Date(Date.now() + 3_600_000) };
     const put = () => executor.update(organisations).set(later).where(eq(organisations.id, organisation.id));
     await put();
     const renamed = delta.rename('delta-two');
@@ -416,7 +416,7 @@ describe('an organisation', () => {
     expect(await post(service, renamed, { guid })).toMatchObject(taken);
     const due = await getOrganisation(executor, organisation.id);
     expect(due.login).toBe('delta');
-    expect(due.reconcileDueAt.getTime()).toBeLessThanOrEqual(Date.now() + 1_000);
+    expect(due.comparisonDueAt.getTime()).toBeLessThanOrEqual(Date.now() + 1_000);
     await put();
     expect(await post(service, renamed, { guid })).toMatchObject(appliedBefore);
     expect(await getOrganisation(executor, organisation.id)).toMatchObject(later);
@@ -429,7 +429,7 @@ describe('someone who joined or left', () => {
     const epsilon = github.organisation('epsilon');
     const { organisation } = await createTenant(service, { login: 'epsilon', githubId: epsilon.id });
     const { executor } = service.database;
-    const later = { reconcileDueAt: new Date(Date.now() + 3_600_000) };
+    const later = { comparisonDueAt: new Date(Date.now() + 3_600_000) };
     const put = () => executor.update(organisations).set(later).where(eq(organisations.id, organisation.id));
     const grace = github.account('grace');
     for (const event of [epsilon.join(grace), epsilon.leave(grace)]) {
@@ -437,8 +437,8 @@ describe('someone who joined or left', () => {
       await put();
       const guid = randomUUID();
       expect(await post(service, event, { guid })).toMatchObject(taken);
-      const { reconcileDueAt } = await getOrganisation(executor, organisation.id);
-      expect(reconcileDueAt.getTime()).toBeLessThanOrEqual(Date.now() + 1_000);
+      const { comparisonDueAt } = await getOrganisation(executor, organisation.id);
+      expect(comparisonDueAt.getTime()).toBeLessThanOrEqual(Date.now() + 1_000);
       await put();
       expect(await post(service, event, { guid })).toMatchObject(appliedBefore);
       expect(await getOrganisation(executor, organisation.id)).toMatchObject(later);
@@ -462,10 +462,10 @@ describe('a repository', () => {
     const docs = acme.repository('docs');
     docs.addPullRequest({ title: 'In the docs' });
     await scene.import();
-    await service.database.executor.update(organisations).set({ reconcileDueAt: sql`now() + interval '1 hour'` });
+    await service.database.executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
     expect(await post(service, docs.rename('handbook'))).toMatchObject(taken);
-    expect(await reconcileOrganisation(service)).toBe(true);
-    expect(await reconcileOrganisation(service)).toBe(false);
+    expect(await compareOrganisation(service)).toBe(true);
+    expect(await compareOrganisation(service)).toBe(false);
     while ((await rescoreBatch(service)) > 0);
     const { body } = await scene.client.get<PageBody<PullRequestBody>>(
       '/2025-04/pull-requests?per_page=100',

@@ -246,12 +246,12 @@ describe('a comparison is requested', () => {
   ])('by %s %s: %s', async (event, action, due) => {
     const { organisation } = await createTenant(service, { login: `${event}-${action}` });
     await service.database.executor.execute(
-      "update organisations set reconcile_due_at = now() + interval '2 hours', members_due_at = now() + interval '1 hour'",
+      "update organisations set comparison_due_at = now() + interval '2 hours', members_due_at = now() + interval '1 hour'",
     );
     const payload = { action, organization: { id: 9, login: organisation.login } };
     expect((await post(service, { event, payload })).status).toBe(202);
     const { rows } = await service.database.executor.execute<{ minutes: number }>(sql`
-      select round(extract(epoch from reconcile_due_at - now()) / 60)::int as minutes from organisations
+      select round(extract(epoch from comparison_due_at - now()) / 60)::int as minutes from organisations
       where id = ${organisation.id}`);
     expect(rows).toEqual([{ minutes: due === 'at once' ? 0 : 60 }]);
   });

@@ -260,7 +260,7 @@ async function checkOnGithub(report: Report, scope: Access & local.OrganisationS
   ]);
   if (!organisation.webhooksEnabled) return;
   // The order of repositories depends on comparisons.
-  if (database !== undefined && config.reconcileInterval > 0) {
+  if (database !== undefined && config.comparisonInterval > 0) {
     await run(checks.repositories, async () => {
       const stored = await findUnconfirmedRepositories(database.executor, organisation.id, remote.maxNamed);
       return remote.findLostRepositories(call, current, stored);

@@ -46,7 +46,7 @@ export const describeVariables = (where: string, variables: readonly string[]): 
   variables.length === 0 ? `No variables are set ${where}, so the defaults apply` : `Set ${where}: ${list(variables)}`;
 
 /** This shell: where doctor runs, which may not be where the service runs. */
-export const checkEnvironment = ({ variables, publicUrl, github, reconcileInterval }: Config): Verdicts => [
+export const checkEnvironment = ({ variables, publicUrl, github, comparisonInterval }: Config): Verdicts => [
   ok(`${describeVariables('in this shell', variables)}.`),
   isUnencrypted(publicUrl) &&
     warning('PUBLIC_URL is not https: others can read access tokens.', 'Put a TLS proxy in front: docs/deployment.md.'),
@@ -55,7 +55,7 @@ export const checkEnvironment = ({ variables, publicUrl, github, reconcileInterv
       'GITHUB_API_URL is not https: others can read the credentials for GitHub.',
       'Use the https:// address of the GitHub server.',
     ),
-  reconcileInterval === 0 &&
+  comparisonInterval === 0 &&
     warning(
       'RECONCILE_INTERVAL is 0: changes that a webhook misses are never found.',
       'Set it to a number of seconds, such as 900.',
@@ -281,7 +281,7 @@ export function checkFacts(facts: OrganisationInspection, scope: OrganisationSco
   const { pullRequests, toRenew } = facts;
   if (toRenew === 0) return [];
   const found = `${toRenew} of ${pullRequests} pull requests lack facts that an earlier release did not fetch`;
-  const isSwept = scope.config.reconcileInterval > 0 && scope.organisation.webhooksEnabled;
+  const isSwept = scope.config.comparisonInterval > 0 && scope.organisation.webhooksEnabled;
   return isSwept && scope.workers > 0
     ? ok(`${found}. The sweep fetches them again in about ${duration(sweepSeconds(toRenew, facts, scope))}.`)
     : warning(`${found}, and no sweep fetches them again.`, `Fetch them now: ${command(scope, 'import')}`);
@@ -293,8 +293,8 @@ const minProblemSeconds = 3_600;
 function checkFailure({ config, organisation }: OrganisationScope): Verdict | false {
   const failure = lastFailure(organisation);
   if (failure === undefined || failure.isOver) return false;
-  const age = (Date.now() - (organisation.reconciledAt?.getTime() ?? 0)) / 1000;
-  const verdict = age > Math.max(minProblemSeconds, 2 * config.reconcileInterval) ? problem : warning;
+  const age = (Date.now() - (organisation.comparedAt?.getTime() ?? 0)) / 1000;
+  const verdict = age > Math.max(minProblemSeconds, 2 * config.comparisonInterval) ? problem : warning;
   return verdict(
     failure.text,
     'It is tried again by itself. What has to be fixed is in the environment of the service.',
@@ -305,7 +305,7 @@ export function checkComparison(facts: OrganisationInspection, scope: Organisati
   const { config, organisation, program, workers } = scope;
   if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
   const failed = checkFailure(scope);
-  if (config.reconcileInterval === 0) {
+  if (config.comparisonInterval === 0) {
     return [skipped('Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.'), failed];
   }
   const { untilComparison, pullRequests, sinceOldestFetch } = facts;

@@ -1,10 +1,10 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
-import { requestComparison, saveMembersListed } from '../../src/database/reconciliation.ts';
 import { members, organisations } from '../../src/database/schema.ts';
+import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { startLoops } from '../../src/sync/loops.ts';
-import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createLatch, secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { compare, type Home, makeDue, newHome, startWorld, storedPullRequests, type World } from './support.ts';
@@ -45,7 +45,7 @@ const change = ({ organisation: { id } }: Home, values: object) =>
   world.service.database.executor.update(organisations).set(values).where(eq(organisations.id, id));
 
 /** Seconds from now, by the database's clock; null if the time is not set. */
-async function secondsTo(home: Home, column: 'reconcile_due_at' | 'reconcile_again_at' | 'members_due_at') {
+async function secondsTo(home: Home, column: 'comparison_due_at' | 'comparison_again_at' | 'members_due_at') {
   const { rows } = await world.service.database.executor.execute<{ seconds: number | null }>(
     sql`select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds
       from organisations where id = ${home.organisation.id}`,
@@ -69,9 +69,9 @@ describe('a comparison that is interrupted', () => {
       },
       { when: ({ variables }) => variables.repository === made[0]?.nodeId },
     );
-    expect(await reconcileOrganisation(world.service, stopping.signal)).toBe(true);
+    expect(await compareOrganisation(world.service, stopping.signal)).toBe(true);
     expect(pagesOf(made)).toEqual([1, 0]);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(0);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeLessThanOrEqual(0);
     await compare(world, home);
     expect(await storedCount(home)).toBe(120);
     // The first was complete.
@@ -82,9 +82,9 @@ describe('a comparison that is interrupted', () => {
     const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
     const [, two] = made;
     world.github.fault(secondaryLimit('60'), { when: ({ variables }) => variables.repository === two?.nodeId });
-    await reconcileOrganisation(world.service);
+    await compareOrganisation(world.service);
     expect(pagesOf(made)).toEqual([1, 1, 0]);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(55);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(55);
     await world.service.database.executor.execute('delete from github_limits');
     await compare(world, home);
     expect(pagesOf(made)).toEqual([1, 2, 1]);
@@ -115,7 +115,7 @@ describe('organisations', () => {
       { when: ({ variables }) => variables.id === slow.acme.nodeId },
     );
     await makeDue(world.service, slow, other);
-    await change(slow, { reconcileDueAt: sql`now() - interval '1 second'` });
+    await change(slow, { comparisonDueAt: sql`now() - interval '1 second'` });
     const loops = startLoops(world.service);
     onTestFinished(() => loops.stop());
     await expect.poll(() => storedCount(other)).toBe(1);
@@ -131,16 +131,16 @@ describe('a comparison that a webhook requests', () => {
 
   test('is made at once, and again a minute later, when GitHub no longer answers from before the event', async () => {
     const { home } = await withRepositories(['web'], 1);
-    await change(home, { reconcileDueAt: sql`now() + interval '1 hour'` });
+    await change(home, { comparisonDueAt: sql`now() + interval '1 hour'` });
     await request(home);
-    expect(await reconcileOrganisation(world.service)).toBe(true);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(50);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(60);
+    expect(await compareOrganisation(world.service)).toBe(true);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(50);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeLessThanOrEqual(60);
     // A minute later.
-    await change(home, { reconcileDueAt: sql`now()`, reconcileAgainAt: sql`now()` });
-    expect(await reconcileOrganisation(world.service)).toBe(true);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(800);
-    expect((await now(home)).reconcileAgainAt).toBeNull();
+    await change(home, { comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
+    expect(await compareOrganisation(world.service)).toBe(true);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(800);
+    expect((await now(home)).comparisonAgainAt).toBeNull();
   });
 
   test('is repeated at once if it took longer than that minute', async () => {
@@ -150,13 +150,13 @@ describe('a comparison that a webhook requests', () => {
       until: Promise.resolve().then(async () => {
         await expect.poll(() => world.github.count('Repositories')).toBe(1);
         await request(home);
-        await change(home, { reconcileAgainAt: sql`now() - interval '1 second'` });
+        await change(home, { comparisonAgainAt: sql`now() - interval '1 second'` });
       }),
     });
-    await reconcileOrganisation(world.service);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(0);
-    await reconcileOrganisation(world.service);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(800);
+    await compareOrganisation(world.service);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeLessThanOrEqual(0);
+    await compareOrganisation(world.service);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(800);
   });
 
   test('for the members waits until they may be listed again', async () => {
@@ -165,9 +165,9 @@ describe('a comparison that a webhook requests', () => {
     await compare(world, home);
     await saveMembersListed(executor, home.organisation.id, 50_000);
     await request(home, { members: true });
-    for (const column of ['reconcile_due_at', 'reconcile_again_at', 'members_due_at'] as const) {
+    for (const column of ['comparison_due_at', 'comparison_again_at', 'members_due_at'] as const) {
       const seconds = (await secondsTo(home, column)) ?? 0;
-      expect(seconds).toBeGreaterThan(column === 'reconcile_due_at' ? 800 : 2_900);
+      expect(seconds).toBeGreaterThan(column === 'comparison_due_at' ? 800 : 2_900);
     }
     world.github.requests.length = 0;
     await compare(world, home);
@@ -200,7 +200,7 @@ describe('members', () => {
     world.github.fault({ kind: 'reply', status: 403 }, { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);
     expect(await storedCount(home)).toBe(1);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeGreaterThan(800);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(800);
     await compare(world, home);
     expect(world.github.count('Members')).toBe(2);
     expect(await loginsOf(home)).toHaveLength(1);
@@ -210,7 +210,7 @@ describe('members', () => {
     const { home } = await withRepositories([], 0);
     world.github.fault(secondaryLimit('7'), { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);
-    expect(await secondsTo(home, 'reconcile_due_at')).toBeLessThanOrEqual(7);
+    expect(await secondsTo(home, 'comparison_due_at')).toBeLessThanOrEqual(7);
     expect(await loginsOf(home)).toEqual([]);
   });
 });

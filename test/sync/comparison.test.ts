@@ -1,16 +1,16 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
+import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
-import { claimReconciliation, requestComparison, saveComparisonResult } from '../../src/database/reconciliation.ts';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { sweepPullRequests } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
+import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import { reconcileOrganisation } from '../../src/sync/reconcile.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
@@ -52,7 +52,7 @@ async function imported(pullRequests: number) {
 
 async function dueInSeconds({ organisation: { id } }: Home): Promise<number> {
   const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
-    sql`select extract(epoch from reconcile_due_at - now())::float8 as seconds from organisations where id = ${id}`,
+    sql`select extract(epoch from comparison_due_at - now())::float8 as seconds from organisations where id = ${id}`,
   );
   return rows[0]?.seconds ?? Number.NaN;
 }
@@ -62,7 +62,7 @@ const titles = async (home: Home) => (await storedPullRequests(world.service, ho
 describe('the result of a comparison', () => {
   const row = async ({ organisation }: Home) => {
     const found = await getOrganisation(world.service.database.executor, organisation.id);
-    return { comparedAt: found.reconciledAt, failedAt: found.reconcileFailedAt, failure: found.reconcileFailure };
+    return { comparedAt: found.comparedAt, failedAt: found.comparisonFailedAt, failure: found.comparisonFailure };
   };
 
   test('is stored: when it succeeded, and when and why it last failed', async () => {
@@ -102,15 +102,15 @@ describe('with RECONCILE_INTERVAL=0', () => {
     const home = await newHome(world);
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
-    expect(await reconcileOrganisation(replica)).toBe(false);
+    expect(await compareOrganisation(replica)).toBe(false);
     await requestComparison(replica.database.executor, home.organisation.id);
     world.github.fault({ kind: 'reply', status: 500 });
-    expect(await reconcileOrganisation(replica)).toBe(true);
+    expect(await compareOrganisation(replica)).toBe(true);
     expect(await dueInSeconds(home)).toBeGreaterThan(50);
     await replica.database.executor.execute(
-      sql`update organisations set reconcile_due_at = now() where id = ${home.organisation.id}`,
+      sql`update organisations set comparison_due_at = now() where id = ${home.organisation.id}`,
     );
-    expect(await reconcileOrganisation(replica)).toBe(true);
+    expect(await compareOrganisation(replica)).toBe(true);
   });
 
   test('enabling webhooks compares at once', async () => {
@@ -118,8 +118,8 @@ describe('with RECONCILE_INTERVAL=0', () => {
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     await setWebhooksEnabled(replica.database.executor, home.organisation.id, true);
-    expect(await reconcileOrganisation(replica)).toBe(true);
-    expect(await reconcileOrganisation(replica)).toBe(false);
+    expect(await compareOrganisation(replica)).toBe(true);
+    expect(await compareOrganisation(replica)).toBe(false);
   });
 });
 
@@ -212,7 +212,7 @@ describe('a comparison with GitHub', () => {
     );
     await database.executor
       .update(repositories)
-      .set({ reconciledAt: null })
+      .set({ comparedAt: null })
       .where(eq(repositories.organisationId, home.organisation.id));
     await compare(world, home);
     expect(await storedPullRequests(world.service, home)).toHaveLength(2);
@@ -369,9 +369,9 @@ describe('a comparison with GitHub', () => {
       .update(organisations)
       .set({ webhooksEnabled: false })
       .where(eq(organisations.id, home.organisation.id));
-    expect(await reconcileOrganisation(world.service)).toBe(false);
+    expect(await compareOrganisation(world.service)).toBe(false);
     await setWebhooksEnabled(executor, home.organisation.id, true);
-    expect(await reconcileOrganisation(world.service)).toBe(true);
+    expect(await compareOrganisation(world.service)).toBe(true);
   });
 
   test('is made again if webhooks were enabled while one was under way', async () => {
@@ -391,7 +391,7 @@ describe('a comparison with GitHub', () => {
     reply.release();
     await underway;
     expect(await titles(home)).not.toContain('Missed');
-    expect(await reconcileOrganisation(world.service)).toBe(true);
+    expect(await compareOrganisation(world.service)).toBe(true);
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: opened[0]?.id }]);
   });
 
@@ -400,7 +400,7 @@ describe('a comparison with GitHub', () => {
     const { executor } = world.service.database;
     const leasedUntil = async () => {
       const [organisation] = await executor
-        .select({ dueAt: organisations.reconcileDueAt })
+        .select({ dueAt: organisations.comparisonDueAt })
         .from(organisations)
         .where(eq(organisations.id, home.organisation.id));
       return organisation?.dueAt.getTime() ?? 0;
@@ -424,7 +424,7 @@ describe('a comparison with GitHub', () => {
   test('has a lease below the ten seconds in which its work must resume', async () => {
     const home = await newHome(world);
     await makeDue(world.service, home);
-    await claimReconciliation(world.service.database.executor);
+    await claimComparison(world.service.database.executor);
     expect(await dueInSeconds(home)).toBeLessThan(10);
   });
 
@@ -434,7 +434,7 @@ describe('a comparison with GitHub', () => {
     const { database } = world.service;
     // Connections are open from here on: none of the claims waits for its own.
     await Promise.all([1, 2, 3].map(() => database.executor.execute(sql`select pg_sleep(0.1)`)));
-    const claims = await Promise.all([1, 2, 3].map(() => claimReconciliation(database.executor)));
+    const claims = await Promise.all([1, 2, 3].map(() => claimComparison(database.executor)));
     expect(claims.flatMap(claim => claim?.organisationId ?? [])).toEqual([home.organisation.id]);
   });
 
@@ -442,7 +442,7 @@ describe('a comparison with GitHub', () => {
     const home = await newHome(world);
     await makeDue(world.service, home);
     const replica = await world.replica();
-    const made = await Promise.all([reconcileOrganisation(world.service), reconcileOrganisation(replica)]);
+    const made = await Promise.all([compareOrganisation(world.service), compareOrganisation(replica)]);
     expect(made.filter(Boolean)).toHaveLength(1);
   });
 });
@@ -579,7 +579,7 @@ describe('the sweep at the end of a comparison', () => {
     await makeDue(world.service, home);
     const { config } = world.service;
     const github = { ...config.github, app: { id: '1', privateKey: '' } };
-    await reconcileOrganisation({ ...world.service, config: { ...config, github } });
+    await compareOrganisation({ ...world.service, config: { ...config, github } });
     expect(await asked()).toBeGreaterThan(900);
   });
 });

@@ -9,28 +9,28 @@ import { secondsFromNow } from './statement.ts';
 
 /**
  * Leases the organisation that has been due for longest to the caller. A comparison that starts after
- * `reconcile_again_at` is the repetition that was asked for.
+ * `comparison_again_at` is the repetition that was asked for.
  *
  * @param options `periodic: false` leaves out those that nobody asked for
  */
-export async function claimReconciliation(
+export async function claimComparison(
   executor: Executor,
   { periodic = true }: { periodic?: boolean } = {},
 ): Promise<Lease | undefined> {
-  const { id, webhooksEnabled, reconcileDueAt, reconcileAgainAt, reconcileRequested } = organisations;
-  const isDue = and(webhooksEnabled, lte(reconcileDueAt, sql`now()`), periodic ? undefined : reconcileRequested);
-  const againAt = sql<string | null>`${reconcileAgainAt}`;
+  const { id, webhooksEnabled, comparisonDueAt, comparisonAgainAt, comparisonRequested } = organisations;
+  const isDue = and(webhooksEnabled, lte(comparisonDueAt, sql`now()`), periodic ? undefined : comparisonRequested);
+  const againAt = sql<string | null>`${comparisonAgainAt}`;
   for (;;) {
     const [next] = await executor
-      .select({ id, againAt, isRepetition: sql<boolean>`${reconcileAgainAt} <= now()` })
+      .select({ id, againAt, isRepetition: sql<boolean>`${comparisonAgainAt} <= now()` })
       .from(organisations)
       .where(isDue)
-      .orderBy(reconcileDueAt)
+      .orderBy(comparisonDueAt)
       .limit(1);
     if (next === undefined) return undefined;
-    const isFree = and(isDue, sql`${reconcileAgainAt} is not distinct from ${next.againAt}::timestamptz`);
-    const changes = next.isRepetition ? { reconcileAgainAt: null } : {};
-    const comparison = await takeLease(executor, 'reconcileDueAt', next.id, isFree, changes);
+    const isFree = and(isDue, sql`${comparisonAgainAt} is not distinct from ${next.againAt}::timestamptz`);
+    const changes = next.isRepetition ? { comparisonAgainAt: null } : {};
+    const comparison = await takeLease(executor, 'comparisonDueAt', next.id, isFree, changes);
     // Otherwise another replica was faster, or a comparison was requested just now.
     if (comparison !== undefined) return comparison;
   }
@@ -50,11 +50,11 @@ export async function requestComparison(
   const earliest = members ? sql`greatest(now(), ${organisations.membersDueAt})` : sql`now()`;
   await updateOrganisation(executor, organisationId, {
     // If it has been due for longer, it keeps its place in the queue.
-    reconcileDueAt: sql`least(${organisations.reconcileDueAt}, ${earliest})`,
-    reconcileAgainAt: sql`greatest(${organisations.reconcileAgainAt}, now() + interval '1 minute', ${earliest})`,
-    reconcileRequested: true,
+    comparisonDueAt: sql`least(${organisations.comparisonDueAt}, ${earliest})`,
+    comparisonAgainAt: sql`greatest(${organisations.comparisonAgainAt}, now() + interval '1 minute', ${earliest})`,
+    comparisonRequested: true,
   });
-  await notify(executor, 'reconcile');
+  await notify(executor, 'compare');
 }
 
 /**
@@ -62,10 +62,10 @@ export async function requestComparison(
  *
  * @param seconds until the next one, unless a webhook has asked for an earlier one
  */
-export async function endReconciliation(executor: Executor, comparison: Lease, seconds: number): Promise<void> {
-  const again = organisations.reconcileAgainAt;
+export async function endComparison(executor: Executor, comparison: Lease, seconds: number): Promise<void> {
+  const again = organisations.comparisonAgainAt;
   const dueAt = sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`;
-  await moveLease(executor, comparison, dueAt, { reconcileRequested: sql`${again} is not null` });
+  await moveLease(executor, comparison, dueAt, { comparisonRequested: sql`${again} is not null` });
 }
 
 /** A failure's text may quote GitHub. */
@@ -83,11 +83,11 @@ export async function saveComparisonResult(
 ): Promise<void> {
   if (!isFinished && failure === undefined) return;
   const failed = {
-    reconcileFailedAt: sql`now()`,
-    reconcileFailure: storable((failure ?? '').slice(0, maxFailureLength)),
+    comparisonFailedAt: sql`now()`,
+    comparisonFailure: storable((failure ?? '').slice(0, maxFailureLength)),
   };
   await updateOrganisation(executor, organisationId, {
-    ...(isFinished ? { reconciledAt: sql`now()` } : {}),
+    ...(isFinished ? { comparedAt: sql`now()` } : {}),
     ...(failure === undefined ? {} : failed),
   });
 }
@@ -110,10 +110,10 @@ export async function areMembersDue(executor: Executor, organisationId: string):
  */
 export async function saveMembersListed(executor: Executor, organisationId: string, members: number): Promise<void> {
   const seconds = Math.floor(members / 100) * secondsPerHundredMembers;
-  const { id, membersDueAt, reconcileAgainAt } = organisations;
+  const { id, membersDueAt, comparisonAgainAt } = organisations;
   await updateOrganisation(executor, organisationId, { membersDueAt: secondsFromNow(seconds) });
   await executor
     .update(organisations)
-    .set({ reconcileAgainAt: sql`greatest(${reconcileAgainAt}, ${membersDueAt})` })
-    .where(and(eq(id, organisationId), isNotNull(reconcileAgainAt)));
+    .set({ comparisonAgainAt: sql`greatest(${comparisonAgainAt}, ${membersDueAt})` })
+    .where(and(eq(id, organisationId), isNotNull(comparisonAgainAt)));
 }

@@ -1,12 +1,12 @@
-import { moveLease, whileRenewing } from '../database/lease.ts';
-import { getOrganisation, type IdentifiedOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   areMembersDue,
-  claimReconciliation,
-  endReconciliation,
+  claimComparison,
+  endComparison,
   saveComparisonResult,
   saveMembersListed,
-} from '../database/reconciliation.ts';
+} from '../database/comparisons.ts';
+import { moveLease, whileRenewing } from '../database/lease.ts';
+import { getOrganisation, type IdentifiedOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   confirmNames,
   findRepositories,
@@ -49,15 +49,15 @@ const settlingSeconds = 60;
  * @param onFound called if an organisation is due
  * @returns whether an organisation was due
  */
-export async function reconcileOrganisation(deps: Deps, signal?: AbortSignal, onFound?: () => void): Promise<boolean> {
+export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFound?: () => void): Promise<boolean> {
   const { config, log } = deps;
   const { executor } = deps.database;
-  const comparison = await claimReconciliation(executor, { periodic: config.reconcileInterval > 0 });
+  const comparison = await claimComparison(executor, { periodic: config.comparisonInterval > 0 });
   if (comparison === undefined) return false;
   onFound?.();
   const organisation = await getOrganisation(executor, comparison.organisationId);
   // Jitter: organisations that were added together are not compared together.
-  const interval = (config.reconcileInterval || defaultIntervalSeconds) * (0.9 + 0.2 * Math.random());
+  const interval = (config.comparisonInterval || defaultIntervalSeconds) * (0.9 + 0.2 * Math.random());
   let wait = Math.min(retrySeconds, interval);
   let isFinished = false;
   let failure: string | undefined;
@@ -87,7 +87,7 @@ export async function reconcileOrganisation(deps: Deps, signal?: AbortSignal, on
     }
   } finally {
     await saveComparisonResult(executor, organisation.id, { isFinished, failure });
-    if (isFinished) await endReconciliation(executor, comparison, interval);
+    if (isFinished) await endComparison(executor, comparison, interval);
     else await moveLease(executor, comparison, secondsFromNow(wait));
   }
   return true;
@@ -134,7 +134,7 @@ async function comparePage(
   for (const repository of named) {
     signal?.throwIfAborted();
     const { githubId, name, pullRequestsUpdatedAt: changedAt } = repository;
-    const since = known.get(githubId)?.reconciledAt ?? trackedSince(organisation);
+    const since = known.get(githubId)?.comparedAt ?? trackedSince(organisation);
     if (changedAt === null || changedAt < since) continue;
     try {
       await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
@@ -178,8 +178,8 @@ async function compareRepository(
     after = page.endCursor;
   }
   // What GitHub did not list is looked for again next time.
-  const reconciledAt = isComplete ? until : since;
-  await saveProgress(executor, organisation.id, repository.githubId, { reconciledAt });
+  const comparedAt = isComplete ? until : since;
+  await saveProgress(executor, organisation.id, repository.githubId, { comparedAt });
 }
 
 /** @param ticket of the first page of the list */

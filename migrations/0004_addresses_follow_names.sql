@@ -1,1 +1,0 @@
-ALTER TABLE "rescore_ranges" ADD COLUMN "urls_in_doubt" boolean DEFAULT false NOT NULL;

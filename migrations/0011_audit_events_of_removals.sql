@@ -1,1 +1,0 @@
-CREATE INDEX CONCURRENTLY "audit_events_of_removals" ON "audit_events" USING btree ("happened_at") WHERE "audit_events"."action" = 'organisation.remove';

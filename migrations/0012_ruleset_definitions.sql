@@ -1,1 +1,0 @@
-ALTER TABLE "rulesets" ADD COLUMN "definitions" jsonb DEFAULT '[]'::jsonb NOT NULL;

@@ -1,1 +1,0 @@
-CREATE INDEX CONCURRENTLY "pull_requests_to_renew" ON "pull_requests" USING btree ("organisation_id") WHERE "pull_requests"."file_changes" is null;

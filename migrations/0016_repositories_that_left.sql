@@ -1,1 +1,0 @@
-ALTER TABLE "repositories" ADD COLUMN "left_at" timestamp with time zone;

@@ -1,1 +1,0 @@
-ALTER TABLE "rulesets" ADD COLUMN "source" text;

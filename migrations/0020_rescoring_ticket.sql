@@ -1,1 +1,0 @@
-ALTER TABLE "rescore_ranges" ADD COLUMN "ticket" bigint;

@@ -1,1 +1,0 @@
-CREATE INDEX CONCURRENTLY "sync_requests_by_turn" ON "sync_requests" USING btree ("organisation_id","is_isolated","is_background","due_at");

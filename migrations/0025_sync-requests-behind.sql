@@ -1,1 +1,0 @@
-CREATE INDEX CONCURRENTLY "sync_requests_behind" ON "sync_requests" USING btree ("organisation_id","due_at") WHERE "sync_requests"."behind_since" is not null;

@@ -1,1 +1,0 @@
-ALTER TABLE "untracked_pull_requests" ALTER COLUMN "author_github_id" DROP NOT NULL;

@@ -1,1 +1,0 @@
-ALTER TABLE "pull_requests" ADD COLUMN "facts_version" smallint DEFAULT 0 NOT NULL;

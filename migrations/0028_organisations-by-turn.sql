@@ -1,1 +1,0 @@
-CREATE INDEX CONCURRENTLY "organisations_by_turn" ON "organisations" USING btree ("sync_served_at");

@@ -1,1 +1,0 @@
-CREATE INDEX CONCURRENTLY "pull_requests_open" ON "pull_requests" USING btree ("organisation_id","id") WHERE "pull_requests"."state" in ('draft', 'open');
