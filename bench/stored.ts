@@ -63,14 +63,15 @@ export async function insertPullRequests(client: pg.Client, organisationId: stri
   await client.query(
     `insert into pull_requests (organisation_id, id, repository_id, member_id, github_id, node_id, url, head_sha, number,
         title, body, state, draft, author, author_association, author_is_bot, base, head, from_fork, additions,
-        deletions, changed_files, commits, comments, reviews, approvals, changes_requested, linked_issues,
+        deletions, changed_files, commits, comments, reviews, approvals, changes_requested,
+        writer_approvals, times_changes_requested, bot_reviews, self_merged, linked_issues,
         created_at, source_updated_at, labels, assignees, files, file_changes, score, score_breakdown, ruleset_version,
         fetch_ticket)
       select $1, uuidv7(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
         'https://github.com/bench/repository/pull/' || n, md5(n::text) || '00000000', n, 'Change number ' || n,
         repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
         'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
-        n % 4, n % 3, 0, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
+        n % 4, n % 3, 0, 0, 0, 0, false, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
         case when n % $3 = 0 then many.files else '{src/main.ts}' end,
         case when n % $3 = 0 then many.file_changes else json_build_array(n % 500, n % 300, 0) end, 15,
         '[{"name":"Small","action":"ADD","effect":10,"expression":"size <= 200"},{"name":"Merged","action":"ADD","effect":5,"expression":"merged"}]',

@@ -146,16 +146,16 @@ CREATE TABLE "pull_requests" (
 	"reviews" integer NOT NULL,
 	"approvals" integer NOT NULL,
 	"changes_requested" integer NOT NULL,
-	"writer_approvals" integer,
-	"times_changes_requested" integer,
-	"bot_reviews" integer,
+	"writer_approvals" integer NOT NULL,
+	"times_changes_requested" integer NOT NULL,
+	"bot_reviews" integer NOT NULL,
 	"linked_issues" integer NOT NULL,
 	"created_at" timestamp (0) with time zone NOT NULL,
 	"source_updated_at" timestamp (0) with time zone NOT NULL,
 	"merged_at" timestamp (0) with time zone,
 	"closed_at" timestamp (0) with time zone,
 	"merged_by" text,
-	"self_merged" boolean,
+	"self_merged" boolean NOT NULL,
 	"first_review_at" timestamp (0) with time zone,
 	"labels" text[] NOT NULL,
 	"assignees" text[] NOT NULL,
@@ -332,7 +332,6 @@ CREATE INDEX "pull_requests_of_member" ON "pull_requests" USING btree ("organisa
 CREATE INDEX "pull_requests_by_number" ON "pull_requests" USING btree ("organisation_id","repository_id","number");--> statement-breakpoint
 CREATE INDEX "pull_requests_by_fetch" ON "pull_requests" USING btree ("organisation_id","fetched_at");--> statement-breakpoint
 CREATE INDEX "pull_requests_open" ON "pull_requests" USING btree ("organisation_id","id") WHERE "pull_requests"."state" in ('draft', 'open');--> statement-breakpoint
-CREATE INDEX "pull_requests_to_renew" ON "pull_requests" USING btree ("organisation_id") WHERE "pull_requests"."file_changes" is null;--> statement-breakpoint
 CREATE INDEX "sync_requests_by_due" ON "sync_requests" USING btree ("organisation_id","due_at");--> statement-breakpoint
 CREATE INDEX "sync_requests_by_turn" ON "sync_requests" USING btree ("organisation_id","is_isolated","is_background","due_at");--> statement-breakpoint
 CREATE INDEX "sync_requests_behind" ON "sync_requests" USING btree ("organisation_id","due_at") WHERE "sync_requests"."behind_since" is not null;--> statement-breakpoint

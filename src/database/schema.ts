@@ -251,19 +251,16 @@ export const pullRequests = pgTable(
     reviews: integer('reviews').notNull(),
     approvals: integer('approvals').notNull(),
     changesRequested: integer('changes_requested').notNull(),
-    /**
-     * Null, like all facts that came with it, in a row that an earlier release fetched. The sweep renews these rows.
-     */
-    writerApprovals: integer('writer_approvals'),
-    timesChangesRequested: integer('times_changes_requested'),
-    botReviews: integer('bot_reviews'),
+    writerApprovals: integer('writer_approvals').notNull(),
+    timesChangesRequested: integer('times_changes_requested').notNull(),
+    botReviews: integer('bot_reviews').notNull(),
     linkedIssues: integer('linked_issues').notNull(),
     createdAt: seconds('created_at').notNull(),
     sourceUpdatedAt: seconds('source_updated_at').notNull(),
     mergedAt: seconds('merged_at'),
     closedAt: seconds('closed_at'),
     mergedBy: text('merged_by'),
-    selfMerged: boolean('self_merged'),
+    selfMerged: boolean('self_merged').notNull(),
     firstReviewAt: seconds('first_review_at'),
     labels: text('labels').array().notNull(),
     assignees: text('assignees').array().notNull(),
@@ -303,8 +300,6 @@ export const pullRequests = pgTable(
     index('pull_requests_by_number').on(table.organisationId, table.repositoryId, table.number),
     index('pull_requests_by_fetch').on(table.organisationId, table.fetchedAt),
     index('pull_requests_open').on(table.organisationId, table.id).where(sql`${table.state} in ('draft', 'open')`),
-    // Empty once all rows are renewed.
-    index('pull_requests_to_renew').on(table.organisationId).where(sql`${table.fileChanges} is null`),
   ],
 );
 

@@ -152,7 +152,7 @@ export async function endGoneRequests(
     const { guid, pullRequestGithubId, pullRequestNodeId } = webhookDeliveries;
     const { githubId, nodeId } = syncRequests;
     const deliveries = await executor
-      // The release before stores no node id of a delivery.
+      // A comment's delivery gives none.
       .select({ guid, githubId, asked: nodeId, given: sql<string>`coalesce(${pullRequestNodeId}, ${nodeId})` })
       .from(webhookDeliveries)
       .innerJoin(syncRequests, and(isAsked, eq(githubId, pullRequestGithubId)))

@@ -34,12 +34,12 @@ export interface PullRequestRecord {
   approvals: number;
   /** People whose latest verdict asks for changes. */
   changesRequested: number;
-  /** Of the approvals, those by people who may push. Like other facts that came later, null until they are fetched. */
-  writerApprovals: number | null;
+  /** Of the approvals, those by people who may push. */
+  writerApprovals: number;
   /** How often people asked for changes, whatever their latest verdict is. */
-  timesChangesRequested: number | null;
+  timesChangesRequested: number;
   /** Reviews submitted by bots other than the author. */
-  botReviews: number | null;
+  botReviews: number;
   linkedIssues: number;
   createdAt: number;
   sourceUpdatedAt: number;
@@ -47,7 +47,7 @@ export interface PullRequestRecord {
   closedAt: number | null;
   /** Null also if it is not merged. */
   mergedBy: string | null;
-  selfMerged: boolean | null;
+  selfMerged: boolean;
   /** By a person other than the author. */
   firstReviewAt: number | null;
   labels: string[];
@@ -140,14 +140,11 @@ interface FactValues {
   list: readonly string[];
 }
 
-/** Why a fact is absent if an earlier release stored the pull request. */
+/** Why a fact is absent that GitHub did not give. */
 export const unknownReason = 'it is not known until the next fetch';
 
 /** The facts that may be absent, and why they are; an absent fact is null in {@link Facts}. */
 export const absenceReasons = {
-  times_changes_requested: unknownReason,
-  writer_approvals: unknownReason,
-  bot_reviews: unknownReason,
   merged_at: 'it is not merged',
   closed_at: 'it is still open',
   hours_to_first_review: 'nobody else has reviewed it',

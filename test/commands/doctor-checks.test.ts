@@ -14,7 +14,6 @@ import {
 } from '../../src/commands/doctor/github-checks.ts';
 import {
   checkComparison,
-  checkFacts,
   checkRules,
   checkServer,
   type OrganisationScope,
@@ -243,27 +242,6 @@ describe('a comparison that failed', () => {
       found('warning'),
     ]);
   });
-});
-
-test('pull requests that lack facts are counted, with the time until the sweep has fetched them again', () => {
-  const facts = { pullRequests: 500_000, toRenew: 200_000, organisations: 1 };
-  const lines = (change = {}, scope = scopeWith()) => linesOf(checkFacts({ ...facts, ...change } as never, scope));
-  const found = '200000 of 500000 pull requests lack facts that an earlier release did not fetch';
-  expect(lines({ toRenew: 0 })).toEqual([]);
-  expect(lines()).toEqual([`ok: ${found}. The sweep fetches them again in about 2 days.`]);
-  expect(lines({ toRenew: 1 })).toEqual([expect.stringMatching(/again in about (1 day|24 h)\.$/)]);
-  expect(lines({ organisations: 2 })).toEqual([expect.stringMatching(/again in about 4 days\.$/)]);
-  const app = { GITHUB_TOKEN: '', GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' };
-  expect(lines({ organisations: 2 }, scopeWith(app))).toEqual([expect.stringMatching(/again in about 2 days\.$/)]);
-  for (const scope of [
-    scopeWith({ RECONCILE_INTERVAL: '0' }),
-    scopeWith({}, { webhooksEnabled: false }),
-    { ...scopeWith(), workers: 0 },
-  ]) {
-    expect(lines({}, scope)).toEqual([
-      `warning: ${found}, and no sweep fetches them again. → Fetch them now: pullscore import --organisation acme`,
-    ]);
-  }
 });
 
 test('a clock is wrong if it differs by more than thirty seconds in either direction', () => {

@@ -99,25 +99,6 @@ test('an open pull request has no hours to review, merge or close', () => {
   });
 });
 
-test('what an earlier release did not store is absent, and nobody is said to have merged their own', () => {
-  const unknown = {
-    writerApprovals: null,
-    timesChangesRequested: null,
-    botReviews: null,
-    mergedBy: null,
-    selfMerged: null,
-    fileChanges: null,
-  };
-  expect(factsOf({ ...record, ...unknown })).toMatchObject({
-    times_changes_requested: null,
-    writer_approvals: null,
-    bot_reviews: null,
-    merged_by: null,
-    self_merged: false,
-    file_changes: null,
-  });
-});
-
 describe('a ruleset reads only the facts that it names', () => {
   const factsRead = (expression: string, value = '1') => [
     ...compileRuleset(rulesetOf([rule('R', entry(expression, value))])).facts,

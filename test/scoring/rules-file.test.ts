@@ -980,7 +980,6 @@ describe('a test of a rules file', () => {
     ['{additions: 90}', 'lines("**") == 0 && lines_except("x") == 0'],
     ['{changes_requested: 2}', 'times_changes_requested == 2'],
     ['{}', 'bot_reviews + writer_approvals + times_changes_requested == 0 && !self_merged && !(merged_by >= "")'],
-    ['{bot_reviews: ~}', '!(bot_reviews >= 0)'],
     ['{author: ada, merged_by: ada}', 'self_merged'],
     ['{author: ada, merged_by: bob}', '!self_merged && merged_by == "bob"'],
     ['{author: ada, self_merged: true}', 'merged_by == author'],

@@ -29,12 +29,13 @@ export async function insertPullRequests(
     )
     insert into pull_requests (organisation_id, id, repository_id, member_id, github_id, node_id, url, head_sha, number, title,
       body, state, draft, author, author_association, author_is_bot, base, head, from_fork, additions, deletions,
-      changed_files, commits, comments, reviews, approvals, changes_requested, linked_issues, created_at,
+      changed_files, commits, comments, reviews, approvals, changes_requested, writer_approvals, times_changes_requested, bot_reviews, self_merged,
+      linked_issues, created_at,
       source_updated_at, labels, assignees, files, score, score_breakdown, ruleset_version, fetch_ticket)
     select ${organisation.id}, row.id, repository.id, member.id, start.github_id + row.number,
       'PR_' || start.github_id + row.number, 'https://github.com/acme/web/pull/' || row.number, repeat('c', 40), row.number,
       'Pull request ' || row.number, '', 'open', false, 'grace', 'MEMBER', false, 'main', 'topic', false, 1, 1, 1, 1, 0,
-      0, 0, 0, 0, to_timestamp(row.created_at), to_timestamp(row.created_at), '{}', '{}', '{}', 0, '[]', 0, 1
+      0, 0, 0, 0, 0, 0, false, 0, to_timestamp(row.created_at), to_timestamp(row.created_at), '{}', '{}', '{}', 0, '[]', 0, 1
     from member, repository, start,
       unnest(${sql.param(ids)}::uuid[], ${sql.param([...createdAt])}::double precision[])
         with ordinality as row (id, created_at, number)`);

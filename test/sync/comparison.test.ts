@@ -469,47 +469,6 @@ describe('the sweep at the end of a comparison', () => {
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: old.id, isBackground: true }]);
   });
 
-  test('renews what an earlier release stored without the facts that came later, which are absent until then', async () => {
-    const home = await newHome(world);
-    const web = home.acme.repository('web');
-    const files = Array.from({ length: 120 }, (_, index) => ({ path: `src/${index}.ts`, additions: 1, deletions: 1 }));
-    const [ada] = home.acme.members.values();
-    if (ada === undefined) throw new Error('no member');
-    const pullRequest = web.openPullRequest({ files });
-    pullRequest.review(home.acme.member('writer'), 'APPROVED');
-    pullRequest.merge(ada);
-    const { service } = world;
-    const { executor } = service.database;
-    const { id } = home.organisation;
-    await apply(
-      service,
-      home,
-      rule('lines("src/**")', 'lines_except("docs/**") >= 0'),
-      rule('writer_approvals', 'merged_by == author'),
-      rule('1000', 'bot_reviews + times_changes_requested >= 0'),
-    );
-    await sync(service, home, pullRequest);
-    world.github.clock.advance(3_600);
-    await compareOnly(world, home);
-    // As the release before the columns left it.
-    await executor.execute(sql`update pull_requests set file_changes = null, writer_approvals = null, merged_by = null,
-      self_merged = null, bot_reviews = null, times_changes_requested = null, files = files[1:100], score = 0,
-      fetched_at = now() - interval '2 days' where organisation_id = ${id}`);
-    await service.database.transaction(transaction => requestRescoring(transaction, id));
-    while ((await rescoreBatch(service, id)) > 0);
-    const scoreAndFiles = async () =>
-      (await storedPullRequests(service, home)).map(({ score, files }) => [score, files.length]);
-    expect(await scoreAndFiles()).toEqual([[0, 100]]);
-    expect((await inspectOrganisation(executor, id)).toRenew).toBe(1);
-
-    await dueForSweep(home, 1);
-    await compareOnly(world, home);
-    const work = createRequestWorker(service);
-    while (await work());
-    expect(await scoreAndFiles()).toEqual([[240 + 1 + 1_000, 120]]);
-    expect((await inspectOrganisation(executor, id)).toRenew).toBe(0);
-  });
-
   test('does again what a failure interrupted', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();

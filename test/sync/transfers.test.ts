@@ -60,7 +60,7 @@ const elsewhere = (repository: Repository) => repository.transfer(world.github.o
 async function age({ organisation: { id } }: Home): Promise<void> {
   const { executor } = world.service.database;
   await executor.execute(sql`
-    update pull_requests set fetched_at = now() - interval '2 days', file_changes = null, times_changes_requested = null
+    update pull_requests set fetched_at = now() - interval '2 days'
     where organisation_id = ${id}`);
   await executor.update(organisations).set({ sweptAt: sql`now() - interval '1 hour'` }).where(eq(organisations.id, id));
 }
@@ -125,7 +125,7 @@ describe('a repository that has left the organisation', () => {
     await age(home);
     const { executor } = world.service.database;
     await executor.execute(sql`update pull_requests set fetched_at = now() where github_id = ${inLib.id}`);
-    expect(await inspectOrganisation(executor, home.organisation.id)).toMatchObject({ pullRequests: 2, toRenew: 1 });
+    expect(await inspectOrganisation(executor, home.organisation.id)).toMatchObject({ pullRequests: 2 });
     const { sinceOldestFetch } = await inspectOrganisation(executor, home.organisation.id);
     expect(sinceOldestFetch).toBeLessThan(86_400);
     await age(home);

@@ -56,7 +56,6 @@ const checks = {
   requests: ['upkeep', 'requests', local.checkBacklog, logs],
   checkRuns: ['upkeep', 'checks', local.checkCheckRuns, logs],
   comparison: ['upkeep', 'comparison', local.checkComparison, logs],
-  facts: ['upkeep', 'facts', local.checkFacts, logs],
 } as const;
 
 export function doctorCommand(program: PullscoreCommand, context: Context): void {
@@ -158,7 +157,6 @@ async function checkDatabase(
           return { example, ...(await countCheckRuns(executor, id)) };
         }),
       report.check(checks.comparison, own, () => inspecting),
-      report.check(checks.facts, own, () => inspecting),
     ]);
   }
   return organisations.filter(({ removedAt }) => removedAt === null);

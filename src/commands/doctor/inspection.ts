@@ -82,8 +82,6 @@ export type OrganisationInspection = {
   /** Seconds until its repositories are compared with GitHub; negative if that is overdue. */
   untilComparison: number;
   pullRequests: number;
-  /** Pull requests of present repositories that lack facts, because an earlier release fetched them. */
-  toRenew: number;
   /** Seconds since the least recent fetch of a pull request whose repository has not left; null if none is stored. */
   sinceOldestFetch: number | null;
   /** Organisations in this database. */
@@ -114,11 +112,6 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
       select extract(epoch from comparison_due_at - now())::float8 from organisations where id = ${organisationId}
     ), 0) as "untilComparison",
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
-    (
-      select count(*)::int from pull_requests where organisation_id = ${organisationId} and file_changes is null
-        -- Without file_changes alone, GitHub computed no diff: another fetch brings nothing.
-        and times_changes_requested is null and ${isInPresentRepository(organisationId)}
-    ) as "toRenew",
     (
       select extract(epoch from now() - min(fetched_at))::float8 from pull_requests
       where organisation_id = ${organisationId} and ${isInPresentRepository(organisationId)}

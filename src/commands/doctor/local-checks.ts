@@ -277,16 +277,6 @@ function sweepSeconds(pullRequests: number, { organisations }: OrganisationInspe
   return Math.max(86_400, (pullRequests / perHour) * 3_600);
 }
 
-export function checkFacts(facts: OrganisationInspection, scope: OrganisationScope): Verdicts {
-  const { pullRequests, toRenew } = facts;
-  if (toRenew === 0) return [];
-  const found = `${toRenew} of ${pullRequests} pull requests lack facts that an earlier release did not fetch`;
-  const isSwept = scope.config.comparisonInterval > 0 && scope.organisation.webhooksEnabled;
-  return isSwept && scope.workers > 0
-    ? ok(`${found}. The sweep fetches them again in about ${duration(sweepSeconds(toRenew, facts, scope))}.`)
-    : warning(`${found}, and no sweep fetches them again.`, `Fetch them now: ${command(scope, 'import')}`);
-}
-
 /** If no comparison succeeds for that long, or for two intervals, more than a moment of GitHub's is wrong. */
 const minProblemSeconds = 3_600;
 
