@@ -1,28 +1,22 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
-import { requestRescoring } from '../../src/database/rescoring.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { sweepPullRequests } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import { createRequestWorker } from '../../src/sync/request-worker.ts';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import {
-  apply,
   compare,
   compareOnly,
   type Home,
   makeDue,
   newHome,
   pageExceeded,
-  rule,
   startWorld,
   storedPullRequests,
   sync,
