@@ -37,11 +37,15 @@ export type App = Awaited<ReturnType<typeof buildApp>>;
  * The HTTP service, ready to be injected into or to listen; closing it leaves `deps` open.
  *
  * @param options `maxEventLoopDelayMs`: above this delay, requests get 503; 0 turns the check off. `maxReplyMs`: as
- *   {@link boundReplies} takes it
+ *   {@link boundReplies} takes it. `isHealthOnly`: it answers for health and metrics only
  */
 export async function buildApp(
   deps: Deps,
-  { maxEventLoopDelayMs = 2_000, maxReplyMs }: { maxEventLoopDelayMs?: number; maxReplyMs?: number } = {},
+  {
+    maxEventLoopDelayMs = 2_000,
+    maxReplyMs,
+    isHealthOnly = false,
+  }: { maxEventLoopDelayMs?: number; maxReplyMs?: number; isHealthOnly?: boolean } = {},
 ) {
   const { config, log } = deps;
   const app = Fastify({
@@ -110,9 +114,9 @@ export async function buildApp(
       });
     },
   });
-  await describeApi(app);
-
   addOperationRoutes(app);
+  if (isHealthOnly) return app;
+  await describeApi(app);
   await app.register(webhookRoutes, { prefix: '/webhooks' });
   /** For callers with tokens. */
   const protect = async (api: FastifyInstance) => {

@@ -28,6 +28,7 @@ const Environment = Type.Object({
   METRICS_TOKEN: Type.Optional(
     Type.String({ pattern: '^[\\x21-\\x7e]{16,}$', title: 'at least 16 characters without spaces' }),
   ),
+  METRICS_PORT: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
   PULLSCORE_TOKEN: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]+$', title: 'a token without spaces' })),
   CORS_ORIGINS: Type.Optional(Type.String()),
   WORKER: Type.Boolean({ default: true }),
@@ -186,6 +187,8 @@ export function loadConfig(env: Variables) {
     webhookSecrets: Object.freeze(webhookSecrets),
     /** `/metrics` asks for it as a bearer token; undefined: it is open. */
     metricsToken: environment.METRICS_TOKEN,
+    /** Where `worker` serves metrics and health; undefined: nowhere. */
+    metricsPort: environment.METRICS_PORT,
     serverToken: environment.PULLSCORE_TOKEN,
     /** Origins of browsers that may call the API. */
     corsOrigins,

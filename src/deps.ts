@@ -23,6 +23,8 @@ export interface Counters {
   gone: number;
   /** Webhooks that announced a newer state than GitHub ever showed. */
   stale: number;
+  /** Deliveries with a valid signature and payload. */
+  deliveries: { taken: number; ignored: number };
 }
 
 /**
@@ -71,7 +73,7 @@ export function connectDeps(config: Config, log: Logger, databaseUrl: string): D
     log,
     database,
     github: createGithub(config.github),
-    counters: { gone: 0, stale: 0 },
+    counters: { gone: 0, stale: 0, deliveries: { taken: 0, ignored: 0 } },
     migrationsApplied: 0,
     close: () => database.close(),
   };

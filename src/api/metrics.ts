@@ -5,6 +5,7 @@ import { type Backlog, readBacklog } from '../database/backlog.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { GithubRequest, RateLimit } from '../github/transport.ts';
+import { version } from '../package.ts';
 import { fingerprintOf } from '../sync/ask-github.ts';
 
 /** How long a scrape waits for the database: by default, Prometheus gives up after ten seconds. */
@@ -37,6 +38,22 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
         this.inc(count());
       },
     });
+  new Counter({
+    name: 'pullscore_webhook_deliveries_total',
+    help: 'Deliveries with a valid signature and payload: taken, or ignored',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      this.reset();
+      for (const outcome of ['taken', 'ignored'] as const) this.inc({ outcome }, counters.deliveries[outcome]);
+    },
+  });
+  new Gauge({
+    name: 'pullscore_build_info',
+    help: 'Always 1; the labels say which release runs, and on which Node',
+    labelNames: ['version', 'node'],
+    registers,
+  }).set({ version, node: process.version }, 1);
   counted(
     'pullscore_pull_requests_gone_total',
     'Pull requests that a webhook announced and GitHub never showed',
@@ -143,6 +160,11 @@ function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog
     help: 'How long the oldest due pull request has waited to be fetched',
     registers,
   });
+  const unapplied = new Gauge({
+    name: 'pullscore_webhook_delivery_unapplied_seconds',
+    help: 'Age of the oldest delivery that is not applied yet; 0 if there is none',
+    registers,
+  });
   const checkRuns = new Gauge({
     name: 'pullscore_check_runs',
     help: 'Scores to show on GitHub: waiting, failing (tried again) or parked (until the pull request changes, or a retry)',
@@ -173,13 +195,14 @@ function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog
 
   return backlog => {
     // A gauge without labels is 0 after a reset: only removing it makes it absent.
-    for (const gauge of [overdue, comparisonAge, failingComparisons, ranges]) gauge.remove();
+    for (const gauge of [overdue, unapplied, comparisonAge, failingComparisons, ranges]) gauge.remove();
     for (const gauge of [syncRequests, checkRuns, blockedUntil]) gauge.reset();
     if (backlog === undefined) return;
     for (const state of ['waiting', 'behind', 'failing', 'parked'] as const)
       syncRequests.set({ state }, backlog[state]);
     for (const state of ['waiting', 'failing', 'parked'] as const) checkRuns.set({ state }, backlog.checkRuns[state]);
     overdue.set(backlog.overdueSeconds);
+    unapplied.set(backlog.unappliedSeconds);
     const { maxSeconds, failing } = backlog.comparisons;
     if (isPeriodic && maxSeconds !== null) comparisonAge.set(maxSeconds);
     failingComparisons.set(failing);

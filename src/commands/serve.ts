@@ -86,14 +86,35 @@ async function work(context: Context, options: { json?: boolean }): Promise<void
     await deps.close();
     throw error;
   }
+  const app = await startHealth(deps).catch(async (error: unknown) => {
+    await stopReporting();
+    await deps.close();
+    throw error;
+  });
   const loops = startLoops(deps);
   closeOnSignal(context, async () => {
-    await loops.stop();
+    app?.drain();
+    await Promise.all([loops.stop(), app?.close()]);
     await stopReporting();
     await deps.close();
   });
   if (interrupted.aborted) return;
   context.stdout.write(options.json ? `${JSON.stringify({ ready: true })}\n` : 'The pullscore worker is ready.\n');
+}
+
+/** Metrics and health of a worker, which has nothing else to serve. */
+async function startHealth(deps: Deps): Promise<App | undefined> {
+  const { host, metricsPort: port } = deps.config;
+  if (port === undefined) return undefined;
+  const { buildApp } = await import('../app.ts');
+  const app = await buildApp(deps, { isHealthOnly: true });
+  try {
+    await listen(app, { host, port }, 'METRICS_PORT');
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
+  return app;
 }
 
 /**
@@ -134,7 +155,7 @@ function closeOnSignal(context: Context, close: (signal: string | undefined) => 
 }
 
 /** @throws CommandError if the address can't be used */
-async function listen(app: App, { host, port }: Context['config']): Promise<void> {
+async function listen(app: App, { host, port }: { host: string; port: number }, name = 'PORT'): Promise<void> {
   try {
     // For "localhost" Fastify would start a second server, without our listeners for connections.
     const { address } = await lookup(host);
@@ -145,8 +166,8 @@ async function listen(app: App, { host, port }: Context['config']): Promise<void
       'Set it to 127.0.0.1, or to 0.0.0.0 for all addresses.',
     ] as const;
     const failures: Readonly<Record<string, readonly [message: string, action: string]>> = {
-      EADDRINUSE: [`Port ${port} on ${host} is in use.`, 'Stop the other program, or set PORT to another port.'],
-      EACCES: [`You don't have permission to listen on port ${port}.`, 'Set PORT to a port above 1023.'],
+      EADDRINUSE: [`Port ${port} on ${host} is in use.`, `Stop the other program, or set ${name} to another port.`],
+      EACCES: [`You don't have permission to listen on port ${port}.`, `Set ${name} to a port above 1023.`],
       EADDRNOTAVAIL: notOurAddress,
       ENOTFOUND: notOurAddress,
       EAI_AGAIN: notOurAddress,

@@ -11,6 +11,7 @@ import {
   repositories,
   rescoreRanges,
   syncRequests,
+  webhookDeliveries,
 } from './schema.ts';
 import { isOneOf } from './statement.ts';
 import { drawTicket } from './tickets.ts';
@@ -51,9 +52,14 @@ export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
  */
 export async function readBacklog(executor: Executor, fingerprint: string) {
   const { blockedUntil, credential } = githubLimits;
-  const [{ total, behind, failed, parked, overdueSeconds }, checkRuns, comparisons, ranges, blocks] = await Promise.all(
-    [
+  const { receivedAt } = webhookDeliveries;
+  const [{ total, behind, failed, parked, overdueSeconds }, deliveries, checkRuns, comparisons, ranges, blocks] =
+    await Promise.all([
       countSyncRequests(executor),
+      executor
+        .select({ seconds: sql<number>`coalesce(extract(epoch from now() - min(${receivedAt})), 0)::float8` })
+        .from(webhookDeliveries)
+        .where(eq(webhookDeliveries.state, 'pending')),
       countCheckRuns(executor),
       countComparisons(executor),
       executor.$count(rescoreRanges),
@@ -65,8 +71,7 @@ export async function readBacklog(executor: Executor, fingerprint: string) {
         .from(githubLimits)
         .leftJoin(organisations, sql`${credential} = ${`${fingerprint}:`} || ${organisations.id}`)
         .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, fingerprint), isNotNull(organisations.id)))),
-    ],
-  );
+    ]);
   return {
     /** Each sync request counts as one of `waiting`, `behind`, `failing` and `parked`. */
     waiting: total - behind - failed,
@@ -76,6 +81,8 @@ export async function readBacklog(executor: Executor, fingerprint: string) {
     /** They failed so often that only a change on GitHub or an operator starts another try. */
     parked,
     overdueSeconds,
+    /** Age of the oldest delivery that is not applied yet; 0 if there is none. */
+    unappliedSeconds: deliveries[0]?.seconds ?? 0,
     checkRuns,
     comparisons,
     /** Ranges of pull requests whose scores may be older than the rules in force. */

@@ -88,6 +88,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
         payload: parsePayload(Buffer.concat(body.chunks)),
         logins: signedFor.includes(undefined) ? undefined : signedFor.flatMap(login => login ?? []),
       });
+      deps.counters.deliveries[taken ? 'taken' : 'ignored'] += 1;
       return reply.code(taken ? 202 : 200).send({ message });
     },
   );

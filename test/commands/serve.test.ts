@@ -19,6 +19,15 @@ import {
   typeForTest,
 } from './support.ts';
 
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise(resolve => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port is free');
+  return address.port;
+}
+
 let database: { url: string; drop(): Promise<void> };
 let github: GithubStandIn;
 let tenant: Tenant;
@@ -294,6 +303,25 @@ describe('in a checkout', () => {
 });
 
 describe('worker', () => {
+  test('serves metrics and health on METRICS_PORT, and nothing else', async () => {
+    const port = await freePort();
+    const working = startForTest({ ...environment, METRICS_PORT: String(port) }, 'worker');
+    await working.shows(/^The pullscore worker is ready\.\n$/);
+    const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+    expect((await get('/healthz')).status).toBe(200);
+    expect((await get('/readyz')).status).toBe(200);
+    expect(await (await get('/metrics')).text()).toContain('pullscore_database_up 1');
+    expect((await get('/2025-04/account')).status).toBe(404);
+    expect((await get('/docs')).status).toBe(404);
+    const second = await startForTest({ ...environment, METRICS_PORT: String(port) }, 'worker').ended;
+    expect([second.code, complaintOf(second)]).toEqual([
+      1,
+      `pullscore: Port ${port} on 127.0.0.1 is in use. Stop the other program, or set METRICS_PORT to another port.`,
+    ]);
+    working.child.kill('SIGTERM');
+    expect((await working.ended).code).toBe(0);
+  });
+
   test('does the background work of a service with WORKER=false, and ends on SIGTERM', async () => {
     const serving = startForTest({ ...environment, WORKER: 'false' }, 'serve');
     const working = startForTest(environment, 'worker');

@@ -1,0 +1,37 @@
+import { pino } from 'pino';
+import { createMetrics } from '../../src/api/metrics.ts';
+import { loadConfig } from '../../src/config.ts';
+import { connectDeps } from '../../src/deps.ts';
+
+/** The names of all series that `/metrics` of a service can have. Needs no database: it says what it would show. */
+export async function readMetricNames(): Promise<Set<string>> {
+  const url = 'postgres://nobody@127.0.0.1:1/none';
+  const deps = connectDeps(loadConfig({ DATABASE_URL: url }), pino({ level: 'silent' }), url);
+  const metrics = createMetrics(deps);
+  try {
+    const types = [...(await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+    return new Set(
+      types.flatMap(([, name = '', type]) =>
+        type === 'histogram' ? ['_bucket', '_count', '_sum'].map(end => name + end) : [name],
+      ),
+    );
+  } finally {
+    metrics.close();
+    await deps.close();
+  }
+}
+
+/** Words of PromQL, and the label that Prometheus itself adds a series for. */
+const words = new Set(['and', 'or', 'unless', 'by', 'without', 'on', 'ignoring', 'up', 'sum', 'max', 'min', 'rate']);
+const functions = ['increase', 'histogram_quantile', 'absent', 'avg', 'count'];
+
+/** The metrics that an expression of PromQL names. */
+export const metricNamesIn = (expression: string): string[] =>
+  [
+    ...expression
+      .replace(/"[^"]*"|\{[^}]*\}|\[[^\]]*\]/g, '')
+      .replace(/\b(by|without)\s*\([^)]*\)/g, '')
+      .matchAll(/[a-zA-Z_:][\w:]*/g),
+  ]
+    .map(([name]) => name)
+    .filter(name => !words.has(name) && !functions.includes(name));
