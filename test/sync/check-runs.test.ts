@@ -43,6 +43,7 @@ async function newShowingHome(): Promise<Home> {
     rule('2', 'true', 'Opened'),
     rule('3', 'writer_approvals > 0', 'Reviewed'),
     rule('10', 'merged && changed_files <= 5', 'Small and merged'),
+    rule('size', 'size > 400', 'Large'),
   );
   while ((await rescoreBatch(world.service)) > 0);
   await enable(home);
@@ -100,6 +101,8 @@ describe('a check run', () => {
         '',
         '- `Reviewed`: +3 once `writer_approvals > 0`',
         '- `Small and merged`: +10 once `merged`',
+        // Its value would be another one by then.
+        '- `Large`: may count once `size > 400`',
         '',
         "By version 1 of the organisation's rules. This check never fails.",
       ].join('\n'),

@@ -3,6 +3,7 @@
 import type { Facts } from '../facts.ts';
 import { type CheckedEntry, clampScore, scoreLimits } from '../language/compile.ts';
 import { roundHalfAway } from '../language/functions.ts';
+import { allParts, type TypedExpression } from '../language/tree.ts';
 import {
   type CheckedLogic,
   createChecker,
@@ -43,7 +44,7 @@ export interface ExplainedEntry {
   condition: ExplainedPart | null;
   /** Null if the condition is not true. */
   amount: ExplainedPart | null;
-  /** What would be added, negative if it would be subtracted, if the condition were true. Not in JSON. */
+  /** What would be added, negative if it would be subtracted, if the condition were true; 0 if it depends. Not in JSON. */
   potential?: number;
 }
 
@@ -89,12 +90,19 @@ function judge(amount: ExplainedPart, action: RuleAction): Judgement {
   return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
 }
 
+const readsFacts = (tree: TypedExpression): boolean =>
+  [...allParts([tree])].some(
+    part => part.kind === 'fact' || (part.kind === 'call' && part.definition.facts !== undefined),
+  );
+
 function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
   const explained = explainExpression(logic.expression, condition, facts);
   const { action } = logic.effect;
   const amount = explainExpression(logic.effect.value, value, facts);
   const judgement = judge(amount, action);
-  const potential = action === 'ADD' ? judgement.effect : -judgement.effect;
+  // What would make the condition true may change other values, too.
+  const fixed = readsFacts(value) ? 0 : judgement.effect;
+  const potential = action === 'ADD' ? fixed : -fixed;
   if (explained.value === true) return { ...judgement, condition: explained, amount, potential };
   const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };
   return { ...isFalse, condition: explained, amount: null, potential };
