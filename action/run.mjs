@@ -37,7 +37,8 @@ function fail(message) {
 
 /** Runs a command of pullscore without a shell, with no other secret than its token. */
 function pullscore(...words) {
-  const env = { PATH: process.env.PATH, PULLSCORE_TOKEN: token };
+  const { PATH, NODE_EXTRA_CA_CERTS } = process.env;
+  const env = { PATH, NODE_EXTRA_CA_CERTS, PULLSCORE_TOKEN: token };
   const options = { env, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 };
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], options);
   process.stderr.write(stderr);

@@ -51,7 +51,8 @@ export async function askServer(context: Context, server: string, request: Serve
     const seconds = Number(reply.headers.get('retry-after'));
     const mayRetry = reply.status === 429 || reply.status === 503;
     if (!(mayRetry && seconds > 0 && performance.now() + seconds * 1_000 < giveUpAt)) {
-      throw new CommandError(`${url.origin} answers ${reply.status}: ${reasonOf(text)}`);
+      const action = reply.status === 412 ? 'Plan the file again.' : undefined;
+      throw new CommandError(`${url.origin} answers ${reply.status}: ${reasonOf(text)}`, action);
     }
     context.stderr.write(`Waiting ${seconds} s: ${reasonOf(text)}\n`);
     await delay(seconds * 1_000, undefined, { signal: context.interrupted }).catch(() => undefined);
