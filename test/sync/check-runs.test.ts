@@ -72,6 +72,15 @@ const afterAMinute = ({ organisation }: Home) =>
     .set({ publishedAt: sql`now() - interval '1 minute'` })
     .where(eq(checkRuns.organisationId, organisation.id));
 
+/** A pull request of such a home, which GitHub shows. */
+async function newShown() {
+  const home = await newShowingHome();
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  await sync(world.service, home, pullRequest);
+  await publish(home);
+  return { home, pullRequest };
+}
+
 const shownOn = (pullRequest: PullRequest) => pullRequest.repository.checkRunOn(headShaOf(pullRequest));
 
 const counts = ({ organisation }: Home) => countCheckRuns(world.service.database.executor, organisation.id);
@@ -80,10 +89,7 @@ const requestsOf = () => world.github.count('CheckRuns');
 
 describe('a check run', () => {
   test('shows the score, what it consists of, and what would still change it', async () => {
-    const home = await newShowingHome();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    const { home, pullRequest } = await newShown();
     expect(shownOn(pullRequest)).toEqual({
       headSha: headShaOf(pullRequest),
       name: 'pullscore',
@@ -110,10 +116,7 @@ describe('a check run', () => {
   });
 
   test('says by how much the score last changed', async () => {
-    const home = await newShowingHome();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    const { home, pullRequest } = await newShown();
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await sync(world.service, home, pullRequest);
     await publish(home);
@@ -140,10 +143,7 @@ describe('a check run', () => {
   });
 
   test('follows new rules once the score is recalculated', async () => {
-    const home = await newShowingHome();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    const { home, pullRequest } = await newShown();
     await afterAMinute(home);
     await apply(world.service, home, rule('7', 'true', 'Seven'));
     await publish(home);
@@ -154,10 +154,7 @@ describe('a check run', () => {
   });
 
   test('is not published again if nothing in it would change', async () => {
-    const home = await newShowingHome();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    const { home, pullRequest } = await newShown();
     await afterAMinute(home);
     const before = requestsOf();
     pullRequest.edit({ title: 'Another title' });
@@ -183,10 +180,7 @@ describe('a check run', () => {
   });
 
   test('is a last one once the pull request is merged, whatever changes later', async () => {
-    const home = await newShowingHome();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    const { home, pullRequest } = await newShown();
     pullRequest.merge();
     await sync(world.service, home, pullRequest);
     await afterAMinute(home);
@@ -202,10 +196,7 @@ describe('a check run', () => {
   });
 
   test('comes back with a reopened pull request', async () => {
-    const home = await newShowingHome();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    const { home, pullRequest } = await newShown();
     for (const change of [() => pullRequest.close(), () => pullRequest.reopen()]) {
       change();
       await sync(world.service, home, pullRequest);
