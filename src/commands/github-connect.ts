@@ -120,7 +120,7 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
       checks: findings,
     },
     text: showFindings(findings, context.columns),
-    failure: hasProblem(findings) ? 'The App is connected. Problems found; see above for fixes.' : undefined,
+    note: `The App is connected.${hasProblem(findings) ? ' Doctor found problems: see above for fixes.' : ''}`,
   };
 }
 
