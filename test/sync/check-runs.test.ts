@@ -89,7 +89,7 @@ const requestsOf = () => world.github.count('CheckRuns');
 
 describe('a check run', () => {
   test('shows the score, what it consists of, and what would still change it', async () => {
-    const { home, pullRequest } = await newShown();
+    const { pullRequest } = await newShown();
     expect(shownOn(pullRequest)).toEqual({
       headSha: headShaOf(pullRequest),
       name: 'pullscore',
