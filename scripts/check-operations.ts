@@ -55,7 +55,7 @@ for (const file of ['ops/grafana/pullscore.json', 'ops/prometheus/alerts.yml']) 
   const expressions = file.endsWith('.json') ? expressionsOf(JSON.parse(text)) : expressionsOf(parse(text));
   if (expressions.length === 0) problems.push(`${file} has no expressions`);
   for (const name of expressions.flatMap(metricNamesIn)) {
-    if (!known.has(name)) problems.push(`${file}: there is no metric ${name}`);
+    if (!known.has(name)) problems.push(`${file}: ${name} is not a metric of the service`);
   }
 }
 

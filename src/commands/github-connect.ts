@@ -1,24 +1,14 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Config, isLoopback, webhookUrl } from '../config.ts';
+import { type Config, isLoopback } from '../config.ts';
 import { ServiceError } from '../errors.ts';
-import {
-  createManifest,
-  exchangeCode,
-  isManifestCode,
-  type RegisteredApp,
-  webAddress,
-} from '../github/app-manifest.ts';
+import { exchangeCode, isManifestCode, type RegisteredApp, webAddress } from '../github/app-manifest.ts';
 import { createInspection } from '../github/rest.ts';
-import { html } from '../text/html.ts';
-import { subscribedEvents } from '../webhooks/events.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, confirm, UsageError } from './context.ts';
 import { examine } from './doctor/doctor.ts';
 import { hasProblem, showFindings } from './doctor/findings.ts';
 import { readEnvFile, valueIn, withValues, writeEnvFile } from './env-file.ts';
+import { registerInBrowser } from './manifest-page.ts';
 
 /** How long the page is served, and how long the command waits for the installation. */
 const maxWaitMs = 10 * 60_000;
@@ -80,7 +70,9 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
   }
   const say = (text: string) => void context.stderr.write(`${text}\n`);
   const app =
-    code === undefined ? await registerInBrowser(context, options, say) : await exchangeCode(config.github, code);
+    code === undefined
+      ? await registerInBrowser(context, options, maxWaitMs, say)
+      : await exchangeCode(config.github, code);
   const settings = `${webAddress(config.github.apiUrl)}/organizations/${login}/settings/apps`;
   if (app.ownerLogin.toLowerCase() !== login.toLowerCase()) {
     throw new CommandError(
@@ -109,7 +101,7 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
   say(`Wrote the credentials of the App ${app.name} to ${output}. The service uses them once it is started again.`);
   const connected = withApp(config, app);
   await waitForInstallation(context, connected, login, app, say);
-  const findings = await examine({ ...contextOf(context), config: connected }, login);
+  const findings = await examine({ ...context, config: connected }, login);
   return {
     json: {
       organisation: login,
@@ -123,16 +115,6 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
     note: `The App is connected.${hasProblem(findings) ? ' Doctor found problems: see above for fixes.' : ''}`,
   };
 }
-
-/** A context has getters, which a spread would call. */
-const contextOf = ({ log, program, interrupted, stdout, columns, stderr }: Context) => ({
-  log,
-  program,
-  interrupted,
-  stdout,
-  columns,
-  stderr,
-});
 
 function requirePublicUrl({ publicUrl }: Config): void {
   const action = 'Set it to the address at which GitHub reaches the service, such as https://pullscore.example.com.';
@@ -182,115 +164,3 @@ async function waitForInstallation(
     await delay(installationPollMs, undefined, { signal: interrupted }).catch(() => undefined);
   }
 }
-
-/**
- * Serves a page on loopback that sends the manifest to GitHub, and takes the code that GitHub sends back. The address
- * holds a secret, so that other users of this machine can't open it, and the page is for the browser that opens it first.
- */
-async function registerInBrowser(
-  { config, interrupted }: Context,
-  { organisation: login, port }: ConnectOptions,
-  say: (text: string) => void,
-): Promise<RegisteredApp> {
-  const [key, state, cookie] = [randomToken(), randomToken(), randomToken()];
-  const web = webAddress(config.github.apiUrl);
-  const server = createServer({ requestTimeout: 10_000 });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, '127.0.0.1', resolve);
-  }).catch((error: NodeJS.ErrnoException) => {
-    throw new CommandError(`Port ${port} can't be used: ${error.code}.`, 'Name another one with --port.');
-  });
-  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/${key}`;
-  const urls = { service: config.publicUrl ?? '', webhook: webhookUrl(config), redirect: `${address}/done` };
-  const manifest = JSON.stringify(createManifest(login, urls, [...subscribedEvents.keys()]));
-
-  let isOpened = false;
-  let isAnswered = false;
-  const registered = new Promise<RegisteredApp>((resolve, reject) => {
-    const handle = async (request: IncomingMessage, response: ServerResponse) => {
-      const { origin, pathname, searchParams } = new URL(request.url ?? '/', address);
-      const isOwn = (request.headers.cookie ?? '').split('; ').some(each => isSame(each, `pullscore=${cookie}`));
-      if (request.method !== 'GET' || origin !== new URL(address).origin || !pathname.startsWith(`/${key}`)) {
-        return showPage(response, 404, 'There is no such page.');
-      }
-      if (pathname === `/${key}`) {
-        if (isOpened && !isOwn) return showPage(response, 403, 'This page is open in another browser.');
-        isOpened = true;
-        response.setHeader('set-cookie', `pullscore=${cookie}; HttpOnly; SameSite=Lax; Path=/`);
-        return showForm(response, web, login, state, manifest);
-      }
-      if (pathname !== `/${key}/done`) return showPage(response, 404, 'There is no such page.');
-      const code = searchParams.get('code') ?? '';
-      if (!isOwn) return showPage(response, 403, 'This is not the browser that opened the page.');
-      if (!isSame(searchParams.get('state') ?? '', state) || !isManifestCode(code)) {
-        return showPage(response, 400, 'This answer is not from the page that you opened. Begin there again.');
-      }
-      if (isAnswered) return showPage(response, 410, 'GitHub has answered already.');
-      isAnswered = true;
-      try {
-        const app = await exchangeCode(config.github, code);
-        showPage(response, 200, `GitHub has created the App ${app.name}.`, {
-          text: `Install it on ${login}`,
-          url: `${app.url}/installations/new`,
-        });
-        response.once('close', () => resolve(app));
-      } catch (error) {
-        showPage(response, 502, 'The App could not be connected. The command says why.');
-        response.once('close', () => reject(error));
-      }
-    };
-    server.on('request', (request, response) => void handle(request, response).catch(reject));
-  });
-  say(`Open this page in a browser, within ten minutes: ${address}`);
-  try {
-    const waiting = AbortSignal.any([interrupted, AbortSignal.timeout(maxWaitMs)]);
-    const given = new Promise<never>((_, reject) => {
-      waiting.addEventListener('abort', () => {
-        const reason = interrupted.aborted ? 'It was interrupted' : 'No answer came within ten minutes';
-        reject(new CommandError(`${reason}. Nothing was written.`, 'Run the command again.'));
-      });
-    });
-    return await Promise.race([registered, given]);
-  } finally {
-    server.close();
-    server.closeAllConnections();
-  }
-}
-
-const randomToken = () => randomBytes(24).toString('base64url');
-
-const isSame = (given: string, expected: string): boolean =>
-  given.length === expected.length && timingSafeEqual(Buffer.from(given), Buffer.from(expected));
-
-const style =
-  'body{font:16px/1.5 system-ui,sans-serif;max-width:40em;margin:4em auto;padding:0 1em}button,a{font:inherit}';
-
-function send(response: ServerResponse, status: number, policy: string, body: ReturnType<typeof html>): void {
-  response.writeHead(status, {
-    'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; ${policy}`,
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-  });
-  const page = html`<!doctype html><html lang="en"><meta charset="utf-8"><title>pullscore</title><style>${style}</style><body>${body}`;
-  response.end(page.markup);
-}
-
-const showPage = (response: ServerResponse, status: number, text: string, link?: { text: string; url: string }): void =>
-  send(
-    response,
-    status,
-    "form-action 'none'",
-    html`<h1>pullscore</h1><p>${text}</p>${link !== undefined && html`<p><a href="${link.url}">${link.text}</a></p>`}`,
-  );
-
-const showForm = (response: ServerResponse, web: string, login: string, state: string, manifest: string): void =>
-  send(
-    response,
-    200,
-    `form-action ${web}`,
-    html`<h1>pullscore</h1><p>GitHub asks you for the name of an App that belongs to ${login}. It may read pull requests,
-issues, contents and members, and write check runs; it delivers webhooks to the service.</p>
-<form method="post" action="${web}/organizations/${login}/settings/apps/new?state=${state}"><input type="hidden"
-name="manifest" value="${manifest}"><button>Create the App on GitHub</button></form>`,
-  );

@@ -27,7 +27,7 @@ const mayDiffer = sql`${organisations.checksVersion} is distinct from ${contentV
 export async function claimCheckRuns(
   executor: Executor,
   organisationId?: string,
-): Promise<{ lease: Lease; storedVersion: string | null } | undefined> {
+): Promise<{ lease: Lease; storedVersion: string } | undefined> {
   const { id, checksDueAt, removedAt } = organisations;
   const isFree = and(sql`${checksDueAt} <= now()`, isNull(removedAt));
   const [next] = await executor
@@ -37,8 +37,9 @@ export async function claimCheckRuns(
     .where(and(isFree, mayDiffer, organisationId === undefined ? undefined : eq(id, organisationId)))
     .orderBy(checksDueAt)
     .limit(1);
-  const lease = next && (await takeLease(executor, 'checksDueAt', next.id, isFree));
-  return lease && { lease, storedVersion: next?.storedVersion ?? null };
+  if (next === undefined) return undefined;
+  const lease = await takeLease(executor, 'checksDueAt', next.id, isFree);
+  return lease && { lease, storedVersion: next.storedVersion };
 }
 
 export const areChecksEnabled = ({ checksDueAt }: Pick<Organisation, 'checksDueAt'>): boolean => checksDueAt !== null;

@@ -12,17 +12,16 @@ interface ShownScore {
   score: number;
   /** The breakdown, as it is stored. */
   breakdown: string;
-  /** The score before the last change; null if it has not changed. */
-  formerScore: number | null;
   state: 'closed' | 'draft' | 'merged' | 'open';
   rulesetVersion: number;
   explanation: Explanation;
 }
 
-export const checkRunTitle = ({ score, formerScore }: Pick<ShownScore, 'score' | 'formerScore'>): string => {
-  const change = formerScore === null || formerScore === score ? '' : ` (${signed(score - formerScore)})`;
+/** @param formerScore before the last change; null if it has not changed */
+export function checkRunTitle(score: number, formerScore: number | null): string {
+  const change = formerScore === null ? '' : ` (${signed(score - formerScore)})`;
   return `Score ${formatInteger(score)}${change}`;
-};
+}
 
 /** Names of rules and parts of expressions are shown as code: nothing in them becomes a link, a mention or markup. */
 export function checkRunSummary({ score, breakdown, state, rulesetVersion, explanation }: ShownScore): string {

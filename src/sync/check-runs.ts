@@ -139,8 +139,8 @@ async function write(
       repositoryNodeId,
       headSha,
       externalId: formatId('pr', pullRequest.id),
-      title: checkRunTitle({ score, formerScore }),
-      summary: checkRunSummary({ score, breakdown, formerScore, state, rulesetVersion, explanation }),
+      title: checkRunTitle(score, formerScore),
+      summary: checkRunSummary({ score, breakdown, state, rulesetVersion, explanation }),
     };
     const hash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
     written.push({ shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion });

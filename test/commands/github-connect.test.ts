@@ -8,6 +8,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -15,6 +16,7 @@ import { loadConfig } from '../../src/config.ts';
 import { readPermissions } from '../../src/github/permissions.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { closing, createTenant, type Service, startService } from '../support/service.ts';
 import { complaintOf, type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
@@ -165,6 +167,39 @@ describe('github connect', () => {
     expect(answers.sort()).toEqual([200, 410]);
     github.installApp(github.organisation('acme'));
     expect((await running.ended).code).toBe(0);
+  });
+
+  test('goes on after requests that are not valid, and after a browser that closes too early', async () => {
+    const setting = await prepare();
+    const { github, output } = setting;
+    const running = connect(setting);
+    const address = await addressOf(running);
+    const { cookie, redirect } = await createApp(github, address);
+    const strange = 'é'.repeat(cookie.length);
+    const ask = (path: string, headers: Record<string, string>) =>
+      new Promise<number>((resolve, reject) => {
+        const { hostname, port } = new URL(address);
+        get({ hostname, port, path, headers }, reply => resolve(reply.resume().statusCode ?? 0)).on('error', reject);
+      });
+    const { pathname, search } = new URL(redirect);
+    expect(await ask('//', {})).toBe(404);
+    expect(await ask(pathname + search, { cookie: strange })).toBe(403);
+    const state = new URL(redirect).searchParams.get('state') ?? '';
+    const wrong = search.replace(state, encodeURIComponent('é'.repeat(state.length)));
+    expect(await ask(pathname + wrong, { cookie })).toBe(400);
+    const { released, release } = createLatch();
+    const isConversion = ({ path }: { path: string }) => path.includes('/app-manifests/');
+    github.fault({ kind: 'hold', until: released }, { when: isConversion });
+    const leaving = new AbortController();
+    const left = fetch(redirect, { headers: { cookie }, signal: leaving.signal }).catch(() => undefined);
+    await expect.poll(() => github.requests.some(isConversion)).toBe(true);
+    leaving.abort();
+    await left;
+    release();
+    await running.shows(/Now install it/);
+    github.installApp(github.organisation('acme'));
+    expect((await running.ended).code).toBe(0);
+    expect(variables(readFileSync(output, 'utf8'))).toHaveProperty('GITHUB_APP_ID');
   });
 
   test('finishes with the code on a machine without a browser, once', async () => {

@@ -21,9 +21,10 @@ export async function readMetricNames(): Promise<Set<string>> {
   }
 }
 
-/** Words of PromQL, and the label that Prometheus itself adds a series for. */
-const words = new Set(['and', 'or', 'unless', 'by', 'without', 'on', 'ignoring', 'up', 'sum', 'max', 'min', 'rate']);
-const functions = ['increase', 'histogram_quantile', 'absent', 'avg', 'count'];
+/** Words and functions of PromQL, and what Prometheus itself records of each target. */
+const notOurs = new Set(
+  'and or unless on ignoring by without sum max min avg count rate increase histogram_quantile absent up'.split(' '),
+);
 
 /** The metrics that an expression of PromQL names. */
 export const metricNamesIn = (expression: string): string[] =>
@@ -34,4 +35,4 @@ export const metricNamesIn = (expression: string): string[] =>
       .matchAll(/[a-zA-Z_:][\w:]*/g),
   ]
     .map(([name]) => name)
-    .filter(name => !words.has(name) && !functions.includes(name));
+    .filter(name => !notOurs.has(name));
