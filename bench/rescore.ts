@@ -60,7 +60,11 @@ export async function measureRescoring(): Promise<Row[]> {
     await settle(server.url);
     const begin = () =>
       database.transaction(executor =>
-        applyRuleset(executor, organisationId, { definitions: [], rules: [rule('Meanwhile', 'true', '1')] }),
+        applyRuleset(executor, organisationId, {
+          definitions: [],
+          rules: [rule('Meanwhile', 'true', '1')],
+          source: '',
+        }),
       );
     for (const line of await measureLatency(server, begin)) process.stdout.write(`  ${line}\n`);
     if (await isRescored(database)) process.stdout.write('  The re-scoring was over before the measurement was.\n');
@@ -95,7 +99,9 @@ async function rescore(
   const worker = await startProcess(['dist/main.js', 'worker'], { DATABASE_URL: url, LOG_LEVEL: 'warn' });
   try {
     const begin = performance.now();
-    await database.transaction(executor => applyRuleset(executor, organisationId, { definitions: [], rules }));
+    await database.transaction(executor =>
+      applyRuleset(executor, organisationId, { definitions: [], rules, source: '' }),
+    );
     while (!(await isRescored(database))) await delay(20);
     const seconds = (performance.now() - begin) / 1000;
     const kilobytes = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${worker.id}/status`, 'utf8'))?.[1];

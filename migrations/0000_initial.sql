@@ -218,7 +218,7 @@ CREATE TABLE "rulesets" (
 	"version" integer NOT NULL,
 	"definitions" jsonb DEFAULT '[]'::jsonb NOT NULL,
 	"rules" jsonb NOT NULL,
-	"source" text,
+	"source" text NOT NULL,
 	"applied_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"applied_by" text NOT NULL,
 	CONSTRAINT "rulesets_organisation_id_version_pk" PRIMARY KEY("organisation_id","version")

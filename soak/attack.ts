@@ -70,7 +70,7 @@ export async function soakAttacks(operands: readonly string[]): Promise<boolean>
     if (isChosen('expensive rules') || isChosen('all at once')) {
       const { organisationId } = installation;
       await database.transaction(executor =>
-        applyRuleset(executor, organisationId, { definitions: [], rules: expensiveRules }),
+        applyRuleset(executor, organisationId, { definitions: [], rules: expensiveRules, source: '' }),
       );
     }
     if (isChosen('expensive rules')) judge('expensive rules', await measure(installation, origin, seconds));

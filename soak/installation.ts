@@ -88,7 +88,7 @@ async function prepare(url: string, githubId: number): Promise<{ organisationId:
   if (organisation === undefined) throw new Error('the organisation exists already');
   const organisationId = organisation.id;
   await database.transaction(executor =>
-    applyRuleset(executor, organisationId, { definitions: [], rules: [...scoringRules] }),
+    applyRuleset(executor, organisationId, { definitions: [], rules: [...scoringRules], source: '' }),
   );
   const user = await addUser(database.executor, {
     organisationId,

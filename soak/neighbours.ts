@@ -227,7 +227,7 @@ async function measure({ installation, database, origin, victim }: Neighbours, s
 function applyRules(name: string): Attack {
   return async ({ database, attacker: { organisation } }) => {
     const apply = (rules: RuleDefinition[]) =>
-      database.transaction(each => applyRuleset(each, organisation.id, { definitions: [], rules }));
+      database.transaction(each => applyRuleset(each, organisation.id, { definitions: [], rules, source: '' }));
     await apply(hostileRules[name] ?? []);
     return () => apply([]);
   };

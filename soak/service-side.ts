@@ -109,7 +109,7 @@ export function createServiceSide(parts: {
     async applyRules(organisation, ruleset, via) {
       const rules = definitionsOf(ruleset);
       await insist(via, ({ deps }) =>
-        deps.database.transaction(each => applyRuleset(each, organisation.id, { definitions: [], rules })),
+        deps.database.transaction(each => applyRuleset(each, organisation.id, { definitions: [], rules, source: '' })),
       );
       const same = JSON.stringify(rules) === JSON.stringify(definitionsOf(organisation.ruleset));
       if (!same || organisation.rulesetVersion === 0) organisation.rulesetVersion += 1;

@@ -2,9 +2,9 @@ import { Option } from 'commander';
 import { recordAuditEvent } from '../database/audit-log.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescoring.ts';
-import { applyRuleset } from '../database/rules.ts';
+import { applyRuleset, type RulesetWithSource } from '../database/rules.ts';
 import type { Deps } from '../deps.ts';
-import { defineKey, formatRulesFile } from '../scoring/file/rules-file.ts';
+import { defineKey } from '../scoring/file/rules-file.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import { counted } from '../text/numbers.ts';
 import { plain } from '../text/terminal.ts';
@@ -127,18 +127,8 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       return {
         read: (deps, organisation) => exportRules(context, deps, organisation, wanted),
         request: { method: 'GET', path: 'rules' },
-        show({ version, define = {}, rules, source }) {
-          if (version > 0 && source === null) {
-            context.stderr.write(
-              `Version ${version} was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n`,
-            );
-          }
-          const definitions = Object.entries(define).map(([name, expression]) => ({ name, expression }));
-          const written =
-            version === 0
-              ? '# No rules have been applied yet.\nrules: []'
-              : formatRulesFile({ definitions, rules }).trimEnd();
-          return { text: source?.replace(/\n$/, '') ?? written };
+        show({ source }) {
+          return { text: source.replace(/\n$/, '') };
         },
       };
     });
@@ -159,7 +149,7 @@ type AppliedRules = Awaited<ReturnType<typeof applyRules>>;
 async function applyRules(
   { database }: Deps,
   { id, login }: Organisation,
-  ruleset: Ruleset & { source?: string | null },
+  ruleset: RulesetWithSource,
   { by = operatorName(), request }: ApplyOptions,
   expected: number | undefined,
 ) {

@@ -56,16 +56,23 @@ export async function readRules(
   }
 }
 
-/**
- * One version; empty for version 0, before the first was applied. `source` is the text of the file that it was applied
- * from; null if it is not known.
- */
+/** Rules, with the text of the file that they were applied from. */
+export type RulesetWithSource = Ruleset & { source: string };
+
+/** In force before any rules were applied. */
+const noRuleset: RulesetWithSource = {
+  definitions: [],
+  rules: [],
+  source: '# No rules have been applied yet.\nrules: []\n',
+};
+
+/** One version; without rules for version 0, before the first was applied. */
 export async function getRuleset(
   executor: Executor,
   organisationId: string,
   version: number,
-): Promise<Ruleset & { source: string | null }> {
-  if (version === 0) return { definitions: [], rules: [], source: null };
+): Promise<RulesetWithSource> {
+  if (version === 0) return noRuleset;
   const [ruleset] = await executor
     .select({ definitions: rulesets.definitions, rules: rulesets.rules, source: rulesets.source })
     .from(rulesets)
@@ -89,14 +96,13 @@ export function listRulesets(executor: Executor, organisationId: string) {
  * id and time of creation. If the rules are in force already, only the text of their file changes: comments and tests
  * make no version. Runs in a transaction.
  *
- * @param given `source` is the text of the file with these rules, if there is one
  * @param options `expected`: the version that must be in force
  * @throws ServiceError `precondition_failed` if another version is in force
  */
 export async function applyRuleset(
   executor: Executor,
   organisationId: string,
-  { source = null, ...given }: Ruleset & { source?: string | null },
+  { source, ...given }: RulesetWithSource,
   { appliedBy = '', expected }: { appliedBy?: string; expected?: number | undefined } = {},
 ): Promise<{ version: number; changed: boolean; sourceChanged: boolean }> {
   const ruleset: Ruleset = JSON.parse(
@@ -112,7 +118,7 @@ export async function applyRuleset(
   }
   const inForce = await getRuleset(executor, organisationId, current);
   if (current > 0 && !hasChanges(compareRules(inForce, ruleset))) {
-    const sourceChanged = source !== null && source !== inForce.source;
+    const sourceChanged = source !== inForce.source;
     if (sourceChanged) {
       await executor
         .update(rulesets)

@@ -408,7 +408,7 @@ export const rulesets = pgTable(
     definitions: jsonb('definitions').$type<Definition[]>().notNull().default([]),
     rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
     /** The text of the file with these rules; null if they did not come from a file. */
-    source: text('source'),
+    source: text('source').notNull(),
     appliedAt: now('applied_at'),
     /** Who ran the command, by the operating system or the operator. */
     appliedBy: text('applied_by').notNull(),

@@ -1,7 +1,6 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
 
 import type { SourceName } from './facts.ts';
-import type { Origin } from './language/comparable.ts';
 import { type CheckedEntry, compileEntries, type Scorer, treesOf } from './language/compile.ts';
 import { costOf } from './language/cost.ts';
 import { checkDefinitions, type Definition } from './language/definitions.ts';
@@ -123,17 +122,10 @@ export interface CheckedLogic {
   problems: RuleProblem[];
 }
 
-export const checkRule = (
-  rule: RuleDefinition,
-  definitions: CheckedDefinitions,
-  origin: Origin = 'stored',
-): CheckedLogic => runAtOnce(checkRuleInSteps(rule, definitions, origin));
+export const checkRule = (rule: RuleDefinition, definitions: CheckedDefinitions): CheckedLogic =>
+  runAtOnce(checkRuleInSteps(rule, definitions));
 
-function* checkRuleInSteps(
-  rule: RuleDefinition,
-  definitions: CheckedDefinitions,
-  origin: Origin,
-): Generator<void, CheckedLogic> {
+function* checkRuleInSteps(rule: RuleDefinition, definitions: CheckedDefinitions): Generator<void, CheckedLogic> {
   const { name, when, logic } = rule;
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
@@ -144,7 +136,7 @@ function* checkRuleInSteps(
   }
   const read = (source: string, entry: number | null, part: 'when' | 'expression' | 'value', prefix = '') => {
     try {
-      return parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions, origin);
+      return parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       problems.push(describeProblem(name, entry, part, prefix + error.message));
@@ -194,7 +186,7 @@ export function createChecker({ definitions, rules }: Ruleset) {
     patterns: checked.patterns,
     *check(rule: RuleDefinition): Generator<void, CheckedLogic> {
       if (problem !== undefined) return { entries: [], problems: [problem] };
-      return yield* checkRuleInSteps(rule, checked, 'stored');
+      return yield* checkRuleInSteps(rule, checked);
     },
   };
 }

@@ -31,7 +31,9 @@ const list = async (token = tenant.token) => {
   return body.data;
 };
 const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
-  service.database.transaction(executor => applyRuleset(executor, tenant.organisation.id, { definitions, rules }));
+  service.database.transaction(executor =>
+    applyRuleset(executor, tenant.organisation.id, { definitions, rules, source: '' }),
+  );
 const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinition => ({
   name,
   description: '',

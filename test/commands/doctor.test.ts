@@ -66,6 +66,7 @@ beforeAll(async () => {
     applyRuleset(executor, tenant.organisation.id, {
       definitions: [],
       rules: [{ ...rule, description: '', is_enabled: true }],
+      source: '',
     }),
   );
   environment = {

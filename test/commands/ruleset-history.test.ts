@@ -2,8 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
-import { query } from '../support/database-server.ts';
 import { createDatabase } from '../support/service.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 
@@ -15,9 +13,6 @@ const bert = 'Bert'.repeat(51);
 
 const rules = (value: number, ...names: string[]) =>
   `rules:\n${names.map(name => `  - name: ${name}\n    logic:\n      - { expression: merged, effect: { action: ADD, value: ${value} } }\n`).join('')}`;
-
-/** The same rules as they are exported. */
-const formatted = (text: string) => formatRulesFile(parseRulesFile(text));
 
 beforeEach(async () => {
   const database = await createDatabase();
@@ -180,26 +175,6 @@ describe('the text of a rules file', () => {
     const { stdout } = await runHere(environment, 'rules', 'diff', '2', '3', ...acme);
     expect(stdout).not.toMatch(/reason|tests/);
     expect(stdout).toContain('+          value: "7"');
-  });
-
-  test('is missing if an earlier release stored the version, and export says so', async () => {
-    await query(environment.DATABASE_URL ?? '', 'update rulesets set source = null');
-    const warning =
-      'Version 2 was stored without its file, so comments and tests are missing here. To store them, apply your file again.\n';
-    const written = formatted(rules(6, 'Merged', 'New'));
-    expect(await exported()).toMatchObject({ code: 0, stdout: written, stderr: warning });
-    const json = await runHere(environment, 'rules', 'export', ...acme, '--json');
-    expect([JSON.parse(json.stdout).source, json.stderr]).toEqual([null, warning]);
-
-    expect(await runJson(environment, 'rules', 'apply', '--version', '2', ...acme)).toMatchObject({ changed: false });
-    expect((await exported()).stdout).toBe(written);
-    await apply(withTests('A reason'));
-    expect(await exported()).toMatchObject({ stdout: `${withTests('A reason')}\n`, stderr: '' });
-    await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
-    expect(await exported()).toMatchObject({
-      stdout: formatted(rules(5, 'Merged', 'Old')),
-      stderr: warning.replace('2', '3'),
-    });
   });
 });
 

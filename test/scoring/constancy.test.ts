@@ -2,16 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { closedLists, type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
 import { constantParts, rangeOf } from '../../src/scoring/file/constancy.ts';
-import { parseExpression } from '../../src/scoring/language/expression.ts';
 import { anyExpression, anyFacts } from './generate.ts';
 import { interpret } from './interpreter.ts';
+import { parsed } from './support.ts';
 
 const counts = (Object.keys(factTypes) as FactName[]).filter(
   name => factTypes[name] === 'number' && !name.startsWith('hours_'),
 );
-
-/** Files refuse some of the random expressions. */
-const parseStored = (source: string, type: 'boolean' | 'number') => parseExpression(source, type, undefined, 'stored');
 
 /** Facts that GitHub could have. */
 const possibleFacts = fc.tuple(anyFacts, fc.constantFrom(...closedLists.state)).map(
@@ -82,7 +79,9 @@ test('a condition that is said to be constant has that value for all facts', () 
       fc.oneof(contradictory.condition, anyExpression.boolean),
       fc.array(smallFacts, { minLength: 5, maxLength: 5 }),
       (source, all) => {
-        for (const [part, { isTrue }] of constantParts(parseStored(source, 'boolean'))) {
+        const tree = parsed(source, 'boolean');
+        fc.pre(tree !== undefined);
+        for (const [part, { isTrue }] of constantParts(tree)) {
           found += part.parts.length > 0 ? 1 : 0;
           for (const facts of all) expect(interpret(part, facts)).toBe(isTrue);
         }
@@ -97,7 +96,8 @@ test('a number is within its range, or absent', () => {
   let narrow = 0;
   fc.assert(
     fc.property(anyExpression.number, fc.array(possibleFacts, { minLength: 5, maxLength: 5 }), (source, all) => {
-      const tree = parseStored(source, 'number');
+      const tree = parsed(source, 'number');
+      fc.pre(tree !== undefined);
       const [min, max] = rangeOf(tree);
       if (Number.isNaN(min) || Number.isNaN(max)) return;
       if (max !== Number.POSITIVE_INFINITY || min > 0) narrow += 1;

@@ -142,7 +142,7 @@ test('no hostile expression throws, hangs, or reaches anything but facts and fun
     fc.property(anySource, fc.constantFrom<'boolean' | 'number'>('boolean', 'number'), (source, type) => {
       const parse = () => {
         try {
-          return parseExpression(source, type, undefined, 'stored');
+          return parseExpression(source, type);
         } catch (error) {
           // Anything else is a defect.
           expect(error).toBeInstanceOf(ExpressionError);

@@ -3,14 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { explainScore } from '../../src/scoring/explain/explain.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
 import { compileExpression, evaluateParts } from '../../src/scoring/language/compile.ts';
-import { parseExpression } from '../../src/scoring/language/expression.ts';
-import { ExpressionError } from '../../src/scoring/language/syntax.ts';
 import { allParts } from '../../src/scoring/language/tree.ts';
-import { checkRules, compileRuleset, type RuleAction, type RuleDefinition } from '../../src/scoring/ruleset.ts';
+import { compileRuleset, type RuleAction, type RuleDefinition } from '../../src/scoring/ruleset.ts';
 import { anyExpression, anyFacts, anyRules } from './generate.ts';
 import { interpret } from './interpreter.ts';
 import { processorTime } from './processor-time.ts';
-import { entry, factsWith, rule, rulesetOf } from './support.ts';
+import { entry, factsWith, parsed, rule, rulesetOf } from './support.ts';
 
 function scored(rules: RuleDefinition[], facts: Facts = factsWith()) {
   const { score, problems } = compileRuleset(rulesetOf(rules));
@@ -203,17 +201,6 @@ test('a required fact that is null or missing does not make a score throw', () =
   );
 });
 
-/** Random texts exceed the limits now and then. */
-function parsed(source: string, type: 'boolean' | 'number') {
-  try {
-    return parseExpression(source, type, undefined, 'stored');
-  } catch (error) {
-    if (!(error instanceof ExpressionError) || !/more than 200|deeper than 32|longer than/.test(error.message))
-      throw error;
-    return undefined;
-  }
-}
-
 describe("a rule's `when`", () => {
   const conditional = { ...rule('R', entry('size > 5 || draft', '3'), entry('true', '1')), when: 'merged || draft' };
 
@@ -291,26 +278,6 @@ describe("a rule's `when`", () => {
       expect.stringMatching(/entry 1, expression: together with the rule's `when`, it is longer than 2000 characters/),
     ]);
   });
-});
-
-test('a stored rule that compares a fact with what it never is keeps its meaning', () => {
-  const stored = rulesetOf([rule('R', entry('state != "Merged" && author_association in ["member", "OWNER"]', '5'))]);
-  const facts = factsWith({ state: 'merged', author_association: 'OWNER' });
-  const { score, problems } = compileRuleset(stored);
-  expect(problems).toEqual([]);
-  expect(score(facts).score).toBe(5);
-  expect(explainScore(stored, facts).score).toBe(5);
-});
-
-test('so does a stored definition', () => {
-  const definitions = [{ name: 'done', expression: 'state == "Merged"' }];
-  const stored = { definitions, rules: [rule('R', entry('!done', '5'))] };
-  const facts = factsWith({ state: 'merged' });
-  const { score, problems } = compileRuleset(stored);
-  expect(problems).toEqual([]);
-  expect(score(facts).score).toBe(5);
-  expect(explainScore(stored, facts).score).toBe(5);
-  expect(checkRules(stored).get('R')).toMatchObject({ isValid: true });
 });
 
 describe('compiled code', () => {

@@ -40,7 +40,7 @@ export async function startScene(environment: Record<string, string> = {}): Prom
     import: () => importPullRequests(service, tenant.organisation),
     async applyRules(rules, definitions = []) {
       await service.database.transaction(executor =>
-        applyRuleset(executor, tenant.organisation.id, { definitions, rules }),
+        applyRuleset(executor, tenant.organisation.id, { definitions, rules, source: '' }),
       );
     },
     async workOff() {

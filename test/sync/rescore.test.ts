@@ -443,7 +443,7 @@ test('rules whose reply to the commit is lost are not called applied, and are ap
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
   const attempt = () =>
     database.transaction(executor =>
-      applyRuleset(executor, home.organisation.id, { definitions: [], rules: [rule('1'), rule('2')] }),
+      applyRuleset(executor, home.organisation.id, { definitions: [], rules: [rule('1'), rule('2')], source: '' }),
     );
   proxy.loseReplyTo('commit\0');
   await expect(attempt()).rejects.toThrow(CommitUnknown);

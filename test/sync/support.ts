@@ -270,4 +270,4 @@ export const rule = (value: string, expression = 'true', name = value): RuleDefi
 });
 
 export const apply = ({ database }: Deps, { organisation }: Home, ...rules: RuleDefinition[]) =>
-  database.transaction(executor => applyRuleset(executor, organisation.id, { definitions: [], rules }));
+  database.transaction(executor => applyRuleset(executor, organisation.id, { definitions: [], rules, source: '' }));

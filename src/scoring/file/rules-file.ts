@@ -83,7 +83,7 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
       fail(name, `it must be an expression such as \`size > 0\`, not ${kindNames[value.kind]}`);
     else definitions.push({ name, expression: (value.cut?.by === 'comma' ? value.cut.whole : value.text).trim() });
   }
-  const { checked, problems } = checkDefinitions(definitions, 'file');
+  const { checked, problems } = checkDefinitions(definitions);
   for (const [name, message] of problems) fail(name, message);
   return { definitions, checked, entries };
 }
@@ -150,7 +150,7 @@ interface CheckedRule extends ReadRule, ValidRule {
 
 function checkExpressions(read: ReadRule, definitions: CheckedDefinitions): CheckedRule[] {
   const { rule, node, report } = read;
-  const { entries, problems } = checkRule(rule, definitions, 'file');
+  const { entries, problems } = checkRule(rule, definitions);
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
     report(found.line, problem.message + adviseOn(found, problem.message), problem);

@@ -6,9 +6,6 @@ import { type ComparisonOperator, ExpressionError } from './syntax.ts';
 import { excerpt } from './text.ts';
 import { type TypedExpression, typeOf } from './tree.ts';
 
-/** Stored rules keep their meaning, even if a file with the same text would now be refused. */
-export type Origin = 'file' | 'stored';
-
 const operators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);
 export const isComparison = (operator: string): operator is ComparisonOperator => operators.has(operator);
 
@@ -23,9 +20,9 @@ function textsOf(tree: TypedExpression): string[] {
  *
  * @param tree checked only if it is a fact with a closed list of values
  */
-export function checkTexts(tree: TypedExpression, texts: readonly (number | string)[], origin: Origin): void {
-  if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts, origin);
-  if (origin === 'stored' || tree.kind !== 'fact' || !hasClosedList(tree.name)) return;
+export function checkTexts(tree: TypedExpression, texts: readonly (number | string)[]): void {
+  if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts);
+  if (tree.kind !== 'fact' || !hasClosedList(tree.name)) return;
   const list: readonly string[] = closedLists[tree.name];
   const wrong = texts.map(String).find(text => !list.includes(text));
   if (wrong === undefined) return;
@@ -40,13 +37,12 @@ export function checkComparison(
   operator: ComparisonOperator,
   [left, right]: readonly [TypedExpression, TypedExpression],
   source: string,
-  origin: Origin,
 ): void {
   const isA = (part: TypedExpression) => typeOf(part, source);
   const day = [left, right]
     .map(({ start, end }) => source.slice(start, end))
     .find(code => /^\d{4}-\d\d-\d\d$/.test(code));
-  if (origin === 'file' && day !== undefined) throw new ExpressionError(messageOfDay(day));
+  if (day !== undefined) throw new ExpressionError(messageOfDay(day));
   if (left.type !== right.type) {
     const hint = hintOfMismatch(operator, left, right, source);
     const message = `${isA(left)} and ${isA(right)}, but \`${operator}\` compares values of the same type${hint}`;
@@ -56,8 +52,8 @@ export function checkComparison(
     throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; use \`in\` or \`contains\``);
   }
   if (operator === '==' || operator === '!=') {
-    checkTexts(left, textsOf(right), origin);
-    checkTexts(right, textsOf(left), origin);
+    checkTexts(left, textsOf(right));
+    checkTexts(right, textsOf(left));
   } else if (left.type === 'boolean') {
     throw new ExpressionError(`${isA(left)}, which \`${operator}\` can't compare; it needs numbers or texts`);
   }

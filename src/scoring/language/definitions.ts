@@ -1,7 +1,6 @@
 /** Definitions: names for expressions, which rules and other definitions use like facts. */
 
 import { isFactName } from '../facts.ts';
-import type { Origin } from './comparable.ts';
 import { checkExpression } from './expression.ts';
 import { functions } from './functions.ts';
 import { parseSyntax } from './parser.ts';
@@ -44,10 +43,7 @@ function describeCycle(names: readonly string[]): string {
  *
  * @returns the definitions, and the problems by name; a definition that only uses a faulty one has none
  */
-export function checkDefinitions(
-  definitions: readonly Definition[],
-  origin: Origin = 'stored',
-): {
+export function checkDefinitions(definitions: readonly Definition[]): {
   checked: CheckedDefinitions;
   problems: Map<string, string>;
 } {
@@ -67,7 +63,7 @@ export function checkDefinitions(
       if (start !== -1) throw new ExpressionError(describeCycle([name, ...users.slice(start)]));
       visit(used, users);
     }
-    return { name, expression, ...checkExpression(expression, syntax, checked, origin) };
+    return { name, expression, ...checkExpression(expression, syntax, checked) };
   }
 
   function visit(name: string, users: readonly string[]): void {

@@ -1,7 +1,7 @@
 /** Checks the names and types of an expression, and turns its text into a typed tree. */
 
 import { type FactType, factTypes, isFactName, type SourceName } from '../facts.ts';
-import { checkComparison, checkTexts, isComparison, type Origin } from './comparable.ts';
+import { checkComparison, checkTexts, isComparison } from './comparable.ts';
 import { type FunctionDefinition, functions, type Prepared } from './functions.ts';
 import { checkPathGlob } from './glob.ts';
 import {
@@ -59,7 +59,6 @@ export function checkExpression(
   source: string,
   syntax: SyntaxNode,
   definitions: CheckedDefinitions,
-  origin: Origin,
 ): CheckedExpression {
   let patternCosts = 0;
   let characters = characterCount(source);
@@ -129,7 +128,7 @@ export function checkExpression(
     }
     const left = read(node.left, depth);
     const parts = [left, readAs(node.right, depth, left.type === 'text')] as const;
-    checkComparison(operator, parts, source, origin);
+    checkComparison(operator, parts, source);
     return { kind: 'comparison', type: 'boolean', operator, parts, ...span };
   }
 
@@ -180,7 +179,7 @@ export function checkExpression(
       }
       options.push(part.kind === 'negation' ? -negated.value : negated.value);
     }
-    checkTexts(left, options, origin);
+    checkTexts(left, options);
     return { kind: 'oneOf', type: 'boolean', parts: [left], options, ...span };
   }
 
@@ -255,7 +254,7 @@ export function checkExpression(
   function prepare(definition: FunctionDefinition, literals: string[], span: Span): Prepared {
     if (definition.prepare === undefined) return { value: undefined, cost: 0 };
     try {
-      if (origin === 'file' && definition.facts?.includes('files')) literals.forEach(checkPathGlob);
+      if (definition.facts?.includes('files')) literals.forEach(checkPathGlob);
       const prepared = definition.prepare(literals, definitions.patterns);
       addPatternCost(prepared.cost, span);
       return prepared;
@@ -306,16 +305,14 @@ const onlyAfterIn = 'a list in square brackets is only allowed after `in`';
  * Parses and checks an expression.
  * @param expected a condition is boolean, a value is a number
  * @param definitions what it can use besides facts
- * @param origin files are checked more strictly than stored rules
  * @throws ExpressionError whose message names the offending part
  */
 export function parseExpression(
   source: string,
   expected: 'boolean' | 'number',
   definitions: CheckedDefinitions = noDefinitions(),
-  origin: Origin = 'file',
 ): TypedExpression {
-  const { tree: checked } = checkExpression(source, parseSyntax(source), definitions, origin);
+  const { tree: checked } = checkExpression(source, parseSyntax(source), definitions);
   if (checked.type === expected) return checked;
   const need =
     expected === 'boolean'
