@@ -1,4 +1,5 @@
-import { type Facts, factsOf, type PullRequestState } from '../src/scoring/facts.ts';
+import type { PullRequestState } from '../src/pull-request.ts';
+import { type Facts, factsOf } from '../src/scoring/facts.ts';
 
 /** The same pull requests in each run, with texts as a database gives them: flat, and each its own. */
 export function sampleFacts(count: number): Facts[] {
@@ -51,7 +52,7 @@ export function sampleFacts(count: number): Facts[] {
       labels: upTo(2) === 0 ? [] : [pick(['bug', 'feature', 'Documentation'])],
       assignees: [],
       files: ['src/main.ts', 'test/main.test.ts'].map(text),
-      fileChanges: [upTo(800), upTo(400), 0, upTo(100), 0, 0],
+      fileChanges: [upTo(800), upTo(400), upTo(100), 0],
     });
   });
 }

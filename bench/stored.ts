@@ -73,14 +73,14 @@ export async function insertPullRequests(client: pg.Client, organisationId: stri
         'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
         n % 4, n % 3, 0, 0, 0, 0, false, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
         case when n % $3 = 0 then many.files else '{src/main.ts}' end,
-        case when n % $3 = 0 then many.file_changes else json_build_array(n % 500, n % 300, 0) end, 15,
+        case when n % $3 = 0 then many.file_changes else json_build_array(n % 500, n % 300) end, 15,
         '[{"name":"Small","action":"ADD","effect":10,"expression":"size <= 200"},{"name":"Merged","action":"ADD","effect":5,"expression":"merged"}]',
         0, 0
       from generate_series(1, $2::int) n,
         (select array_agg(id) as members from members) m, (select array_agg(id) as repositories from repositories) r,
         (
           select array_agg('src/components/part-' || f || '/index.ts') as files,
-            (select json_agg(case v % 3 when 0 then 1 else 0 end) from generate_series(0, 2999) v) as file_changes
+            (select json_agg(1 - v % 2) from generate_series(0, 1999) v) as file_changes
           from generate_series(1, 1000) f
         ) many`,
     [organisationId, count, manyFilesEvery],

@@ -1,15 +1,7 @@
 /** The JSON Schema of rules files, with which editors complete and check them. `rules check` checks the rest. */
 import { readFileSync } from 'node:fs';
 import { type TSchema, Type } from '@sinclair/typebox';
-import {
-  absenceReasons,
-  closedLists,
-  type FactName,
-  type FactType,
-  factTypes,
-  hasClosedList,
-  isOptionalFact,
-} from '../src/scoring/facts.ts';
+import { type FactName, type FactType, factNames, factTable } from '../src/scoring/facts.ts';
 import { definitionLimits } from '../src/scoring/language/definitions.ts';
 import { expressionLimits } from '../src/scoring/language/syntax.ts';
 import { ruleLimits } from '../src/scoring/ruleset.ts';
@@ -34,7 +26,7 @@ const day = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}:\\d{2}Z
 const flag = [Type.Boolean(), Type.Enum({ yes: 'true', no: 'false' })];
 const text = [Type.String(), Type.Number(), Type.Boolean()];
 
-const values: Record<FactType, TSchema[]> = {
+const formsOf: Record<FactType, TSchema[]> = {
   number: count,
   boolean: flag,
   text,
@@ -55,26 +47,26 @@ const documentation = new Map(readTables(readFileSync('docs/rules.md', 'utf8')).
 
 function factSchema(name: FactName): TSchema {
   const { Meaning: meaning = '', Unit: unit = 'none' } = documentation.get(`\`${name}\``) ?? {};
+  const { type, absence, values } = factTable[name];
   const isTime = name.endsWith('_at');
   const notes = [
     meaning,
     ...(unit === 'none'
       ? []
       : [`In ${unit}${isTime ? ', a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z' : ''}.`]),
-    ...(isOptionalFact(name) ? [`Absent if ${absenceReasons[name]}.`] : []),
+    ...(absence === undefined ? [] : [`Absent if ${absence}.`]),
   ];
   const forms = (): TSchema[] => {
-    if (hasClosedList(name)) return closedLists[name].map(text => Type.Literal(text));
+    if (values !== undefined) return values.map(text => Type.Literal(text));
     if (name === 'files') return [files];
     if (isTime) return [...unixTime, day];
-    return name.startsWith('hours_') ? hours : values[factTypes[name]];
+    return name.startsWith('hours_') ? hours : formsOf[type];
   };
-  const options = [...forms(), ...(isOptionalFact(name) ? [Type.Null()] : [])];
+  const options = [...forms(), ...(absence === undefined ? [] : [Type.Null()])];
   const description = notes.join(' ').replaceAll('`', '');
   return Type.Union(options, { description });
 }
 
-const factNames = Object.keys(factTypes) as FactName[];
 const closed = { additionalProperties: false };
 
 const Entry = Type.Object(

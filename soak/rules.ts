@@ -19,7 +19,7 @@ const rule = (name: string, action: RuleAction, expression: string, value: strin
 /** Lines of the files that match: those added (`column` 0), or also those removed. */
 const linesOf = ({ files, fileChanges }: ScoredFacts, matches: (path: string) => boolean, column?: 0): number =>
   files.reduce((sum, path, index) => {
-    const [added = 0, removed = 0] = (fileChanges ?? []).slice(3 * index);
+    const [added = 0, removed = 0] = (fileChanges ?? []).slice(2 * index);
     return matches(path) ? sum + added + (column === 0 ? 0 : removed) : sum;
   }, 0);
 

@@ -206,7 +206,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
         }
         // Longer than a lease: it waits. Otherwise another replica is at work, or was killed.
         if (seconds > 11 || (seconds > 0 && seconds < staleLeaseSeconds)) await makeDue(organisation);
-        else if (seconds > 0) await delay(8);
+        else if (seconds > 0) await delay(30);
       }
     },
 
@@ -251,7 +251,7 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
       const isStuck = now - progressed > stuckAfterMs;
       if ((state.requests?.waiting ?? 0) > 0 || isStuck) await passTime(ids, isStuck);
       if (isStuck) progressed = now;
-      await delay(12);
+      await delay(30);
     }
   }
 

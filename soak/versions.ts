@@ -88,6 +88,6 @@ export function columnsOf(pullRequest: PullRequest): Columns {
     labels: pullRequest.labels.map(kept),
     assignees: pullRequest.assignees.filter(exists).map(({ login }) => login),
     files: pullRequest.files.map(({ path }) => path),
-    fileChanges: pullRequest.files.flatMap(({ additions, deletions }) => [additions, deletions, 0]),
+    fileChanges: pullRequest.files.flatMap(({ additions, deletions }) => [additions, deletions]),
   };
 }

@@ -20,7 +20,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { PullRequestState } from '../scoring/facts.ts';
+import type { PullRequestState } from '../pull-request.ts';
 import type { Definition } from '../scoring/language/definitions.ts';
 import type { RuleDefinition, RuleLogic } from '../scoring/ruleset.ts';
 
@@ -266,8 +266,8 @@ export const pullRequests = pgTable(
     assignees: text('assignees').array().notNull(),
     files: text('files').array().notNull(),
     /**
-     * For each of `files`, three numbers: see `PullRequestRecord`. `json`, which takes about 8 bytes for a file; three
-     * arrays would take 12, and about 70 more for each row.
+     * For each of `files`, two numbers: see `PullRequestRecord`. `json`, which takes about 6 bytes for a file; two
+     * arrays would take 8, and about 50 more for each row.
      */
     fileChanges: json('file_changes').$type<number[]>(),
 

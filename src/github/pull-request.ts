@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
-import type { PullRequestRecord, PullRequestState } from '../scoring/facts.ts';
+import type { PullRequestRecord, PullRequestState } from '../pull-request.ts';
 import { storable } from '../scoring/language/text.ts';
 import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
 import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
@@ -156,7 +156,7 @@ function shorten(paths: string[]): string[] {
 
 function readFiles({ files }: Facts) {
   const listed = present(files?.nodes);
-  const changes = listed.flatMap(({ additions, deletions }) => [additions, deletions, 0]);
+  const changes = listed.flatMap(({ additions, deletions }) => [additions, deletions]);
   return {
     files: shorten(listed.map(({ path }) => path)),
     // GitHub computes no diff of thousands of files: no list, and 0 for `changedFiles`, without an error. See

@@ -1,137 +1,5 @@
-/**
- * A pull request as GitHub describes it, and the facts derived from it, which rules read.
- * All times are Unix seconds, whole as GitHub's are.
- */
-
-export type PullRequestState = (typeof closedLists)['state'][number];
-
-/** What is fetched from GitHub and stored: everything a score can depend on. */
-export interface PullRequestRecord {
-  /** `owner/name` */
-  repository: string;
-  number: number;
-  title: string;
-  body: string;
-  state: PullRequestState;
-  /** GitHub's flag: a draft stays one if it is closed. */
-  draft: boolean;
-  author: string;
-  authorAssociation: string;
-  authorIsBot: boolean;
-  base: string;
-  head: string;
-  fromFork: boolean;
-  milestone: string | null;
-  additions: number;
-  deletions: number;
-  changedFiles: number;
-  commits: number;
-  /** Those in the conversation, without those on lines of code. */
-  comments: number;
-  /** Those submitted by people other than the author. */
-  reviews: number;
-  /** People whose latest verdict is an approval. */
-  approvals: number;
-  /** People whose latest verdict asks for changes. */
-  changesRequested: number;
-  /** Of the approvals, those by people who may push. */
-  writerApprovals: number;
-  /** How often people asked for changes, whatever their latest verdict is. */
-  timesChangesRequested: number;
-  /** Reviews submitted by bots other than the author. */
-  botReviews: number;
-  linkedIssues: number;
-  createdAt: number;
-  sourceUpdatedAt: number;
-  mergedAt: number | null;
-  closedAt: number | null;
-  /** Null also if it is not merged. */
-  mergedBy: string | null;
-  selfMerged: boolean;
-  /** By a person other than the author. */
-  firstReviewAt: number | null;
-  labels: string[];
-  assignees: string[];
-  /** Paths of the changed files: all of them, up to GitHub's 3,000. */
-  files: string[];
-  /**
-   * For each of `files`, three numbers: lines added, lines removed, and 0. In place of the 0, the release before stored what
-   * happened to the file, and it expects a number there while replicas are replaced.
-   */
-  fileChanges: number[] | null;
-}
-
-export type FactType = 'number' | 'text' | 'boolean' | 'list';
-
-/** The variables of the rule language and their types. */
-export const factTypes = {
-  number: 'number',
-  additions: 'number',
-  deletions: 'number',
-  size: 'number',
-  changed_files: 'number',
-  commits: 'number',
-  comments: 'number',
-  reviews: 'number',
-  approvals: 'number',
-  changes_requested: 'number',
-  times_changes_requested: 'number',
-  writer_approvals: 'number',
-  bot_reviews: 'number',
-  linked_issues: 'number',
-  created_at: 'number',
-  updated_at: 'number',
-  merged_at: 'number',
-  closed_at: 'number',
-  hours_to_first_review: 'number',
-  hours_to_merge: 'number',
-  hours_to_close: 'number',
-  title: 'text',
-  body: 'text',
-  state: 'text',
-  author: 'text',
-  author_association: 'text',
-  base: 'text',
-  head: 'text',
-  repository: 'text',
-  milestone: 'text',
-  merged_by: 'text',
-  draft: 'boolean',
-  merged: 'boolean',
-  from_fork: 'boolean',
-  author_is_bot: 'boolean',
-  self_merged: 'boolean',
-  labels: 'list',
-  assignees: 'list',
-  files: 'list',
-} as const satisfies Record<string, FactType>;
-
-export type FactName = keyof typeof factTypes;
-
-/** What functions read and rules can't name: {@link PullRequestRecord.fileChanges}. */
-type HiddenFact = 'file_changes';
-
-/** What expressions read. */
-export type SourceName = FactName | HiddenFact;
-
-export const isFactName = (name: string): name is FactName => Object.hasOwn(factTypes, name);
-
-/** Text facts with a closed list of values: all the values that GitHub has for each. */
-export const closedLists = {
-  state: ['open', 'draft', 'closed', 'merged'],
-  author_association: [
-    'COLLABORATOR',
-    'CONTRIBUTOR',
-    'FIRST_TIMER',
-    'FIRST_TIME_CONTRIBUTOR',
-    'MANNEQUIN',
-    'MEMBER',
-    'NONE',
-    'OWNER',
-  ],
-} as const satisfies { readonly [Name in FactName]?: readonly string[] };
-
-export const hasClosedList = (name: SourceName): name is keyof typeof closedLists => Object.hasOwn(closedLists, name);
+/** The facts: what rules read of a pull request. */
+import { type PullRequestRecord, pullRequestStates } from '../pull-request.ts';
 
 interface FactValues {
   number: number;
@@ -140,72 +8,155 @@ interface FactValues {
   list: readonly string[];
 }
 
-/** Why a fact is absent that GitHub did not give. */
-export const unknownReason = 'it is not known until the next fetch';
+export type FactType = keyof FactValues;
 
-/** The facts that may be absent, and why they are; an absent fact is null in {@link Facts}. */
-export const absenceReasons = {
-  merged_at: 'it is not merged',
-  closed_at: 'it is still open',
-  hours_to_first_review: 'nobody else has reviewed it',
-  hours_to_merge: 'it is not merged',
-  hours_to_close: 'it is still open',
-  milestone: 'it has no milestone',
-  merged_by: 'it is not merged',
-} as const satisfies { readonly [Name in FactName]?: string };
+export type Field = keyof PullRequestRecord;
+type FieldOf<Type extends FactType> = {
+  [Name in Field]: PullRequestRecord[Name] extends FactValues[Type] | null ? Name : never;
+}[Field];
 
-export type OptionalFactName = keyof typeof absenceReasons;
-
-export const isOptionalFact = (name: SourceName): name is OptionalFactName => Object.hasOwn(absenceReasons, name);
-
-export type Facts = {
-  readonly [Name in FactName]: FactValues[(typeof factTypes)[Name]] | (Name extends OptionalFactName ? null : never);
-} & { readonly [Name in HiddenFact]: readonly number[] | null };
+interface Fact<Type extends FactType = FactType> {
+  readonly type: Type;
+  /** The field that holds it, or all fields that `read` reads. */
+  readonly from: FieldOf<Type> | readonly Field[];
+  /** Undefined if a field holds the fact itself. */
+  readonly read?: (record: PullRequestRecord) => FactValues[Type] | null;
+  /** Why it is absent (null in {@link Facts}); undefined if it never is. */
+  readonly absence?: string;
+  /** All the values that GitHub has for it; undefined if there can be others. */
+  readonly values?: readonly string[];
+}
 
 export const hoursBetween = (start: number | null, end: number | null): number | null =>
   start === null || end === null ? null : (end - start) / 3600;
 
-export function factsOf(record: PullRequestRecord): Facts {
-  return {
-    number: record.number,
-    additions: record.additions,
-    deletions: record.deletions,
-    size: record.additions + record.deletions,
-    changed_files: record.changedFiles,
-    commits: record.commits,
-    comments: record.comments,
-    reviews: record.reviews,
-    approvals: record.approvals,
-    changes_requested: record.changesRequested,
-    times_changes_requested: record.timesChangesRequested,
-    writer_approvals: record.writerApprovals,
-    bot_reviews: record.botReviews,
-    linked_issues: record.linkedIssues,
-    created_at: record.createdAt,
-    updated_at: record.sourceUpdatedAt,
-    merged_at: record.mergedAt,
-    closed_at: record.closedAt,
-    hours_to_first_review: hoursBetween(record.createdAt, record.firstReviewAt),
-    hours_to_merge: hoursBetween(record.createdAt, record.mergedAt),
-    hours_to_close: hoursBetween(record.createdAt, record.closedAt),
-    title: record.title,
-    body: record.body,
-    state: record.state,
-    author: record.author,
-    author_association: record.authorAssociation,
-    base: record.base,
-    head: record.head,
-    repository: record.repository,
-    milestone: record.milestone,
-    merged_by: record.mergedBy,
-    draft: record.draft,
-    merged: record.state === 'merged',
-    from_fork: record.fromFork,
-    author_is_bot: record.authorIsBot,
-    self_merged: record.selfMerged ?? false,
-    labels: record.labels,
-    assignees: record.assignees,
-    files: record.files,
-    file_changes: record.fileChanges,
-  };
+const table = {
+  number: { type: 'number', from: 'number' },
+  additions: { type: 'number', from: 'additions' },
+  deletions: { type: 'number', from: 'deletions' },
+  size: { type: 'number', from: ['additions', 'deletions'], read: ({ additions, deletions }) => additions + deletions },
+  changed_files: { type: 'number', from: 'changedFiles' },
+  commits: { type: 'number', from: 'commits' },
+  comments: { type: 'number', from: 'comments' },
+  reviews: { type: 'number', from: 'reviews' },
+  approvals: { type: 'number', from: 'approvals' },
+  changes_requested: { type: 'number', from: 'changesRequested' },
+  times_changes_requested: { type: 'number', from: 'timesChangesRequested' },
+  writer_approvals: { type: 'number', from: 'writerApprovals' },
+  bot_reviews: { type: 'number', from: 'botReviews' },
+  linked_issues: { type: 'number', from: 'linkedIssues' },
+  created_at: { type: 'number', from: 'createdAt' },
+  updated_at: { type: 'number', from: 'sourceUpdatedAt' },
+  merged_at: { type: 'number', from: 'mergedAt', absence: 'it is not merged' },
+  closed_at: { type: 'number', from: 'closedAt', absence: 'it is still open' },
+  hours_to_first_review: {
+    type: 'number',
+    from: ['createdAt', 'firstReviewAt'],
+    read: ({ createdAt, firstReviewAt }) => hoursBetween(createdAt, firstReviewAt),
+    absence: 'nobody else has reviewed it',
+  },
+  hours_to_merge: {
+    type: 'number',
+    from: ['createdAt', 'mergedAt'],
+    read: ({ createdAt, mergedAt }) => hoursBetween(createdAt, mergedAt),
+    absence: 'it is not merged',
+  },
+  hours_to_close: {
+    type: 'number',
+    from: ['createdAt', 'closedAt'],
+    read: ({ createdAt, closedAt }) => hoursBetween(createdAt, closedAt),
+    absence: 'it is still open',
+  },
+  title: { type: 'text', from: 'title' },
+  body: { type: 'text', from: 'body' },
+  state: { type: 'text', from: 'state', values: pullRequestStates },
+  author: { type: 'text', from: 'author' },
+  author_association: {
+    type: 'text',
+    from: 'authorAssociation',
+    values: [
+      'COLLABORATOR',
+      'CONTRIBUTOR',
+      'FIRST_TIMER',
+      'FIRST_TIME_CONTRIBUTOR',
+      'MANNEQUIN',
+      'MEMBER',
+      'NONE',
+      'OWNER',
+    ],
+  },
+  base: { type: 'text', from: 'base' },
+  head: { type: 'text', from: 'head' },
+  repository: { type: 'text', from: 'repository' },
+  milestone: { type: 'text', from: 'milestone', absence: 'it has no milestone' },
+  merged_by: { type: 'text', from: 'mergedBy', absence: 'it is not merged' },
+  draft: { type: 'boolean', from: 'draft' },
+  merged: { type: 'boolean', from: ['state'], read: ({ state }) => state === 'merged' },
+  from_fork: { type: 'boolean', from: 'fromFork' },
+  author_is_bot: { type: 'boolean', from: 'authorIsBot' },
+  self_merged: { type: 'boolean', from: 'selfMerged' },
+  labels: { type: 'list', from: 'labels' },
+  assignees: { type: 'list', from: 'assignees' },
+  files: { type: 'list', from: 'files' },
+} as const satisfies Record<string, { [Type in FactType]: Fact<Type> }[FactType]>;
+
+type Table = typeof table;
+export type FactName = keyof Table;
+
+/** The variables of the rule language. */
+export const factTable: { readonly [Name in FactName]: Fact } = table;
+export const factNames = Object.keys(table) as FactName[];
+
+export const isFactName = (name: string): name is FactName => Object.hasOwn(table, name);
+
+/** What functions read and rules can't name: {@link PullRequestRecord.fileChanges}. */
+type HiddenFact = 'file_changes';
+
+/** What expressions read. */
+export type SourceName = FactName | HiddenFact;
+
+/** Undefined for what rules can't name. */
+export const factOf = (name: SourceName): Fact | undefined => (isFactName(name) ? factTable[name] : undefined);
+
+/** Why a fact is absent that GitHub did not give. */
+export const unknownReason = 'it is not known until the next fetch';
+
+export type Facts = {
+  readonly [Name in FactName]:
+    | FactValues[Table[Name]['type']]
+    | (Table[Name] extends { absence: string } ? null : never);
+} & { readonly [Name in HiddenFact]: readonly number[] | null };
+
+const emptyValues = { number: 0, text: '', boolean: false, list: [] } as const satisfies FactValues;
+
+/** Each fact is absent, or else 0, false, or without characters or items. */
+export const emptyFacts = {
+  ...Object.fromEntries(
+    Object.entries(factTable).map(([name, { type, absence }]) => [
+      name,
+      absence === undefined ? emptyValues[type] : null,
+    ]),
+  ),
+  file_changes: [],
+} as unknown as Facts;
+
+/** The fields from which a fact is read. */
+export function fieldsOf(name: SourceName): readonly Field[] {
+  const from = factOf(name)?.from ?? 'fileChanges';
+  return typeof from === 'string' ? [from] : from;
+}
+
+const sourceNames: readonly SourceName[] = [...factNames, 'file_changes'];
+const readers = new Map(
+  sourceNames.map(name => {
+    const [field] = fieldsOf(name);
+    return [name, factOf(name)?.read ?? ((record: PullRequestRecord) => record[field as Field])];
+  }),
+);
+
+/** @param names the facts that are read; the others are empty */
+export function factsOf(record: PullRequestRecord, names: Iterable<SourceName> = sourceNames): Facts {
+  const facts: Record<string, unknown> = { ...emptyFacts };
+  for (const name of names) facts[name] = readers.get(name)?.(record);
+  return facts as Facts;
 }

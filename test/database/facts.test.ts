@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
 import { readSnapshot, type ScoredFacts } from '../../src/database/snapshot.ts';
-import { type Facts, factsOf, factTypes, type SourceName } from '../../src/scoring/facts.ts';
+import { type Facts, factNames, factsOf, type SourceName } from '../../src/scoring/facts.ts';
 import { insertPullRequests } from '../support/factories.ts';
 import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-const names = [...Object.keys(factTypes), 'file_changes'] as SourceName[];
+const names = [...factNames, 'file_changes'] as const satisfies SourceName[];
 
 async function readAll(organisationId: string, wanted: Iterable<SourceName>): Promise<ScoredFacts[]> {
   return readSnapshot(service.database, async ({ readFacts }) => {
@@ -67,7 +67,7 @@ describe('facts', () => {
         labels: hostile,
         assignees: [''],
         files: hostile,
-        fileChanges: hostile.flatMap((_, index) => [index, 2_147_483_647, index % 6]),
+        fileChanges: hostile.flatMap((_, index) => [index, 2_147_483_647]),
         writerApprovals: 3,
         timesChangesRequested: 4,
         botReviews: 5,

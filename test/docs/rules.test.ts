@@ -13,7 +13,7 @@ import { describe, expect, test } from 'vitest';
 import { readTables } from '../../scripts/tables.ts';
 import { maxRefetchesPerHour } from '../../src/database/sweep.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
-import { absenceReasons, closedLists, type FactName, factTypes, isOptionalFact } from '../../src/scoring/facts.ts';
+import { type FactName, factNames, factTable } from '../../src/scoring/facts.ts';
 import { runRuleTests } from '../../src/scoring/file/rule-tests.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { fileLimits } from '../../src/scoring/file/yaml-reader.ts';
@@ -38,30 +38,30 @@ const codesIn = (cell = '') => Array.from(cell.matchAll(/`([^`]+)`/g), ([, code 
 const sorted = (values: Iterable<string>) => [...values].sort();
 
 const sections: Record<string, (name: FactName) => boolean> = {
-  Counts: name => factTypes[name] === 'number' && !/^hours_|_at$/.test(name),
+  Counts: name => factTable[name].type === 'number' && !/^hours_|_at$/.test(name),
   Times: name => /^hours_|_at$/.test(name),
-  Texts: name => factTypes[name] === 'text',
-  'True or false': name => factTypes[name] === 'boolean',
-  Lists: name => factTypes[name] === 'list',
+  Texts: name => factTable[name].type === 'text',
+  'True or false': name => factTable[name].type === 'boolean',
+  Lists: name => factTable[name].type === 'list',
 };
 
 test('the tables list all facts by their types, and nothing else', () => {
-  const names = Object.keys(factTypes) as FactName[];
   const listed = rowsWith('Fact').map(row => [row.section, uncoded(row.Fact)]);
   expect(listed).toEqual(
-    Object.entries(sections).flatMap(([section, isIn]) => names.filter(isIn).map(name => [section, name])),
+    Object.entries(sections).flatMap(([section, isIn]) => factNames.filter(isIn).map(name => [section, name])),
   );
 });
 
 test('the tables say when and why a fact is absent', () => {
   for (const row of rowsWith('Fact')) {
     const name = uncoded(row.Fact) as FactName;
-    expect([name, row['Absent if'] ?? 'never']).toEqual([name, isOptionalFact(name) ? absenceReasons[name] : 'never']);
+    expect([name, row['Absent if'] ?? 'never']).toEqual([name, factTable[name].absence ?? 'never']);
   }
 });
 
 test('the tables list the values of facts that have only a few', () => {
-  for (const [name, values] of Object.entries(closedLists)) {
+  for (const [name, { values }] of Object.entries(factTable)) {
+    if (values === undefined) continue;
     const row = rowsWith('Fact').find(({ Fact }) => uncoded(Fact) === name);
     expect(sorted(codesIn(row?.Meaning))).toEqual(sorted(values.map(value => `"${value}"`)));
   }

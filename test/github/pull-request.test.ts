@@ -89,7 +89,7 @@ describe('a pull request', () => {
       assignees: ['bob'],
       assigneeGithubIds: [bob.id],
       files: ['src/a.ts', 'src/b.ts'],
-      fileChanges: [11, 4, 0, 5, 0, 0],
+      fileChanges: [11, 4, 5, 0],
     });
     expect(github.count()).toBe(1);
   });

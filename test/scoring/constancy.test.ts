@@ -1,17 +1,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { closedLists, type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
+import { pullRequestStates } from '../../src/pull-request.ts';
+import { type Facts, factNames, factTable } from '../../src/scoring/facts.ts';
 import { constantParts, rangeOf } from '../../src/scoring/file/constancy.ts';
 import { anyExpression, anyFacts } from './generate.ts';
 import { interpret } from './interpreter.ts';
 import { parsed } from './support.ts';
 
-const counts = (Object.keys(factTypes) as FactName[]).filter(
-  name => factTypes[name] === 'number' && !name.startsWith('hours_'),
-);
+const counts = factNames.filter(name => factTable[name].type === 'number' && !name.startsWith('hours_'));
 
 /** Facts that GitHub could have. */
-const possibleFacts = fc.tuple(anyFacts, fc.constantFrom(...closedLists.state)).map(
+const possibleFacts = fc.tuple(anyFacts, fc.constantFrom(...pullRequestStates)).map(
   ([facts, state]): Facts => ({
     ...facts,
     ...Object.fromEntries(

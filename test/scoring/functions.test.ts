@@ -87,7 +87,7 @@ test('sqrt, log and exp give what they give in mathematics', () => {
 
 const withLines = {
   files: ['src/a.ts', 'src/b.lock', 'dist/a.js', 'yarn.lock'],
-  file_changes: [10, 1, 0, 20, 2, 1, 300, 30, 2, 4_000, 400, 0],
+  file_changes: [10, 1, 20, 2, 300, 30, 4_000, 400],
 };
 
 test.each([
@@ -114,13 +114,13 @@ test('lines are 0 without files, and absent if they are not known', () => {
 });
 
 test('lines that are not those of the files are absent', () => {
-  expect(evaluate('lines("**")', { files: ['a', 'b'], file_changes: [1, 2, 0] })).toBeNaN();
-  expect(evaluate('lines("**") >= 0', { files: ['a'], file_changes: [1, 2, 0, 3, 4, 0] })).toBe(false);
+  expect(evaluate('lines("**")', { files: ['a', 'b'], file_changes: [1, 2] })).toBeNaN();
+  expect(evaluate('lines("**") >= 0', { files: ['a'], file_changes: [1, 2, 3, 4] })).toBe(false);
 });
 
 test('lines of thousands of files are found after the first hundred', () => {
   const files = Array.from({ length: 3_000 }, (_, index) => (index < 2_999 ? `vendor/${index}` : 'src/a.ts'));
-  const file_changes = files.flatMap((_, index) => (index < 2_999 ? [0, 0, 1] : [7, 5, 0]));
+  const file_changes = files.flatMap((_, index) => (index < 2_999 ? [0, 0] : [7, 5]));
   expect(evaluate('lines_except("vendor/**")', { files, file_changes })).toBe(12);
 });
 

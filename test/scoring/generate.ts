@@ -1,6 +1,6 @@
 /** Random facts, well-typed expressions and rules for property tests. */
 import fc from 'fast-check';
-import { type FactName, type Facts, type FactType, factTypes, isOptionalFact } from '../../src/scoring/facts.ts';
+import { type Facts, type FactType, factNames, factTable } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
 import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
 
@@ -32,24 +32,23 @@ const values: Record<FactType, fc.Arbitrary<Value>> = {
   list: fc.array(text, { maxLength: 4 }),
 };
 
-const names = Object.keys(factTypes) as FactName[];
-const namesOf = (type: FactType) => names.filter(name => factTypes[name] === type);
+const namesOf = (type: FactType) => factNames.filter(name => factTable[name].type === type);
 
 /** Facts that may be absent are so now and then. */
 const anyRecord = fc.record({
   ...Object.fromEntries(
-    names.map(name => {
-      const present = values[factTypes[name]];
-      return [name, isOptionalFact(name) ? fc.option(present, { freq: 3 }) : present];
+    factNames.map(name => {
+      const { type, absence } = factTable[name];
+      return [name, absence === undefined ? values[type] : fc.option(values[type], { freq: 3 })];
     }),
   ),
-  file_changes: fc.option(fc.array(fc.nat(), { minLength: 12, maxLength: 12 }), { freq: 3 }),
+  file_changes: fc.option(fc.array(fc.nat(), { minLength: 8, maxLength: 8 }), { freq: 3 }),
 }) as unknown as fc.Arbitrary<Facts>;
 export const anyFacts = anyRecord.map(
   ({ file_changes: changes, ...facts }): Facts => ({
     ...facts,
     // Sometimes they are those of other files.
-    file_changes: changes?.slice(0, changes[0] === 0 ? 12 : 3 * facts.files.length) ?? null,
+    file_changes: changes?.slice(0, changes[0] === 0 ? 8 : 2 * facts.files.length) ?? null,
   }),
 );
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { factTypes } from '../../src/scoring/facts.ts';
+import { factNames } from '../../src/scoring/facts.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import { functions } from '../../src/scoring/language/functions.ts';
@@ -13,7 +13,7 @@ import { factsWith } from './support.ts';
 const runs = Number(process.env.HOSTILE_RUNS ?? 3000);
 
 const words = fc.constantFrom(
-  ...Object.keys(factTypes),
+  ...factNames,
   ...functions.keys(),
   ...[
     'constructor',
@@ -134,7 +134,7 @@ test('no hostile expression throws, hangs, or reaches anything but facts and fun
     if (part === null || typeof part !== 'object') return;
     const { kind, name, definition } = part as { kind?: string; name?: string; definition?: { name: string } };
     if (kind !== undefined) kinds.add(kind);
-    if (kind === 'fact') expect([...Object.keys(factTypes), 'file_changes']).toContain(name);
+    if (kind === 'fact') expect([...factNames, 'file_changes']).toContain(name);
     if (definition !== undefined) expect(functions.get(definition.name)).toContain(definition);
     for (const [key, child] of Object.entries(part)) if (key !== 'definition' && key !== 'prepared') inspect(child);
   };

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { closedLists } from '../../src/scoring/facts.ts';
+import { factTable } from '../../src/scoring/facts.ts';
 import { runRuleTests } from '../../src/scoring/file/rule-tests.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import type { Ruleset } from '../../src/scoring/ruleset.ts';
@@ -1008,7 +1008,10 @@ describe('a test of a rules file', () => {
         'a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
       ],
     ),
-    ['author_association: member', `one of ${closedLists.author_association.join(', ')}; did you mean \`MEMBER\`?`],
+    [
+      'author_association: member',
+      `one of ${factTable.author_association.values?.join(', ')}; did you mean \`MEMBER\`?`,
+    ],
     ['state: done', 'one of open, draft, closed, merged'],
     ['labels: [~]', 'a list of texts; quote those that contain `: ` or are empty'],
     ['labels: [a, null]', 'a list of texts; quote those that contain `: ` or are empty'],

@@ -1,6 +1,6 @@
 /** Rules, facts and values of expressions for tests. */
 import { expect } from 'vitest';
-import { type FactName, type Facts, factTypes } from '../../src/scoring/facts.ts';
+import { type FactName, type Facts, factNames, factTable } from '../../src/scoring/facts.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
@@ -36,7 +36,7 @@ export const rulesetOf = (rules: readonly RuleDefinition[]): Ruleset => ({ defin
 /** The given facts; all others are empty, but none is absent. */
 export function factsWith(given: GivenFacts = {}): Facts {
   const defaults = { number: 0, text: '', boolean: false, list: [] };
-  const facts = Object.fromEntries(Object.entries(factTypes).map(([name, type]) => [name, defaults[type]]));
+  const facts = Object.fromEntries(factNames.map(name => [name, defaults[factTable[name].type]]));
   return { ...facts, file_changes: [], ...given } as Facts;
 }
 

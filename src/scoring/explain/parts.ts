@@ -1,6 +1,6 @@
 /** What each part of an expression gives, and why: for explanations. */
 
-import { absenceReasons, type Facts, isOptionalFact, type SourceName, unknownReason } from '../facts.ts';
+import { type Facts, factOf, type SourceName, unknownReason } from '../facts.ts';
 import { evaluateParts } from '../language/compile.ts';
 import type { FunctionDefinition, Value } from '../language/functions.ts';
 import type { Pattern } from '../language/pattern.ts';
@@ -47,7 +47,7 @@ function noteOfFact(name: SourceName, facts: Facts): string {
   const value = facts[name];
   if (name === 'merged_by' && value === null && facts.merged) return unknownReason;
   if (value === null && hasHappened(name, facts)) return 'no time is given';
-  if (value === null) return isOptionalFact(name) ? absenceReasons[name] : '';
+  if (value === null) return factOf(name)?.absence ?? '';
   if (name === 'size' && value === facts.additions + facts.deletions)
     return `additions ${facts.additions} + deletions ${facts.deletions}`;
   return typeof value === 'number' && name.endsWith('_at') ? timeOf(value) : '';
@@ -62,7 +62,7 @@ function listFiles(files: readonly string[]): string {
 
 /** Each file with its lines. */
 const withLines = (files: readonly string[], changes: readonly number[]): string[] =>
-  files.map((file, index) => `${file} +${changes[3 * index]} −${changes[3 * index + 1]}`);
+  files.map((file, index) => `${file} +${changes[2 * index]} −${changes[2 * index + 1]}`);
 
 /** Which files match. */
 function noteOfFiles({ name, facts: read = [] }: FunctionDefinition, globs: readonly Pattern[], facts: Facts): string {

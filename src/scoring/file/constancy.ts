@@ -3,15 +3,7 @@
  * or never true. What can't be told is left out, so that nothing said here is wrong.
  */
 
-import {
-  closedLists,
-  type Facts,
-  factTypes,
-  hasClosedList,
-  isFactName,
-  isOptionalFact,
-  type SourceName,
-} from '../facts.ts';
+import { type Facts, factOf, type SourceName } from '../facts.ts';
 import { compileExpression } from '../language/compile.ts';
 import type { ArithmeticOperator, ComparisonOperator } from '../language/syntax.ts';
 import { compareText } from '../language/text.ts';
@@ -116,16 +108,16 @@ function compare(operator: ComparisonOperator, left: Point, right: Point): boole
 
 /** Values of a fact such that any other one makes the same conditions true as one of them. */
 function pointsOf(name: SourceName, conditions: readonly TypedExpression[]): Point[] {
-  const type = isFactName(name) ? factTypes[name] : 'list';
-  if (type === 'list') return [];
+  const { type, absence, values } = factOf(name) ?? {};
+  if (type === undefined || type === 'list') return [];
   if (type === 'boolean') return [true, false];
-  const absent = isOptionalFact(name) ? [null] : [];
+  const absent = absence === undefined ? [] : [null];
   const constants = conditions.flatMap((part): readonly Point[] => {
     if (!part.parts.some(side => isFact(side, name))) return [];
     return part.kind === 'oneOf' ? part.options : part.parts.flatMap(side => constantOf(side) ?? []);
   });
   if (type === 'text') {
-    const known: readonly Point[] = hasClosedList(name) ? closedLists[name] : [otherText];
+    const known: readonly Point[] = values ?? [otherText];
     return [...new Set([...known, ...constants, ...absent])];
   }
   const numbers = [...new Set([0, ...constants.filter(value => typeof value === 'number')])].filter(Number.isFinite);

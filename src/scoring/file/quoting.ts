@@ -1,5 +1,5 @@
 /** What YAML misreads without quotes, and which quotes fix it. */
-import { factTypes, isFactName } from '../facts.ts';
+import { factTable, isFactName } from '../facts.ts';
 import { parseSyntax } from '../language/parser.ts';
 import { ExpressionError } from '../language/syntax.ts';
 import type { YamlNode } from './yaml-reader.ts';
@@ -70,7 +70,7 @@ function endInBraces(line: string, start: number): number {
 
 const keyPattern = /(^\s*(?:- +)*|[{,]\s*)([A-Za-z]\w*):[ \t]+/g;
 const isProse = (key: string) =>
-  key === 'name' || key === 'description' || (isFactName(key) && factTypes[key] === 'text');
+  key === 'name' || key === 'description' || (isFactName(key) && factTable[key].type === 'text');
 
 /** The first value on a line that is not YAML without quotes, or with those that it has, and the advice to quote it. */
 export function adviseQuotesIn(line: string): { part: string; advice: string } | undefined {

@@ -1,14 +1,6 @@
 /** The facts of a pull request in a test: checks that GitHub could have such a pull request, and fills in the rest. */
-import {
-  closedLists,
-  type FactName,
-  type Facts,
-  factTypes,
-  hasClosedList,
-  isFactName,
-  isOptionalFact,
-  type PullRequestState,
-} from '../facts.ts';
+import { type PullRequestState, pullRequestStates } from '../../pull-request.ts';
+import { emptyFacts, type FactName, type Facts, factNames, factTable, isFactName } from '../facts.ts';
 import type { Value } from '../language/functions.ts';
 import { seeList } from '../language/hints.ts';
 import { suggestion } from '../language/nearest-name.ts';
@@ -61,12 +53,12 @@ function readFiles(node: YamlNode): ReadFact {
   if (node.kind !== 'list') return { problem: 'must be a list of paths, such as [src/a.ts, README.md]' };
   const files = node.items.map(readFile);
   return files.every(file => file !== undefined)
-    ? { value: files.map(({ path }) => path), changes: files.flatMap(({ lines }) => [...lines, 0]) }
+    ? { value: files.map(({ path }) => path), changes: files.flatMap(({ lines }) => lines) }
     : { problem: 'must be a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }' };
 }
 
 function readFact(name: FactName, node: YamlNode): ReadFact {
-  const type = factTypes[name];
+  const { type, absence, values } = factTable[name];
   if (name === 'files') return readFiles(node);
   if (type === 'list') {
     if (node.kind !== 'list') return { problem: 'must be a list, such as [one, two]' };
@@ -77,16 +69,17 @@ function readFact(name: FactName, node: YamlNode): ReadFact {
   if (node.kind !== 'text') return { problem: 'must be a single value; put it in quotes' };
   const { text } = node;
   if (isBlank(node)) {
-    return isOptionalFact(name) ? { value: null } : { problem: 'always has a value; write one, or leave the fact out' };
+    return absence === undefined
+      ? { problem: 'always has a value; write one, or leave the fact out' }
+      : { value: null };
   }
   if (type === 'boolean') {
     return text === 'true' || text === 'false' ? { value: text === 'true' } : { problem: 'must be true or false' };
   }
   if (type === 'number') return readNumber(name, text);
-  const list: readonly string[] = hasClosedList(name) ? closedLists[name] : [text];
-  return list.includes(text)
+  return values === undefined || values.includes(text)
     ? { value: text }
-    : { problem: `must be one of ${list.join(', ')}${suggestion(text, list)}` };
+    : { problem: `must be one of ${values.join(', ')}${suggestion(text, values)}` };
 }
 
 /** The states that a pull request with this value can have; all if the value says nothing about them. */
@@ -103,12 +96,12 @@ function statesWith(name: FactName, value: Value | null | undefined): readonly P
     case 'merged_by':
     case 'self_merged':
       // The name of who merged it may be unknown.
-      return value === null || value === false ? closedLists.state : ['merged'];
+      return value === null || value === false ? pullRequestStates : ['merged'];
     case 'closed_at':
     case 'hours_to_close':
       return value === null ? ['open', 'draft'] : ['closed', 'merged'];
     default:
-      return closedLists.state;
+      return pullRequestStates;
   }
 }
 
@@ -126,7 +119,7 @@ const ordered: readonly [smaller: FactName, larger: FactName][] = [
 ];
 
 const totalOf = (changes: readonly number[] = [], column: number) =>
-  changes.reduce((sum, value, index) => sum + (index % 3 === column ? value : 0), 0);
+  changes.reduce((sum, value, index) => sum + (index % 2 === column ? value : 0), 0);
 
 const filesOf = ({ files }: Given): readonly string[] => (Array.isArray(files) ? files : []);
 
@@ -177,16 +170,11 @@ function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactN
   }
 }
 
-const emptyValues = { number: 0, text: '', boolean: false, list: [] } as const;
-const names = Object.keys(factTypes).filter(isFactName);
-const emptyFacts = Object.fromEntries(
-  names.map(name => [name, isOptionalFact(name) ? null : emptyValues[factTypes[name]]]),
-);
-
 /** Derives what it can from the given facts, and leaves the others empty. */
 function complete(given: Given): Facts {
-  const isPossible = (state: PullRequestState) => names.every(name => statesWith(name, given[name]).includes(state));
-  const state = closedLists.state.find(isPossible) ?? 'open';
+  const isPossible = (state: PullRequestState) =>
+    factNames.every(name => statesWith(name, given[name]).includes(state));
+  const state = pullRequestStates.find(isPossible) ?? 'open';
   const assumed: Given = {
     additions: totalOf(given.file_changes, 0),
     deletions: totalOf(given.file_changes, 1),
@@ -200,7 +188,6 @@ function complete(given: Given): Facts {
     state,
     draft: state === 'draft',
     merged: state === 'merged',
-    file_changes: [],
     ...given,
   };
   const derived = Object.fromEntries(Array.from(derive(assumed), ([name, value]) => [name, value]));
@@ -222,10 +209,7 @@ export function readTestFacts(node: YamlNode, place: string, report: Report): Fa
   };
   for (const [name, value] of entries) {
     if (!isFactName(name)) {
-      fail(
-        name,
-        `: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, Object.keys(factTypes)) || seeList('fact')}`,
-      );
+      fail(name, `: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, factNames) || seeList('fact')}`);
       continue;
     }
     const cut = problemOfCut(name, value);

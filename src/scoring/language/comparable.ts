@@ -1,5 +1,5 @@
 /** What can be compared with what. */
-import { closedLists, hasClosedList } from '../facts.ts';
+import { factOf } from '../facts.ts';
 import { hintOfMismatch, messageOfDay } from './hints.ts';
 import { nearestName } from './nearest-name.ts';
 import { type ComparisonOperator, ExpressionError } from './syntax.ts';
@@ -22,10 +22,9 @@ function textsOf(tree: TypedExpression): string[] {
  */
 export function checkTexts(tree: TypedExpression, texts: readonly (number | string)[]): void {
   if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts);
-  if (tree.kind !== 'fact' || !hasClosedList(tree.name)) return;
-  const list: readonly string[] = closedLists[tree.name];
-  const wrong = texts.map(String).find(text => !list.includes(text));
-  if (wrong === undefined) return;
+  const list = tree.kind === 'fact' ? factOf(tree.name)?.values : undefined;
+  const wrong = texts.map(String).find(text => list?.includes(text) === false);
+  if (tree.kind !== 'fact' || list === undefined || wrong === undefined) return;
   const nearest = nearestName(wrong, list);
   const known = list.map(text => `\`"${text}"\``).join(', ');
   const hint = nearest === undefined ? `its values are ${known}` : `did you mean \`"${nearest}"\`?`;

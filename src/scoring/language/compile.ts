@@ -3,7 +3,7 @@
  * names from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
  */
 
-import { type Facts, isOptionalFact, type SourceName } from '../facts.ts';
+import { type Facts, factOf, type SourceName } from '../facts.ts';
 import type { RuleLogic } from '../ruleset.ts';
 import { costOf } from './cost.ts';
 import { roundHalfAway, type Value } from './functions.ts';
@@ -72,7 +72,7 @@ function createWriter() {
   function fact({ name, type }: TypedExpression & { kind: 'fact' }): string {
     const variable = facts.get(name) ?? `f${facts.size}`;
     facts.set(name, variable);
-    return type === 'number' && isOptionalFact(name) ? `(${variable} ?? NaN)` : variable;
+    return type === 'number' && factOf(name)?.absence !== undefined ? `(${variable} ?? NaN)` : variable;
   }
 
   /** The code for a part that is used twice: for the first use, and for the second. */

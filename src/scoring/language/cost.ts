@@ -18,8 +18,7 @@ const longText = 65_536;
 
 /**
  * GitHub's limits on texts; other texts are short. The paths of a pull request can have four times as many characters
- * (our limit: src/github/pull-request.ts), but hardly any has more than this, and a higher number would refuse rules files
- * that earlier releases accepted.
+ * (our limit: src/github/pull-request.ts), but hardly any has more than this, and a higher number would refuse useful rules.
  */
 const maxCharacters: { readonly [Name in SourceName]?: number } = {
   body: longText,

@@ -1,6 +1,6 @@
 /** Checks the names and types of an expression, and turns its text into a typed tree. */
 
-import { type FactType, factTypes, isFactName, type SourceName } from '../facts.ts';
+import { type FactType, factNames, factOf, factTable, isFactName, type SourceName } from '../facts.ts';
 import { checkComparison, checkTexts, isComparison } from './comparable.ts';
 import { type FunctionDefinition, functions, type Prepared } from './functions.ts';
 import { checkPathGlob } from './glob.ts';
@@ -44,7 +44,7 @@ import {
 const isArithmetic = (operator: string): operator is ArithmeticOperator => /^[-+*/%]$/.test(operator);
 
 /** Functions also read what rules can't name. */
-const sourceType = (name: SourceName): FactType => (isFactName(name) ? factTypes[name] : 'list');
+const sourceType = (name: SourceName): FactType => factOf(name)?.type ?? 'list';
 
 type NodeOf<Type> = Extract<SyntaxNode, { type: Type }>;
 
@@ -90,7 +90,7 @@ export function checkExpression(
     if (name === 'true' || name === 'false') {
       return { kind: 'constant', type: 'boolean', value: name === 'true', parts: [], ...span };
     }
-    if (isFactName(name)) return { kind: 'fact', type: factTypes[name], name, parts: [], ...span };
+    if (isFactName(name)) return { kind: 'fact', type: factTable[name].type, name, parts: [], ...span };
     const [named] = functions.get(name) ?? [];
     if (named !== undefined)
       throw new ExpressionError(`\`${name}\` is a function; call it, as in \`${named.signature}\``);
@@ -98,8 +98,7 @@ export function checkExpression(
       throw new ExpressionError(`\`${name}\` is not a value of the rule language; an absent value compares false`);
     }
     const known = definitions.size === 0 ? 'fact' : 'fact or definition';
-    const hint =
-      suggestion(name, [...definitions.keys(), ...Object.keys(factTypes)]) || hintOfClock(name) || seeList('fact');
+    const hint = suggestion(name, [...definitions.keys(), ...factNames]) || hintOfClock(name) || seeList('fact');
     throw new UnknownNameError(`${show(span)} is not a known ${known}${hint}`);
   }
 

@@ -101,12 +101,12 @@ const ofLines = (
   facts: ['files', 'file_changes'],
   result: 'number',
   implementation: (files: Files, changes: readonly number[], globs: Globs) => {
-    // While a release is replaced, the one before may store other files beside the lines of this one.
-    if (changes.length !== 3 * files.length) return Number.NaN;
+    // Only a mistake of ours could store other files beside these lines: no number is better than a wrong one.
+    if (changes.length !== 2 * files.length) return Number.NaN;
     let lines = 0;
     for (const [index, file] of files.entries()) {
       if (matchesAny(file, globs) !== isCounted) continue;
-      lines += linesOf(changes[3 * index] ?? 0, changes[3 * index + 1] ?? 0);
+      lines += linesOf(changes[2 * index] ?? 0, changes[2 * index + 1] ?? 0);
     }
     return lines;
   },

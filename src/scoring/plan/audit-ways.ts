@@ -51,7 +51,7 @@ function someFiles(
   return {
     files: places.map(place => files[place] ?? ''),
     file_changes:
-      changes && places.flatMap(place => [part(changes[3 * place] ?? 0), part(changes[3 * place + 1] ?? 0), 0]),
+      changes && places.flatMap(place => [part(changes[2 * place] ?? 0), part(changes[2 * place + 1] ?? 0)]),
   };
 }
 
@@ -85,7 +85,7 @@ const pad = (path: string): Change => {
       additions: facts.additions + paddingLines,
       changed_files: facts.changed_files + 1,
       files: [...facts.files, path],
-      file_changes: facts.file_changes && [...facts.file_changes, paddingLines, 0, 0],
+      file_changes: facts.file_changes && [...facts.file_changes, paddingLines, 0],
     }),
   ];
 };
@@ -107,7 +107,7 @@ const splitFile: Change = facts => {
         ...kept.files,
       ],
       file_changes: kept.file_changes && [
-        ...Array.from({ length: pieces }, (_, piece) => [lines(0, piece), lines(1, piece), 0]).flat(),
+        ...Array.from({ length: pieces }, (_, piece) => [lines(0, piece), lines(1, piece)]).flat(),
         ...kept.file_changes,
       ],
     }),

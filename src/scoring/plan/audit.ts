@@ -3,7 +3,7 @@
  * gain points. Memory grows with the number of rules only.
  */
 
-import { type Facts, factTypes, type SourceName } from '../facts.ts';
+import { type Facts, factNames, type SourceName } from '../facts.ts';
 import { clampScore, compileEffects, treesOf } from '../language/compile.ts';
 import { factsRead } from '../language/tree.ts';
 import { checkRules, type Ruleset } from '../ruleset.ts';
@@ -29,7 +29,7 @@ export function createAudit(ruleset: Ruleset) {
   const entries = [...checkRules(ruleset).values()].flatMap(rule => rule.entries);
   const trees = treesOf(entries);
   const facts = factsRead(trees);
-  for (const name of Object.keys(factTypes) as (keyof typeof factTypes)[]) if (!largeFacts.has(name)) facts.add(name);
+  for (const name of factNames) if (!largeFacts.has(name)) facts.add(name);
   const names = [...new Set(entries.map(({ name }) => name))];
   const ruleOf = entries.map(({ name }) => names.indexOf(name));
   const evaluate = compileEffects(entries);

@@ -1,0 +1,57 @@
+/** A pull request as GitHub describes it. All times are Unix seconds, whole as GitHub's are. */
+
+export const pullRequestStates = ['open', 'draft', 'closed', 'merged'] as const;
+export type PullRequestState = (typeof pullRequestStates)[number];
+
+/** What is fetched from GitHub and stored: everything a score can depend on. */
+export interface PullRequestRecord {
+  /** `owner/name` */
+  repository: string;
+  number: number;
+  title: string;
+  body: string;
+  state: PullRequestState;
+  /** GitHub's flag: a draft stays one if it is closed. */
+  draft: boolean;
+  author: string;
+  authorAssociation: string;
+  authorIsBot: boolean;
+  base: string;
+  head: string;
+  fromFork: boolean;
+  milestone: string | null;
+  additions: number;
+  deletions: number;
+  changedFiles: number;
+  commits: number;
+  /** Those in the conversation, without those on lines of code. */
+  comments: number;
+  /** Those submitted by people other than the author. */
+  reviews: number;
+  /** People whose latest verdict is an approval. */
+  approvals: number;
+  /** People whose latest verdict asks for changes. */
+  changesRequested: number;
+  /** Of the approvals, those by people who may push. */
+  writerApprovals: number;
+  /** How often people asked for changes, whatever their latest verdict is. */
+  timesChangesRequested: number;
+  /** Reviews submitted by bots other than the author. */
+  botReviews: number;
+  linkedIssues: number;
+  createdAt: number;
+  sourceUpdatedAt: number;
+  mergedAt: number | null;
+  closedAt: number | null;
+  /** Null also if it is not merged. */
+  mergedBy: string | null;
+  selfMerged: boolean;
+  /** By a person other than the author. */
+  firstReviewAt: number | null;
+  labels: string[];
+  assignees: string[];
+  /** Paths of the changed files: all of them, up to GitHub's 3,000. */
+  files: string[];
+  /** For each of `files`, two numbers: lines added, and lines removed. Null if GitHub does not list the files. */
+  fileChanges: number[] | null;
+}
