@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { rescoreRanges } from '../src/database/schema.ts';
-import type { RuleDefinition } from '../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../src/scoring/rule.ts';
 import { withClient } from './database.ts';
 import { startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';

@@ -1,6 +1,6 @@
 import type { Facts } from '../src/scoring/facts.ts';
 import { characterCount } from '../src/scoring/language/text.ts';
-import type { RuleAction, RuleDefinition } from '../src/scoring/ruleset.ts';
+import type { RuleAction, RuleDefinition } from '../src/scoring/rule.ts';
 
 const rule = (name: string, expression: string, value: string, action: RuleAction = 'ADD'): RuleDefinition => ({
   name,

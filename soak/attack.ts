@@ -6,7 +6,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
-import type { RuleDefinition } from '../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../src/scoring/rule.ts';
 import { insertPullRequests } from '../test/support/factories.ts';
 import { attacks } from './attacker.ts';
 import { type Installation, print, startInstallation } from './installation.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import type { RuleDefinition } from '../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../src/scoring/rule.ts';
 import type { Subject, Traffic } from './traffic.ts';
 
 /** Max time to finish all work after the last kill. */

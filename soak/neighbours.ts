@@ -13,7 +13,7 @@ import { applyRuleset } from '../src/database/rules.ts';
 import { pullRequests as pullRequestsTable } from '../src/database/schema.ts';
 import { addUser } from '../src/database/users.ts';
 import { formatId } from '../src/ids.ts';
-import type { RuleDefinition } from '../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../src/scoring/rule.ts';
 import { insertPullRequests } from '../test/support/factories.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { type Installation, print, startInstallation, webhookSecret } from './installation.ts';

@@ -1,5 +1,5 @@
 import type { StoredPullRequest } from '../src/database/pull-requests.ts';
-import type { RuleAction, RuleDefinition } from '../src/scoring/ruleset.ts';
+import type { RuleAction, RuleDefinition } from '../src/scoring/rule.ts';
 import type { BreakdownEntry } from '../test/scoring/support.ts';
 
 /** A stored pull request with its repository's name. */

@@ -6,7 +6,7 @@ import type { Actor } from '../database/audit-log.ts';
 import { findOrganisation, getOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { parseId } from '../ids.ts';
-import { startOfDay } from '../scoring/language/text.ts';
+import { startOfDay } from '../text/times.ts';
 
 /** What commands need of their process. Only `main` makes one. */
 export interface Context {

@@ -9,8 +9,8 @@ import {
 import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
-import { startOfDay } from '../scoring/language/text.ts';
 import { table } from '../text/terminal.ts';
+import { startOfDay } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, operator, seconds, showTime, UsageError, withDeps } from './context.ts';
 import { requireUser } from './user.ts';

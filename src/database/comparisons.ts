@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, lte, sql } from 'drizzle-orm';
-import { storable } from '../scoring/language/text.ts';
+import { storable } from '../text/storable.ts';
 import type { Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
 import { notify } from './notifications.ts';

@@ -1,9 +1,9 @@
 import { and, desc, eq, getTableColumns, notInArray, sql } from 'drizzle-orm';
 import { ServiceError } from '../errors.ts';
 import { newId } from '../ids.ts';
-import { storable } from '../scoring/language/text.ts';
 import { compareRules, hasChanges } from '../scoring/plan/rule-changes.ts';
 import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
+import { storable } from '../text/storable.ts';
 import type { Database, Executor } from './client.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';

@@ -22,7 +22,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import type { PullRequestState } from '../pull-request.ts';
 import type { Definition } from '../scoring/language/definitions.ts';
-import type { RuleDefinition, RuleLogic } from '../scoring/ruleset.ts';
+import type { RuleDefinition, RuleLogic } from '../scoring/rule.ts';
 
 /*
  * Indexes are ascending even if reads go from the latest backwards: PostgreSQL scans them either way.

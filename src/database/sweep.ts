@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
-import { storable } from '../scoring/language/text.ts';
+import { storable } from '../text/storable.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { updateOrganisation } from './organisations.ts';

@@ -1,5 +1,5 @@
 import { and, desc, eq, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
-import { storable } from '../scoring/language/text.ts';
+import { storable } from '../text/storable.ts';
 import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { isInPresentRepository } from './pull-requests.ts';

@@ -1,7 +1,7 @@
 import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
 import type { TypeCheck } from '@sinclair/typebox/compiler';
 import type { ValueError } from '@sinclair/typebox/errors';
-import { storable } from '../scoring/language/text.ts';
+import { storable } from '../text/storable.ts';
 
 /*
  * Checks GitHub's JSON by schemas. These do not convert: readers convert ids and times, because TypeBox's own

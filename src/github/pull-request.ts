@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { PullRequestRecord, PullRequestState } from '../pull-request.ts';
-import { storable } from '../scoring/language/text.ts';
+import { storable } from '../text/storable.ts';
 import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
 import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
 import { pageOf, readPageInfo } from './pages.ts';

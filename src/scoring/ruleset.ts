@@ -7,24 +7,7 @@ import { checkDefinitions, type Definition } from './language/definitions.ts';
 import { parseExpression } from './language/expression.ts';
 import { ExpressionError } from './language/syntax.ts';
 import { type CheckedDefinitions, factsRead, type TypedExpression } from './language/tree.ts';
-
-export type RuleAction = 'ADD' | 'SUBTRACT';
-
-export interface RuleLogic {
-  /** The condition of the effect. */
-  expression: string;
-  /** `value` is an expression too; its result is rounded to the nearest integer, halves away from zero. */
-  effect: { action: RuleAction; value: string };
-}
-
-export interface RuleDefinition {
-  name: string;
-  description: string;
-  is_enabled: boolean;
-  /** A condition for all entries. */
-  when?: string;
-  logic: RuleLogic[];
-}
+import { isRuleAction, type RuleDefinition, type RuleLogic } from './rule.ts';
 
 /** All that a rules file says about scores, as it is written there. */
 export interface Ruleset {
@@ -59,8 +42,6 @@ export const ruleLimits = {
   nameCharacters: 200,
   descriptionCharacters: 2000,
 } as const;
-
-export const isRuleAction = (text: string): text is RuleAction => text === 'ADD' || text === 'SUBTRACT';
 
 /** The whole condition of an entry, as it is evaluated and shown to clients. */
 const conditionOf = ({ when }: RuleDefinition, expression: string): string =>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { applyRuleset, readRules } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
-import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { type Client, createClient } from '../support/client.ts';
 import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
 

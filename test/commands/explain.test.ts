@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
-import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';

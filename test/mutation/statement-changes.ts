@@ -186,7 +186,7 @@ export const changes: readonly Change[] = [
 
   ...of(
     'Text',
-    'scoring/language/text.ts',
+    'text/storable.ts',
     [...sync('identity'), 'test/scoring/text.test.ts'],
     [
       [".replaceAll('\\0', '\\uFFFD')", ''],

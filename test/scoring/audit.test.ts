@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Facts } from '../../src/scoring/facts.ts';
 import { type AuditedWay, createAudit } from '../../src/scoring/plan/audit.ts';
 import { type Way, ways } from '../../src/scoring/plan/audit-ways.ts';
-import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { anyFacts, anyRules } from './generate.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 

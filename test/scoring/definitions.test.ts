@@ -8,7 +8,8 @@ import { checkDefinitions, type Definition } from '../../src/scoring/language/de
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
 import { ExpressionError } from '../../src/scoring/language/syntax.ts';
-import { compileRuleset, type RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
+import { compileRuleset } from '../../src/scoring/ruleset.ts';
 import { anyExpression, anyFacts } from './generate.ts';
 import { interpret } from './interpreter.ts';
 import { processorTime } from './processor-time.ts';

@@ -3,7 +3,7 @@ import { explainScore } from '../../src/scoring/explain/explain.ts';
 import { type ExplainedPart, explainExpression } from '../../src/scoring/explain/parts.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
-import type { RuleAction } from '../../src/scoring/ruleset.ts';
+import type { RuleAction } from '../../src/scoring/rule.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 const facts = factsWith({

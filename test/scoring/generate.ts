@@ -1,8 +1,9 @@
 /** Random facts, well-typed expressions and rules for property tests. */
+
 import fc from 'fast-check';
 import { type Facts, type FactType, factNames, factTable } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
-import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
 
 const number = fc.oneof(
   fc.integer({ min: -3, max: 60 }),

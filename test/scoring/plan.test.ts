@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import { createPlan } from '../../src/scoring/plan/plan.ts';
 import { compareRules, hasChanges } from '../../src/scoring/plan/rule-changes.ts';
-import { compileRuleset, type RuleDefinition, type Ruleset } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
+import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
 import { type BreakdownEntry, entry, factsWith, rule, rulesetOf } from './support.ts';
 

@@ -1,11 +1,13 @@
 /** Rules, facts and values of expressions for tests. */
+
 import { expect } from 'vitest';
 import { type FactName, type Facts, factNames, factTable } from '../../src/scoring/facts.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
 import { ExpressionError } from '../../src/scoring/language/syntax.ts';
-import type { RuleAction, RuleDefinition, RuleLogic, Ruleset } from '../../src/scoring/ruleset.ts';
+import type { RuleAction, RuleDefinition, RuleLogic } from '../../src/scoring/rule.ts';
+import type { Ruleset } from '../../src/scoring/ruleset.ts';
 import { interpret } from './interpreter.ts';
 
 /** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */

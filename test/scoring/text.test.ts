@@ -1,14 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  characterCount,
-  compareText,
-  containsText,
-  excerpt,
-  readTime,
-  startOfDay,
-  storable,
-} from '../../src/scoring/language/text.ts';
+import { characterCount, compareText, containsText, excerpt } from '../../src/scoring/language/text.ts';
+import { storable } from '../../src/text/storable.ts';
+import { readTime, startOfDay } from '../../src/text/times.ts';
 
 const codePoints = (text: string) => Array.from(text, character => character.codePointAt(0) ?? 0);
 

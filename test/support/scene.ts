@@ -1,6 +1,6 @@
 import { applyRuleset } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
-import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { type ImportResult, importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { type Client, createClient } from './client.ts';

@@ -6,7 +6,7 @@ import { requestRescoring, splitRemainder } from '../../src/database/rescoring.t
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
-import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import {
   apply,
@@ -214,7 +214,7 @@ test('fetched pull requests are scored again if the rules change meanwhile', asy
   const home = await newHome(world);
   const web = home.acme.repository('web');
   await sync(world.service, home, web.openPullRequest());
-  await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Of an older release'));
+  await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
   const pullRequest = web.openPullRequest({ additions: 4 });
   const { complaints, database } = world.service;
   complaints.length = 0;

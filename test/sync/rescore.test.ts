@@ -10,7 +10,7 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { newId } from '../../src/ids.ts';
-import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -372,13 +372,13 @@ describe('re-scoring', () => {
   test('ignores a stored rule that is no longer valid, reports it once, and scores by the rest', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 3);
-    await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Of an older release'));
+    await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
     world.service.complaints.length = 0;
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
     const reports = world.service.complaints.filter(({ msg }) => msg.startsWith('a stored rule is no longer valid'));
     expect(reports).toHaveLength(1);
-    expect(reports[0]?.msg).toContain('Of an older release');
+    expect(reports[0]?.msg).toContain('Not valid any more');
   });
 
   test('under a ruleset without any valid rule gives zero', async () => {

@@ -8,7 +8,7 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import { members, organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
 import { requestRefetches } from '../../src/database/sweep.ts';
 import type { Deps } from '../../src/deps.ts';
-import type { RuleDefinition } from '../../src/scoring/ruleset.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { type SyncOutcome, syncByNodeIds, syncPullRequests } from '../../src/sync/pull-requests.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';

@@ -3,8 +3,7 @@ import type { Organisation } from '../../database/organisations.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { readSnapshot } from '../../database/snapshot.ts';
 import { formatId, parseId } from '../../ids.ts';
-import { type ExplainedRule, type Explanation, explainScore } from '../../scoring/explain/explain.ts';
-import type { ExplainedPart } from '../../scoring/explain/parts.ts';
+import { explainScore } from '../../scoring/explain/explain.ts';
 import { factsOf } from '../../scoring/facts.ts';
 import { counted, formatInteger } from '../../text/numbers.ts';
 import { brief, plain, shellWord, table } from '../../text/terminal.ts';
@@ -29,7 +28,7 @@ import {
   keptChanges,
   listScoreChanges,
 } from './queries.ts';
-import { showExplanation } from './text.ts';
+import { representRules, showExplanation } from './text.ts';
 
 /**
  * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints
@@ -100,32 +99,6 @@ async function requirePullRequest(
 
 const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
 const idOf = ({ pullRequest }: ExplainablePullRequest) => formatId('pr', pullRequest.id);
-
-/** A body can have 64 KiB, and thousands of entries can read it. */
-const maxTextLength = 1_000;
-
-/** JSON has no infinity: it becomes null with a note. */
-function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): ExplainedPart {
-  const represented = { source, kind, value, note, chosen, parts: parts.map(representPart) };
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    return { ...represented, value: null, infinite: true, note: note || 'infinite' };
-  }
-  if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
-  // Never half a surrogate pair.
-  const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
-  return { ...represented, value: `${beginning}…`, note: 'shortened', characters: [...value].length };
-}
-
-/** For JSON. */
-export const representRules = ({ rules }: Explanation): ExplainedRule[] =>
-  rules.map(rule => ({
-    ...rule,
-    entries: rule.entries.map(({ condition, amount, potential: _, ...entry }) => ({
-      ...entry,
-      condition: condition === null ? null : representPart(condition),
-      amount: amount === null ? null : representPart(amount),
-    })),
-  }));
 
 type ExplainDocument = Awaited<ReturnType<typeof explainPullRequest>>;
 

@@ -4,15 +4,8 @@ import type { Facts } from '../facts.ts';
 import { type CheckedEntry, clampScore, scoreLimits } from '../language/compile.ts';
 import { roundHalfAway } from '../language/functions.ts';
 import { allParts, type TypedExpression } from '../language/tree.ts';
-import {
-  type CheckedLogic,
-  createChecker,
-  evaluatedLogic,
-  type RuleAction,
-  type RuleDefinition,
-  type Ruleset,
-  runAtOnce,
-} from '../ruleset.ts';
+import type { RuleAction, RuleDefinition } from '../rule.ts';
+import { type CheckedLogic, createChecker, evaluatedLogic, type Ruleset, runAtOnce } from '../ruleset.ts';
 import { type ExplainedPart, explainExpression } from './parts.ts';
 
 export type EntryOutcome =

@@ -1,7 +1,8 @@
 /** Reads the keys of a rules file, and reports those that are unknown, missing or not of the right form. */
+
 import { suggestion } from '../language/nearest-name.ts';
 import { problemOfCut } from './quoting.ts';
-import { type FileProblem, isBlank, joinCutValues, type YamlNode } from './yaml-reader.ts';
+import { type FileProblem, isBlank, joinCutValues, type YamlNode } from './yaml-node.ts';
 
 type Place = Partial<Pick<FileProblem, 'rule' | 'entry' | 'part'>>;
 export type Report = (line: number, message: string, place?: Place) => void;

@@ -7,7 +7,8 @@ import { functionsOfItems } from '../language/hints.ts';
 import { DefinitionError } from '../language/syntax.ts';
 import { excerpt } from '../language/text.ts';
 import { type CheckedDefinitions, definitionsUsed, factsRead, type TypedExpression } from '../language/tree.ts';
-import { describeProblem, type RuleDefinition, type RuleProblem } from '../ruleset.ts';
+import type { RuleDefinition } from '../rule.ts';
+import { describeProblem, type RuleProblem } from '../ruleset.ts';
 import { type Constancy, constantOf, constantParts, isFact, rangeOf } from './constancy.ts';
 
 /** A rule without problems, and all of its entries. */

@@ -1,8 +1,9 @@
 /** What YAML misreads without quotes, and which quotes fix it. */
+
 import { factTable, isFactName } from '../facts.ts';
 import { parseSyntax } from '../language/parser.ts';
 import { ExpressionError } from '../language/syntax.ts';
-import type { YamlNode } from './yaml-reader.ts';
+import type { YamlNode } from './yaml-node.ts';
 
 const maxShownCharacters = 200;
 /** Longer lines are not searched for what lacks quotes: an expression has at most 2,000 characters. */

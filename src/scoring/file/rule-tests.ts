@@ -1,10 +1,11 @@
 /** The tests of a rules file: facts of a pull request, and the score that they must give. */
+
 import { type ExplainedEntry, type Explanation, explainScore } from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
 import { compileRuleset, type Ruleset } from '../ruleset.ts';
 import { type Report, readMap, readName, readText, shownText } from './keys.ts';
 import { readTestFacts } from './test-facts.ts';
-import type { YamlNode } from './yaml-reader.ts';
+import type { YamlNode } from './yaml-node.ts';
 
 export interface RuleTest {
   /** In the file, from 1. */

@@ -1,26 +1,19 @@
 /** Reads a rules file: checked rules and tests, and every problem with its line. */
+
 import { stringify } from 'yaml';
 import { maxRulesetCost } from '../language/cost.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from '../language/definitions.ts';
 import { suggestion } from '../language/nearest-name.ts';
 import { characterCount } from '../language/text.ts';
 import type { CheckedDefinitions } from '../language/tree.ts';
-import {
-  checkRule,
-  costOfEntries,
-  isRuleAction,
-  problemOfSize,
-  type RuleDefinition,
-  type RuleLogic,
-  type RuleProblem,
-  type Ruleset,
-  ruleLimits,
-} from '../ruleset.ts';
+import { isRuleAction, type RuleDefinition, type RuleLogic } from '../rule.ts';
+import { checkRule, costOfEntries, problemOfSize, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
 import { type Entries, kindNames, type Report, readList, readMap, readName, readText, shownText } from './keys.ts';
 import { lintRules, type ValidRule, type Warning } from './lint.ts';
 import { adviseOn, problemOfCut } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
-import { type FileProblem, isBlank, joinCutValues, readYaml, type YamlNode } from './yaml-reader.ts';
+import { type FileProblem, isBlank, joinCutValues, type YamlNode } from './yaml-node.ts';
+import { readYaml } from './yaml-reader.ts';
 
 /** Its rules are in the file's order, without those that have problems. */
 export interface RulesFile extends Ruleset {

@@ -1,13 +1,14 @@
 /** The facts of a pull request in a test: checks that GitHub could have such a pull request, and fills in the rest. */
+
 import { type PullRequestState, pullRequestStates } from '../../pull-request.ts';
+import { readTime, startOfDay } from '../../text/times.ts';
 import { emptyFacts, type FactName, type Facts, factNames, factTable, isFactName } from '../facts.ts';
 import type { Value } from '../language/functions.ts';
 import { seeList } from '../language/hints.ts';
 import { suggestion } from '../language/nearest-name.ts';
-import { readTime, startOfDay } from '../language/text.ts';
 import type { Report } from './keys.ts';
 import { problemOfCut } from './quoting.ts';
-import { isBlank, joinCutValues, type YamlNode } from './yaml-reader.ts';
+import { isBlank, joinCutValues, type YamlNode } from './yaml-node.ts';
 
 type Given = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] };
 

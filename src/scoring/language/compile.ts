@@ -4,7 +4,7 @@
  */
 
 import { type Facts, factOf, type SourceName } from '../facts.ts';
-import type { RuleLogic } from '../ruleset.ts';
+import type { RuleLogic } from '../rule.ts';
 import { costOf } from './cost.ts';
 import { roundHalfAway, type Value } from './functions.ts';
 import { compareText } from './text.ts';

@@ -1,8 +1,9 @@
 /** The functions of the rule language. docs/rules.md says what they mean; a test runs its examples. */
+import { startOfDay } from '../../text/times.ts';
 import type { FactType, SourceName } from '../facts.ts';
 import { compileGlob } from './glob.ts';
 import { compilePattern, matchesAny, type Pattern, PatternError, type Patterns, prepareWith } from './pattern.ts';
-import { characterCount, containsText, startOfDay } from './text.ts';
+import { characterCount, containsText } from './text.ts';
 
 export type Value = number | string | boolean | readonly string[];
 

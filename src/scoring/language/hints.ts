@@ -1,9 +1,9 @@
 /** The ends of messages about expressions that are refused: what was probably meant. Empty if that is not clear. */
+import { startOfDay } from '../../text/times.ts';
 import type { SourceName } from '../facts.ts';
 import { functions } from './functions.ts';
 import { nearestName } from './nearest-name.ts';
 import { type Span, type SyntaxNode, spanOf } from './syntax.ts';
-import { startOfDay } from './text.ts';
 import type { TypedExpression } from './tree.ts';
 
 /** Longer code is not written out. */

@@ -3,6 +3,7 @@
  * number of rules, members and different scores only.
  */
 
+import { rank } from '../../rank.ts';
 import type { Facts } from '../facts.ts';
 import { type CheckedEntry, clampScore, compileEffects, treesOf } from '../language/compile.ts';
 import { definitionsUsed, factsRead } from '../language/tree.ts';
@@ -49,14 +50,6 @@ function summarise(scores: Distribution) {
     minimum: quantile(0),
     maximum: quantile(1),
   };
-}
-
-/** Ranks by total, highest first; equal totals share the highest of their ranks. */
-export function rank(totals: readonly number[]): number[] {
-  const order = [...totals].sort((a, b) => b - a);
-  const ranks = new Map<number, number>();
-  for (const [index, total] of order.entries()) if (!ranks.has(total)) ranks.set(total, index + 1);
-  return totals.map(total => ranks.get(total) ?? 0);
 }
 
 /** What an entry counted for so far. */

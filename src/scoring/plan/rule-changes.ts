@@ -1,9 +1,11 @@
 /** The differences between two rulesets. */
+
 import { isDeepStrictEqual } from 'node:util';
 import { treesOf } from '../language/compile.ts';
 import { checkDefinitions, type Definition } from '../language/definitions.ts';
 import { type CheckedDefinitions, definitionsUsed } from '../language/tree.ts';
-import { checkRule, type RuleDefinition, type Ruleset } from '../ruleset.ts';
+import type { RuleDefinition } from '../rule.ts';
+import { checkRule, type Ruleset } from '../ruleset.ts';
 
 export type RuleChanges = ReturnType<typeof compareRules>;
 export type DefinitionChanges = RuleChanges['definitions'];

@@ -1,0 +1,55 @@
+/** A YAML document as a plain tree: every scalar is the text as written, and every node has its line. */
+
+export interface FileProblem {
+  /** Counted from 1. */
+  line: number;
+  /** A sentence, without the line. */
+  message: string;
+  /** The rule's name; null if the problem concerns no rule, or its name can't be read. */
+  rule: string | null;
+  /** The rule's entry, from 1; null if the problem concerns none, or all. */
+  entry: number | null;
+  /** The key whose value is wrong; null if it is the whole entry, rule, test or file. */
+  part: string | null;
+}
+
+export interface YamlText {
+  kind: 'text';
+  text: string;
+  style: 'plain' | 'single' | 'double' | 'block';
+  /** What ended the text although more follows, and the text as it was probably meant. */
+  cut?: { by: 'comma' | 'comment'; whole: string };
+  /** Keys without values that follow in the same { }, each with the text that results if it belongs to this value. */
+  loose?: { key: string; whole: string }[];
+}
+
+export type YamlNode = { line: number } & (
+  | YamlText
+  | { kind: 'list'; items: readonly YamlNode[] }
+  | { kind: 'map'; entries: ReadonlyMap<string, YamlNode> }
+);
+
+/**
+ * To YAML, `{ value: min(5, size) }` has two keys: `value`, and `size)` without a value. Those that are not known belong to
+ * the value before them.
+ */
+export function joinCutValues(
+  entries: ReadonlyMap<string, YamlNode>,
+  isKnown: (key: string) => boolean,
+): ReadonlyMap<string, YamlNode> {
+  const joined = new Map<string, YamlNode>();
+  for (const [name, node] of entries) {
+    joined.set(name, node);
+    if (node.kind !== 'text' || node.loose === undefined) continue;
+    const whole = node.loose.findLast(({ key }) => !isKnown(key))?.whole;
+    if (whole !== undefined) joined.set(name, { ...node, cut: { by: 'comma', whole } });
+    for (const { key } of node.loose) if (isKnown(key)) joined.set(key, blank(node.line));
+  }
+  return joined;
+}
+
+export const blank = (line: number): YamlNode => ({ kind: 'text', text: '', style: 'plain', line });
+
+/** Whether the value is empty or YAML's null. */
+export const isBlank = (node: YamlNode): boolean =>
+  node.kind === 'text' && node.style === 'plain' && /^(?:~|null|Null|NULL)?$/.test(node.text);
