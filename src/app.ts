@@ -20,7 +20,7 @@ import { ruleRoutes } from './api/rules.ts';
 import { userRoutes } from './api/users.ts';
 import { compileValidator } from './api/validation.ts';
 import type { Deps } from './deps.ts';
-import { ServiceError } from './errors.ts';
+import { overloaded } from './errors.ts';
 import { describeOperatorApi, operatorRoutes } from './operator/routes.ts';
 import { webhookRoutes } from './webhooks/route.ts';
 
@@ -108,10 +108,7 @@ export async function buildApp(
       // The plugin measures for a second at a time. The start itself is a delay, and a second without a measurement, as
       // after one long computation, is infinite.
       if (delay === Number.POSITIVE_INFINITY || performance.now() - readyAt < 2_000) return;
-      throw new ServiceError('overloaded', 'The service is overloaded.', {
-        action: 'Try again shortly.',
-        retryAfter: 2,
-      });
+      throw overloaded('The service is overloaded.', 'Try again shortly.', { retryAfter: 2 });
     },
   });
   addOperationRoutes(app);

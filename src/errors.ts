@@ -57,3 +57,25 @@ export class ServiceError extends Error {
     return this.action === undefined ? this.message : `${this.message} ${this.action}`;
   }
 }
+
+/** Makes errors of one code: what went wrong, and what the reader should do next. */
+const errorOf =
+  (code: ErrorCode) =>
+  (message: string, action?: string, options: { cause?: unknown; retryAfter?: number } = {}): ServiceError =>
+    new ServiceError(code, message, { action, ...options });
+
+export const badRequest = errorOf('bad_request');
+export const unauthenticated = errorOf('unauthenticated');
+export const forbidden = errorOf('forbidden');
+export const notFound = errorOf('not_found');
+export const methodNotAllowed = errorOf('method_not_allowed');
+export const preconditionFailed = errorOf('precondition_failed');
+export const preconditionRequired = errorOf('precondition_required');
+export const payloadTooLarge = errorOf('payload_too_large');
+export const unsupportedMediaType = errorOf('unsupported_media_type');
+export const rateLimited = errorOf('rate_limited');
+export const internal = errorOf('internal');
+export const githubNotConfigured = errorOf('github_not_configured');
+export const databaseUnavailable = errorOf('database_unavailable');
+export const webhooksNotConfigured = errorOf('webhooks_not_configured');
+export const overloaded = errorOf('overloaded');

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { findUserRow } from '../database/users.ts';
-import { unauthenticated } from './authentication.ts';
+import { invalidToken } from './authentication.ts';
 import { errorResponses } from './errors.ts';
 import { dataOf } from './pagination.ts';
 import { representUser, User } from './users.ts';
@@ -28,7 +28,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async app => {
     async ({ caller }) => {
       const row = await findUserRow(database, caller.organisationId, caller.userId);
       // The user was removed a moment ago, and the token with them.
-      if (row === undefined) throw unauthenticated();
+      if (row === undefined) throw invalidToken();
       const { email: _, ...account } = representUser(row);
       return { data: account };
     },

@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { ServiceError } from '../errors.ts';
+import { badRequest } from '../errors.ts';
 
-const hostRefused = () =>
-  new ServiceError('bad_request', 'The request needs exactly one Host header, with a valid host.');
+const hostRefused = () => badRequest('The request needs exactly one Host header, with a valid host.');
 
 /** All values of a header: if it is repeated, Node shows only the first. */
 export const headerValues = ({ raw: { rawHeaders } }: FastifyRequest, name: string): string[] =>
@@ -24,7 +23,7 @@ export function baseUrl(request: FastifyRequest): string {
   // The client controls both: the protocol if a proxy passes on its header.
   if (!/^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host)) throw hostRefused();
   if (protocol !== 'http' && protocol !== 'https') {
-    throw new ServiceError('bad_request', 'The X-Forwarded-Proto header must be http or https.');
+    throw badRequest('The X-Forwarded-Proto header must be http or https.');
   }
   return `${protocol}://${host}`;
 }

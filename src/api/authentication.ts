@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { hashAccessToken, isAccessToken, type Scope } from '../access-token.ts';
 import { type Caller, findCallers, writeTokenUse } from '../database/access-tokens.ts';
 import type { Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
+import { forbidden, unauthenticated } from '../errors.ts';
 import { headerValues } from './addresses.ts';
 
 declare module 'fastify' {
@@ -17,12 +17,11 @@ declare module 'fastify' {
 }
 
 /** One for all: the stack of a new one would be a twentieth of what a request with a bad token costs. */
-const refusal = new ServiceError('unauthenticated', 'Unauthenticated.');
-export const unauthenticated = () => refusal;
+const refusal = unauthenticated('Unauthenticated.');
+export const invalidToken = () => refusal;
 
 /** For another organisation's object and for a missing scope. */
-export const forbidden = (action?: string) =>
-  new ServiceError('forbidden', 'This action is unauthorized.', action === undefined ? {} : { action });
+export const unauthorized = (action?: string) => forbidden('This action is unauthorized.', action);
 
 /** Makes every route of the instance require a valid token with the route's scope. */
 export function requireAuthentication(app: FastifyInstance, { database, log }: Deps): void {
@@ -43,7 +42,7 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
   });
   app.addHook('onRequest', async request => {
     const caller = await callers.load(hashAccessToken(bearerToken(request)));
-    if (caller === undefined) throw unauthenticated();
+    if (caller === undefined) throw invalidToken();
     request.caller = caller;
     if (caller.isLastUseStale) {
       writeTokenUse(database.executor, caller).catch((error: unknown) =>
@@ -54,15 +53,15 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
   // After the rate limit, which counts these requests too, and before the rest of the request is read.
   app.addHook('preParsing', async request => {
     const { scope = 'read' } = request.routeOptions.config;
-    if (!request.caller.scopes.includes(scope)) throw forbidden(`Use a token with the scope ${scope}.`);
+    if (!request.caller.scopes.includes(scope)) throw unauthorized(`Use a token with the scope ${scope}.`);
   });
 }
 
 function bearerToken(request: FastifyRequest): string {
   const [credentials = '', ...others] = headerValues(request, 'authorization');
   // With several headers, it is unclear which token was meant.
-  if (others.length > 0) throw unauthenticated();
+  if (others.length > 0) throw invalidToken();
   const token = /^bearer +(\S+)$/i.exec(credentials)?.[1];
-  if (token === undefined || !isAccessToken(token)) throw unauthenticated();
+  if (token === undefined || !isAccessToken(token)) throw invalidToken();
   return token;
 }

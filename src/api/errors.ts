@@ -4,7 +4,18 @@ import type { Socket } from 'node:net';
 import { Type } from '@sinclair/typebox';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isDatabaseUnavailable } from '../database/failures.ts';
-import { type ErrorCode, errorStatuses, ServiceError } from '../errors.ts';
+import {
+  badRequest,
+  databaseUnavailable,
+  type ErrorCode,
+  errorStatuses,
+  internal,
+  methodNotAllowed,
+  notFound,
+  payloadTooLarge,
+  ServiceError,
+  unsupportedMediaType,
+} from '../errors.ts';
 
 export const ErrorBody = Type.Object(
   { message: Type.String({ description: 'An overview of the error' }) },
@@ -40,25 +51,21 @@ export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode,
   };
 }
 
-export const notFound = (what: string) => new ServiceError('not_found', `There is no ${what} with this id.`);
+export const unknownId = (what: string) => notFound(`There is no ${what} with this id.`);
 
 /** Converts the errors of Fastify, its plugins and the database. */
 function asServiceError(error: FastifyError | Error, request: FastifyRequest): ServiceError {
   if (error instanceof ServiceError) return error;
   // Its code is that of a lost connection to the database, too.
-  if (error === request.raw.errored) return new ServiceError('bad_request', 'The client broke off its request.');
+  if (error === request.raw.errored) return badRequest('The client broke off its request.');
   if (isDatabaseUnavailable(error)) {
-    return new ServiceError('database_unavailable', 'The database is not available.', {
-      action: 'Try again shortly.',
-      cause: error,
-      retryAfter: 1,
-    });
+    return databaseUnavailable('The database is not available.', 'Try again shortly.', { cause: error, retryAfter: 1 });
   }
   const status = 'statusCode' in error ? error.statusCode : undefined;
-  if (status === 413) return new ServiceError('payload_too_large', 'The request body is too large.');
-  if (status === 415) return new ServiceError('unsupported_media_type', 'The content type is not supported.');
-  if (status !== undefined && status >= 400 && status < 500) return new ServiceError('bad_request', error.message);
-  return new ServiceError('internal', 'Something went wrong on our side. It has been logged.', { cause: error });
+  if (status === 413) return payloadTooLarge('The request body is too large.');
+  if (status === 415) return unsupportedMediaType('The content type is not supported.');
+  if (status !== undefined && status >= 400 && status < 500) return badRequest(error.message);
+  return internal('Something went wrong on our side. It has been logged.', undefined, { cause: error });
 }
 
 /** Without the query, in which a client may have put a secret. */
@@ -113,13 +120,11 @@ export function handleErrors(app: FastifyInstance): void {
     const path = request.url.replace(/^https?:\/\/[^/]*|[?#].*$/gs, '');
     const route = known.find(candidate => candidate.path.test(path));
     if (route === undefined) {
-      throw new ServiceError('not_found', 'There is nothing at this path.', {
-        action: 'See /openapi.json for the paths.',
-      });
+      throw notFound('There is nothing at this path.', 'See /openapi.json for the paths.');
     }
     const allowed = [...route.methods].join(', ');
     reply.header('allow', allowed);
-    throw new ServiceError('method_not_allowed', `${request.method} is not allowed here, only ${allowed}.`);
+    throw methodNotAllowed(`${request.method} is not allowed here, only ${allowed}.`);
   });
 }
 

@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { isMigrated } from '../database/migrate.ts';
-import { ServiceError } from '../errors.ts';
-import { unauthenticated } from './authentication.ts';
+import { databaseUnavailable, overloaded } from '../errors.ts';
+import { invalidToken } from './authentication.ts';
 import { createMetrics } from './metrics.ts';
 
 declare module 'fastify' {
@@ -42,18 +42,16 @@ export function addOperationRoutes(app: FastifyInstance): void {
   app.get('/healthz', { config, schema: { hide: true } }, async () => ({ status: 'ok' }));
 
   app.get('/readyz', { schema: { hide: true } }, async () => {
-    if (draining) throw new ServiceError('overloaded', 'The service is stopping.');
+    if (draining) throw overloaded('The service is stopping.');
     if (!(await isMigrated(database))) {
-      throw new ServiceError('database_unavailable', 'The database schema is not up to date.', {
-        action: 'Run pullscore migrate.',
-      });
+      throw databaseUnavailable('The database schema is not up to date.', 'Run pullscore migrate.');
     }
     return { status: 'ready' };
   });
 
   app.get('/metrics', { config, schema: { hide: true } }, async (request, reply) => {
     const { metricsToken } = app.deps.config;
-    if (metricsToken !== undefined && !hasToken(request.headers.authorization, metricsToken)) throw unauthenticated();
+    if (metricsToken !== undefined && !hasToken(request.headers.authorization, metricsToken)) throw invalidToken();
     reply.type(metrics.contentType);
     return metrics.text();
   });

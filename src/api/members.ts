@@ -4,8 +4,8 @@ import { Type } from '@sinclair/typebox';
 import { findMemberRow, type MemberRow, memberExistsAnywhere, readMembers } from '../database/members.ts';
 import { formatId, parseId } from '../ids.ts';
 import { baseUrl } from './addresses.ts';
-import { forbidden } from './authentication.ts';
-import { errorResponses, notFound } from './errors.ts';
+import { unauthorized } from './authentication.ts';
+import { errorResponses, unknownId } from './errors.ts';
 import { notModified } from './page-cache.ts';
 import { dataOf, PageQuery, pageOf, sendList } from './pagination.ts';
 import { PullRequest, paginatePullRequests } from './pull-requests.ts';
@@ -42,8 +42,8 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
     const id = parseId('mem', text);
     const row = id === undefined ? undefined : await findMemberRow(database, organisationId, id);
     if (row !== undefined) return row;
-    if (id !== undefined && (await memberExistsAnywhere(database, id))) throw forbidden();
-    throw notFound('member');
+    if (id !== undefined && (await memberExistsAnywhere(database, id))) throw unauthorized();
+    throw unknownId('member');
   };
 
   app.get(

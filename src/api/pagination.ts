@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ServiceError } from '../errors.ts';
+import { badRequest } from '../errors.ts';
 import { baseUrl } from './addresses.ts';
 
 export const PageQuery = Type.Object({
@@ -153,9 +153,7 @@ function parseCursor<Row, Columns extends TObject, Position>(
   { columns, locate }: Pick<PagedList<Row, Columns, Position>, 'columns' | 'locate'>,
 ): { position: Position; direction: 'next' | 'previous' } {
   const refused = () =>
-    new ServiceError('bad_request', 'The cursor does not belong to this list.', {
-      action: 'Leave it out to start from the first page.',
-    });
+    badRequest('The cursor does not belong to this list.', 'Leave it out to start from the first page.');
   const bytes = Buffer.from(text, 'base64url');
   // The decoder ignores characters outside base64url, and stray bits at the end.
   if (text === '' || bytes.toString('base64url') !== text) throw refused();

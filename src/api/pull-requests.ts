@@ -15,8 +15,8 @@ import { formatId, parseId } from '../ids.ts';
 import { removePullRequest } from '../sync/deletion.ts';
 import { createRefresh } from '../sync/refresh.ts';
 import { baseUrl } from './addresses.ts';
-import { forbidden } from './authentication.ts';
-import { errorResponses, notFound } from './errors.ts';
+import { unauthorized } from './authentication.ts';
+import { errorResponses, unknownId } from './errors.ts';
 import { notModified } from './page-cache.ts';
 import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from './pagination.ts';
 
@@ -128,7 +128,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
   const refresh = createRefresh(app.deps);
 
   const absent = async (id: string | undefined) =>
-    id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? forbidden() : notFound('pull request');
+    id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? unauthorized() : unknownId('pull request');
 
   app.get(
     '/pull-requests',
@@ -183,7 +183,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       const actor = callerOf(request.caller, request.id);
       await recordAuditEvent(database.executor, organisationId, actor, 'pull_request.sync', formatId('pr', id));
       const row = await findPullRequestRow(database, organisationId, id);
-      if (row === undefined) throw notFound('pull request');
+      if (row === undefined) throw unknownId('pull request');
       reply.type('application/json; charset=utf-8');
       return bytesOf(`{"data":${represent(row, baseUrl(request))}}`);
     },

@@ -1,7 +1,7 @@
 import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import { ServiceError } from '../errors.ts';
+import { rateLimited } from '../errors.ts';
 
 const windowMs = 60_000;
 
@@ -33,9 +33,6 @@ export async function limitRequests(api: FastifyInstance, max: number): Promise<
     store: FixedWindows,
     keyGenerator: request => request.caller.tokenId,
     errorResponseBuilder: (_request, { ttl }) =>
-      new ServiceError('rate_limited', 'Too many requests with this token.', {
-        action: 'Slow down.',
-        retryAfter: ttl / 1000,
-      }),
+      rateLimited('Too many requests with this token.', 'Slow down.', { retryAfter: ttl / 1000 }),
   });
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ServiceError } from '../errors.ts';
+import { rateLimited } from '../errors.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -19,8 +19,7 @@ interface Waiting {
 }
 
 const tooManyBytes = () =>
-  new ServiceError('rate_limited', 'Earlier replies to this token have not been read.', {
-    action: 'Read them, or close their connections.',
+  rateLimited('Earlier replies to this token have not been read.', 'Read them, or close their connections.', {
     retryAfter: 5,
   });
 

@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { FastifySchemaCompiler } from 'fastify';
-import { ServiceError } from '../errors.ts';
+import { badRequest } from '../errors.ts';
 
 /**
  * Checks path and query parameters against their schema. Whole numbers must be in plain decimal notation: `1e2`, `0x10`
@@ -23,7 +23,7 @@ export const compileValidator: FastifySchemaCompiler<unknown> = route => {
     }
     if (check.Check(value)) return { value };
     const name = check.Errors(value).First()?.path.slice(1) ?? '';
-    return { error: new ServiceError('bad_request', describe(name, properties[name], value[name])) };
+    return { error: badRequest(describe(name, properties[name], value[name])) };
   };
 };
 

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync } from 'nod
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { ServiceError } from '../errors.ts';
+import { databaseUnavailable, ServiceError } from '../errors.ts';
 import { type Cluster, type ClusterOptions, environment, openCluster, run } from './embedded/cluster.ts';
 
 export interface EmbeddedDatabase {
@@ -199,5 +199,5 @@ function reasonIn(written: string): string {
 function unavailable(place: string, reason: string, cause?: unknown): ServiceError {
   const message = `The embedded database in ${place} cannot be used (${reason}).`;
   const action = 'Fix that, or set PULLSCORE_HOME or DATABASE_URL.';
-  return new ServiceError('database_unavailable', message, { action, cause });
+  return databaseUnavailable(message, action, { cause });
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
-import { ServiceError } from '../errors.ts';
+import { databaseUnavailable, type ServiceError } from '../errors.ts';
 import type { Database } from './client.ts';
 import type { Selection } from './statement.ts';
 
@@ -37,8 +37,7 @@ const concurrentIndex = /^\s*create\s+(?:unique\s+)?index\s+concurrently\s+"?(\w
 /** A server that is starting may take a moment; a missing one must be reported soon. */
 const connectTimeoutMs = 3_000;
 
-const unavailable = (text: string, action: string, cause?: unknown) =>
-  new ServiceError('database_unavailable', text, { action, cause });
+const unavailable = (text: string, action: string, cause?: unknown) => databaseUnavailable(text, action, { cause });
 
 /**
  * Brings the schema up to date. If several replicas start together, one migrates; the others wait for the lock and find

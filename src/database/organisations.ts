@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, isNull, lte, or, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import { ServiceError } from '../errors.ts';
+import { badRequest, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { type members, organisations, type pullRequests } from './schema.ts';
@@ -80,12 +80,9 @@ export async function saveGithubIdentity(
   const others = rows.filter(each => each.id !== id);
   const duplicate = others.find(each => each.githubId === githubId);
   if (duplicate !== undefined) {
-    throw new ServiceError(
-      'bad_request',
+    throw badRequest(
       `GitHub's organisation ${login} is tracked here already, as ${duplicate.login}.`,
-      {
-        action: 'Use that organisation.',
-      },
+      'Use that organisation.',
     );
   }
   const own = rows.find(each => each.id === id);
@@ -132,7 +129,7 @@ export async function releaseLogin(
     );
 }
 
-export const organisationGone = () => new ServiceError('not_found', 'The organisation has been removed.');
+export const organisationGone = () => notFound('The organisation has been removed.');
 
 /** @throws ServiceError `not_found` if it has been removed, or is being removed */
 export async function getOrganisation(executor: Executor, id: string): Promise<Organisation> {

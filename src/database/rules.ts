@@ -1,5 +1,5 @@
 import { and, desc, eq, getTableColumns, notInArray, sql } from 'drizzle-orm';
-import { ServiceError } from '../errors.ts';
+import { preconditionFailed } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { compareRules, hasChanges } from '../scoring/plan/rule-changes.ts';
 import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
@@ -112,9 +112,7 @@ export async function applyRuleset(
   const { definitions, rules } = ruleset;
   const current = await lockOrganisation(executor, organisationId, 'exclusive');
   if (expected !== undefined && expected !== current) {
-    throw new ServiceError('precondition_failed', `Version ${current} of the rules is in force, not ${expected}.`, {
-      action: 'Plan the file again.',
-    });
+    throw preconditionFailed(`Version ${current} of the rules is in force, not ${expected}.`, 'Plan the file again.');
   }
   const inForce = await getRuleset(executor, organisationId, current);
   if (current > 0 && !hasChanges(compareRules(inForce, ruleset))) {

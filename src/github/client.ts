@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts';
+import { notFound, ServiceError } from '../errors.ts';
 import { type CheckRun, checkRunsMutation, errorsOfCheckRuns } from './check-runs.ts';
 import type { GithubConfig, OrganisationReference } from './credentials.ts';
 import { UnexpectedReply } from './decode.ts';
@@ -237,9 +237,10 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
     const all = { id: organisation.nodeId, ...variables };
     const { answer, failures, repliedAt } = await askField('node', query, all, context, isOfEdge);
     if (answer === null) {
-      throw new ServiceError('not_found', `GitHub shows no organisation ${organisation.login} to ${names}.`, {
-        action: 'Check that the organisation still exists and that the credentials may read it.',
-      });
+      throw notFound(
+        `GitHub shows no organisation ${organisation.login} to ${names}.`,
+        'Check that the organisation still exists and that the credentials may read it.',
+      );
     }
     return { answer: read(subject, () => reader(answer)), failures: failures.filter(isOfEdge), repliedAt };
   }

@@ -2,7 +2,7 @@ import { createPrivateKey } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { LRUCache } from 'lru-cache';
-import { ServiceError } from '../errors.ts';
+import { githubNotConfigured } from '../errors.ts';
 import { decode, present, Reply } from './decode.ts';
 import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
 import type { GithubProxy } from './guarded-fetch.ts';
@@ -116,10 +116,10 @@ export function createCredentials(
 }
 
 export const noCredentials = () =>
-  new ServiceError('github_not_configured', 'There are no GitHub credentials.', {
-    action:
-      'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/commands.md lists the permissions that they need.',
-  });
+  githubNotConfigured(
+    'There are no GitHub credentials.',
+    'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/commands.md lists the permissions that they need.',
+  );
 
 const noApp = () => Promise.reject(new RangeError('There is no App'));
 

@@ -6,12 +6,12 @@ import swagger from '@fastify/swagger';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { unauthenticated } from '../api/authentication.ts';
+import { invalidToken } from '../api/authentication.ts';
 import { errorResponses } from '../api/errors.ts';
 import { documentOptions } from '../api/openapi.ts';
 import { getOrganisation } from '../database/organisations.ts';
 import { findUserRow } from '../database/users.ts';
-import { ServiceError } from '../errors.ts';
+import { badRequest, preconditionRequired, unsupportedMediaType } from '../errors.ts';
 import { createCommandRunner } from './run-command.ts';
 
 /** As for the commands. */
@@ -51,7 +51,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
   const options = { parseAs: 'buffer', bodyLimit: maxFileBytes } as const;
   app.addContentTypeParser('application/yaml', options, async (_request: FastifyRequest, body: Buffer) => body);
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => {
-    throw new ServiceError('unsupported_media_type', 'The content type must be application/yaml.');
+    throw unsupportedMediaType('The content type must be application/yaml.');
   });
   const runCommand = createCommandRunner(app.deps);
 
@@ -165,7 +165,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
       const { organisationId, userId } = request.caller;
       const user = await findUserRow(database, organisationId, userId);
       // Removed a moment ago, and the token with them.
-      if (user === undefined) throw unauthenticated();
+      if (user === undefined) throw invalidToken();
       const applied = await send(request, reply, [
         ...['rules', 'apply', '-', '--yes', `--by=${user.email}`, `--request=${request.id}`],
         ...(version === undefined ? [] : [`--if-version=${version}`]),
@@ -217,13 +217,14 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
 /** @returns undefined for any version */
 function versionOf(ifMatch: string | undefined): number | undefined {
   if (ifMatch === undefined) {
-    throw new ServiceError('precondition_required', 'If-Match is missing.', {
-      action: 'Send the version of the rules that the file was planned against, such as "7".',
-    });
+    throw preconditionRequired(
+      'If-Match is missing.',
+      'Send the version of the rules that the file was planned against, such as "7".',
+    );
   }
   const [, version] = /^"(\d{1,9})"$/.exec(ifMatch) ?? [];
   if (version === undefined && ifMatch !== '*') {
-    throw new ServiceError('bad_request', 'If-Match must be one version in quotes, or *.');
+    throw badRequest('If-Match must be one version in quotes, or *.');
   }
   return version === undefined ? undefined : Number(version);
 }

@@ -7,14 +7,13 @@ import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import type { Deps } from '../deps.ts';
-import { type ErrorCode, errorStatuses, ServiceError } from '../errors.ts';
+import { badRequest, type ErrorCode, errorStatuses, overloaded, rateLimited, ServiceError } from '../errors.ts';
 import { formatId } from '../ids.ts';
 import { packageFolder } from '../package.ts';
 
 const limits = { maxUnderWay: 2, maxMinutes: 10, maxReplyBytes: 32_000_000, maxHeapMegabytes: 512 };
 
-const busy = (message: string) =>
-  new ServiceError('rate_limited', message, { action: 'Try again shortly.', retryAfter: 5 });
+const busy = (message: string) => rateLimited(message, 'Try again shortly.', { retryAfter: 5 });
 
 export interface CommandRequest {
   organisationId: string;
@@ -56,15 +55,16 @@ export function createCommandRunner({ database, log }: Pick<Deps, 'database' | '
         killSignal: 'SIGKILL',
       });
       const { code, stdout, stderr } = await outputOf(child, input);
-      if (signal.aborted) throw new ServiceError('bad_request', 'The client broke off its request.');
+      if (signal.aborted) throw badRequest('The client broke off its request.');
       const document = documentOf(stdout);
       if (document !== undefined && !('error' in document)) return stdout;
       const failure = failureOf(document?.error);
       if (failure !== undefined) throw failure;
       log.error({ command: words.slice(0, 2), code, stderr: stderr.slice(-1_000) }, 'a command for a request failed');
-      throw new ServiceError('overloaded', 'This took too much memory or time.', {
-        action: 'Try it with fewer or simpler rules, or run the command beside the database.',
-      });
+      throw overloaded(
+        'This took too much memory or time.',
+        'Try it with fewer or simpler rules, or run the command beside the database.',
+      );
     } finally {
       underWay.delete(organisationId);
     }
@@ -113,7 +113,7 @@ const badRequests = ['failed', 'rules_invalid', 'usage'];
 /** What to do next is left out: it names commands. @returns undefined if the command has a bug */
 function failureOf(error: { code: string; message: string } | undefined): ServiceError | undefined {
   if (error === undefined) return undefined;
-  if (badRequests.includes(error.code)) return new ServiceError('bad_request', error.message);
+  if (badRequests.includes(error.code)) return badRequest(error.message);
   const isOurs = error.code in errorStatuses && error.code !== 'internal';
   return isOurs ? new ServiceError(error.code as ErrorCode, error.message) : undefined;
 }

@@ -1,6 +1,6 @@
 import type { IdentifiedOrganisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
+import { badRequest, notFound, type ServiceError } from '../errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
 import { askGithub } from './ask-github.ts';
@@ -99,10 +99,10 @@ export function parseNames(login: string, names: readonly string[] | undefined):
     names.map(text => {
       const [, owner = login, name] = /^(?:([\w.-]+)\/)?([\w.-]+)$/.exec(text) ?? [];
       if (name === undefined) {
-        throw new ServiceError('bad_request', `"${text}" is not a repository: write it as ${login}/website.`);
+        throw badRequest(`"${text}" is not a repository: write it as ${login}/website.`);
       }
       if (owner.toLowerCase() !== login.toLowerCase()) {
-        throw new ServiceError('bad_request', `${text} does not belong to ${login}: name one of its repositories.`);
+        throw badRequest(`${text} does not belong to ${login}: name one of its repositories.`);
       }
       return name.toLowerCase();
     }),
@@ -127,18 +127,16 @@ async function findNamedRepositories(
     const { repository } = reply;
     const { login } = reply.organisation;
     if (repository === undefined) {
-      throw new ServiceError(
-        'not_found',
+      throw notFound(
         `GitHub shows no repository ${login}/${name} to the configured credentials.`,
-        {
-          action: 'Check the name and the permissions of the credentials.',
-        },
+        'Check the name and the permissions of the credentials.',
       );
     }
     if (repository.owner !== login) {
-      throw new ServiceError('bad_request', `The repository ${login}/${name} now belongs to ${repository.owner}.`, {
-        action: `Leave it out, or import it for ${repository.owner}.`,
-      });
+      throw badRequest(
+        `The repository ${login}/${name} now belongs to ${repository.owner}.`,
+        `Leave it out, or import it for ${repository.owner}.`,
+      );
     }
     tickets.push(ticket);
     chosen.set(repository.githubId, repository);

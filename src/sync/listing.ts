@@ -1,7 +1,7 @@
 import type { Organisation } from '../database/organisations.ts';
 import type { ListedPullRequest } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
+import { notFound, type ServiceError } from '../errors.ts';
 import { askGithub } from './ask-github.ts';
 import { pageSizesOf, withPageSize } from './page-sizes.ts';
 
@@ -39,9 +39,10 @@ export async function listPage(
     return reply;
   });
   if (page === undefined) {
-    throw new ServiceError('not_found', 'GitHub does not show this repository to the configured credentials.', {
-      action: 'Check that it still exists and that the credentials may read it.',
-    });
+    throw notFound(
+      'GitHub does not show this repository to the configured credentials.',
+      'Check that it still exists and that the credentials may read it.',
+    );
   }
   for (const { text: reason } of page.failed) {
     deps.log.warn({ repository: repository.name, reason }, 'GitHub did not list a pull request');

@@ -1,7 +1,7 @@
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import type { IdentifiedOrganisation, Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
+import { notFound, ServiceError } from '../errors.ts';
 import { GithubError } from '../github/errors.ts';
 import { askGithub } from './ask-github.ts';
 import { pageSizesOf, withPageSize } from './page-sizes.ts';
@@ -23,14 +23,13 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
     'If it was renamed, edit one of its pull requests on GitHub: pullscore learns the new login when it fetches it.';
   if (profile === undefined) {
     const check = 'Check the login and the rights of the credentials.';
-    throw new ServiceError('not_found', `GitHub shows no organisation ${login} to the configured credentials.`, {
-      action: githubId === null ? check : `${check} ${ifRenamed}`,
-    });
+    throw notFound(
+      `GitHub shows no organisation ${login} to the configured credentials.`,
+      githubId === null ? check : `${check} ${ifRenamed}`,
+    );
   }
   if (githubId !== null && profile.githubId !== githubId) {
-    throw new ServiceError('not_found', `On GitHub, the login ${login} now belongs to a different organisation.`, {
-      action: ifRenamed,
-    });
+    throw notFound(`On GitHub, the login ${login} now belongs to a different organisation.`, ifRenamed);
   }
   return { ...organisation, githubId: profile.githubId, nodeId: profile.nodeId, login: profile.login };
 }

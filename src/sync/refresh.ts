@@ -3,7 +3,7 @@ import { createBatcher } from '../batching.ts';
 import { getOrganisation } from '../database/organisations.ts';
 import { findPullRequestReferences, type PullRequestReference } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
+import { notFound } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
 import { type SyncOutcome, type SyncResult, syncByNodeIds } from './pull-requests.ts';
 
@@ -55,7 +55,7 @@ async function refreshTogether(
     getOrganisation(executor, organisationId),
     findPullRequestReferences(executor, organisationId, ids),
   ]);
-  const absent = new ServiceError('not_found', 'There is no pull request with this id.');
+  const absent = notFound('There is no pull request with this id.');
   if (references.length === 0) throw absent;
   /** Why they were not refreshed, by id. */
   const failures = new Map(references.map(({ id }): [string, Error | undefined] => [id, undefined]));
@@ -87,16 +87,14 @@ async function refreshTogether(
 function failureOf(result: SyncResult | undefined, outcome: SyncOutcome | undefined): Error | undefined {
   if (result?.status === 'failed') return result.error;
   if (result?.status !== 'found') {
-    return new ServiceError(
-      'not_found',
+    return notFound(
       'GitHub no longer shows this pull request to the configured credentials; the stored copy is unchanged.',
-      { action: 'If the pull request still exists on GitHub, give the credentials access to its repository.' },
+      'If the pull request still exists on GitHub, give the credentials access to its repository.',
     );
   }
-  if (outcome === 'deleted') return new ServiceError('not_found', 'The pull request was deleted during the sync.');
+  if (outcome === 'deleted') return notFound('The pull request was deleted during the sync.');
   if (outcome === 'untracked') {
-    return new ServiceError(
-      'not_found',
+    return notFound(
       'The repository of this pull request no longer belongs to the organisation; the stored copy is unchanged.',
     );
   }

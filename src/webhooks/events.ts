@@ -11,7 +11,7 @@ import {
   takeAppliedDelivery,
 } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
-import { ServiceError } from '../errors.ts';
+import { badRequest, unauthenticated } from '../errors.ts';
 import { optionalUnixSeconds, Reply } from '../github/decode.ts';
 
 /*
@@ -198,9 +198,10 @@ export async function receive(
     const addressed = await findGithubOrganisation(executor, organisation);
     if (addressed === undefined) return receipt('unknown_organisation');
     if (!logins.some(login => login.toLowerCase() === addressed.login.toLowerCase())) {
-      throw new ServiceError('unauthenticated', 'This webhook secret is for another organisation.', {
-        action: 'If the organisation was renamed, change its entry in GITHUB_WEBHOOK_SECRET.',
-      });
+      throw unauthenticated(
+        'This webhook secret is for another organisation.',
+        'If the organisation was renamed, change its entry in GITHUB_WEBHOOK_SECRET.',
+      );
     }
   }
 
@@ -239,10 +240,7 @@ export async function receive(
 }
 
 const malformed = () =>
-  new ServiceError(
-    'bad_request',
-    'This is not a valid GitHub webhook payload: required fields are missing or malformed.',
-  );
+  badRequest('This is not a valid GitHub webhook payload: required fields are missing or malformed.');
 
 function requireShape<Schema extends TSchema>(check: TypeCheck<Schema>, payload: object): Static<Schema> {
   if (!check.Check(payload)) throw malformed();

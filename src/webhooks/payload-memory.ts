@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ServiceError } from '../errors.ts';
+import { overloaded, payloadTooLarge } from '../errors.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -15,13 +15,10 @@ export const maxOrdinaryBytes = mebibyte;
  */
 const maxBytes = { ordinary: 64 * mebibyte, large: 3 * maxPayloadBytes };
 
-const overloaded = () =>
-  new ServiceError('overloaded', 'Too many payloads at once.', {
-    action: 'Redeliver it in a few seconds.',
-    retryAfter: 5,
-  });
+const tooManyPayloads = () =>
+  overloaded('Too many payloads at once.', 'Redeliver it in a few seconds.', { retryAfter: 5 });
 
-const tooLarge = () => new ServiceError('payload_too_large', 'The payload is over 25 MiB.');
+const tooLarge = () => payloadTooLarge('The payload is over 25 MiB.');
 
 type Share = keyof typeof maxBytes;
 
@@ -77,7 +74,7 @@ export function createAdmission() {
       if (announced > maxPayloadBytes) throw tooLarge();
       const share = announced > maxOrdinaryBytes ? 'large' : 'ordinary';
       const bytes = share === 'ordinary' ? announced : 0;
-      if (!makeRoom(share, bytes)) throw overloaded();
+      if (!makeRoom(share, bytes)) throw tooManyPayloads();
       bytesInUse[share] += bytes;
       admitted.set(request, { share, bytes, refuse: undefined });
     },
@@ -89,13 +86,13 @@ export function createAdmission() {
         // Otherwise the rest of the body would still be received, for nothing.
         reply.header('connection', 'close');
         // Fastify reads on until the stream fails. If it is not reading, its answer is already on the way.
-        if (request.raw.listenerCount('error') > 0) request.raw.emit('error', overloaded());
+        if (request.raw.listenerCount('error') > 0) request.raw.emit('error', tooManyPayloads());
       };
     },
     /** @throws ServiceError if the payload is larger than it may be, or has made room */
     receive(request: FastifyRequest, bytes: number): void {
       const admission = admitted.get(request);
-      if (admission === undefined) throw overloaded();
+      if (admission === undefined) throw tooManyPayloads();
       if (admission.share === 'ordinary') return;
       admission.bytes += bytes;
       bytesInUse.large += bytes;
@@ -110,7 +107,7 @@ export function createAdmission() {
      */
     complete(request: FastifyRequest): void {
       const admission = admitted.get(request);
-      if (admission === undefined) throw overloaded();
+      if (admission === undefined) throw tooManyPayloads();
       admission.refuse = undefined;
     },
     release,

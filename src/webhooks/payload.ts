@@ -1,5 +1,5 @@
 import { parse } from 'secure-json-parse';
-import { ServiceError } from '../errors.ts';
+import { badRequest } from '../errors.ts';
 
 /** GitHub's own payloads are less than ten levels deep. */
 const maxDepth = 100;
@@ -16,10 +16,10 @@ export function parsePayload(body: Buffer): object {
   try {
     payload = parse(body.toString('utf8'), undefined, { protoAction: 'error', constructorAction: 'ignore' });
   } catch (error) {
-    throw new ServiceError('bad_request', 'The payload is not JSON, or has a forbidden key.', { cause: error });
+    throw badRequest('The payload is not JSON, or has a forbidden key.', undefined, { cause: error });
   }
   if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
-    throw new ServiceError('bad_request', 'The payload is not an object.');
+    throw badRequest('The payload is not an object.');
   }
   return payload;
 }
@@ -35,9 +35,9 @@ function checkShape(body: Buffer): void {
     else if (byte === openBracket || byte === openBrace) {
       values += 1;
       depth += 1;
-      if (depth > maxDepth) throw new ServiceError('bad_request', 'The payload is nested too deeply.');
+      if (depth > maxDepth) throw badRequest('The payload is nested too deeply.');
     } else if (byte === closeBracket || byte === closeBrace) depth -= 1;
-    if (values > maxValues) throw new ServiceError('bad_request', 'The payload has too many values.');
+    if (values > maxValues) throw badRequest('The payload has too many values.');
   }
 }
 

@@ -9,7 +9,7 @@ import {
   type PullRequestDelivery,
   takePullRequestDeliveries,
 } from '../database/webhook-deliveries.ts';
-import { ServiceError } from '../errors.ts';
+import { badRequest, unauthenticated, unsupportedMediaType, webhooksNotConfigured } from '../errors.ts';
 import { receive } from './events.ts';
 import { parsePayload } from './payload.ts';
 import { createAdmission, maxOrdinaryBytes, maxPayloadBytes } from './payload-memory.ts';
@@ -48,14 +48,16 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
 
   app.addHook('onRequest', async request => {
     if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
-      throw new ServiceError('unsupported_media_type', 'The content type must be application/json.', {
-        action: 'Choose it in the webhook settings on GitHub.',
-      });
+      throw unsupportedMediaType(
+        'The content type must be application/json.',
+        'Choose it in the webhook settings on GitHub.',
+      );
     }
     if (secrets.length === 0) {
-      throw new ServiceError('webhooks_not_configured', 'Webhooks are not configured.', {
-        action: 'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
-      });
+      throw webhooksNotConfigured(
+        'Webhooks are not configured.',
+        'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
+      );
     }
     admission.admit(request);
   });
@@ -73,12 +75,13 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     { bodyLimit: maxPayloadBytes, schema: { hide: true } },
     async (request: FastifyRequest<{ Body: Received | undefined }>, reply) => {
       const { body } = request;
-      if (body === undefined) throw new ServiceError('bad_request', 'The payload is missing.');
+      if (body === undefined) throw badRequest('The payload is missing.');
       const signedFor = signers(body, request.headers['x-hub-signature-256']);
       if (signedFor.length === 0) {
-        throw new ServiceError('unauthenticated', 'The signature does not match.', {
-          action: 'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
-        });
+        throw unauthenticated(
+          'The signature does not match.',
+          'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
+        );
       }
       const event = header(request, 'x-github-event', /^[a-z0-9_]{1,100}$/);
       const guid = header(request, 'x-github-delivery', /^[\w-]{1,100}$/);
@@ -115,7 +118,7 @@ function signers({ signatures }: Received, header: string | string[] | undefined
 function header(request: FastifyRequest, name: string, pattern: RegExp): string {
   const value = request.headers[name];
   if (typeof value !== 'string' || !pattern.test(value)) {
-    throw new ServiceError('bad_request', `The header ${name} is missing or malformed.`);
+    throw badRequest(`The header ${name} is missing or malformed.`);
   }
   return value;
 }

@@ -8,8 +8,8 @@ import {
   handleClientError,
   handleConnections,
   handleErrors,
-  notFound,
   sendError,
+  unknownId,
 } from '../../src/api/errors.ts';
 import { type ErrorCode, errorStatuses, ServiceError } from '../../src/errors.ts';
 
@@ -268,7 +268,7 @@ describe('what is not an HTTP request', () => {
 });
 
 test('a not-found error names the kind of object', () => {
-  expect(notFound('member')).toMatchObject({ code: 'not_found', message: 'There is no member with this id.' });
+  expect(unknownId('member')).toMatchObject({ code: 'not_found', message: 'There is no member with this id.' });
 });
 
 test('a route describes the errors that every route has, and its own', () => {

@@ -19,7 +19,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { ServiceError } from '../../errors.ts';
+import { databaseUnavailable } from '../../errors.ts';
 import { findBinaries, makeFolder, removeUnfinished } from './binaries.ts';
 
 /**
@@ -74,10 +74,10 @@ export async function openCluster({ home, create, log }: ClusterOptions): Promis
   const isRoot = process.getuid?.() === 0;
   const isNew = findFolder(link, isRoot) === undefined;
   if (isNew && !create) {
-    throw new ServiceError('database_unavailable', `There is no database in this folder (${home}).`, {
-      action:
-        'Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.',
-    });
+    throw databaseUnavailable(
+      `There is no database in this folder (${home}).`,
+      'Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.',
+    );
   }
   const user = isNew && isRoot ? findServerUser(readFileSync(usersFile, 'utf8')) : undefined;
   const store = isRoot ? rootStore : path;
@@ -141,10 +141,9 @@ const usersFile = '/etc/passwd';
 export function findServerUser(users: string): ServerUser {
   const user = findUser(users, 'pullscore') ?? findUser(users, 'postgres');
   if (user !== undefined) return user;
-  throw new ServiceError(
-    'database_unavailable',
+  throw databaseUnavailable(
     'You are root. PostgreSQL does not run as root, and there is no user pullscore or postgres to run it.',
-    { action: 'Create one (useradd --system pullscore), run this as another user, or set DATABASE_URL.' },
+    'Create one (useradd --system pullscore), run this as another user, or set DATABASE_URL.',
   );
 }
 
