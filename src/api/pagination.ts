@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ByteString } from '../database/statement.ts';
 import { badRequest } from '../errors.ts';
 import { baseUrl } from './addresses.ts';
 
@@ -95,8 +96,8 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   readonly columns: Columns;
   /** Undefined if the id in the cursor is not valid. */
   locate(columns: Static<Columns>): Position | undefined;
-  /** The row's place in the order, its texts as byte strings. */
-  placeOf(row: Row): Static<Columns>;
+  /** The row's place in the order. */
+  placeOf(row: Row): { [Name in keyof Static<Columns>]: Static<Columns>[Name] | ByteString };
   /** Before all rows. */
   readonly start: Position;
   /**

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { type Static, Type } from '@sinclair/typebox';
-import { beforeAllUsers, readUserPage, type UserRow } from '../database/users.ts';
+import { Type } from '@sinclair/typebox';
+import { beforeAllUsers, readUserPage, type UserPageRow } from '../database/users.ts';
 import { formatId, parseId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
 import { PageQuery, pageOf, paginate } from './pagination.ts';
@@ -16,12 +16,19 @@ export const User = Type.Object(
   { additionalProperties: false, $id: 'User' },
 );
 
-export const representUser = ({ id, name, email, photoUrl, createdAt }: UserRow): Static<typeof User> => ({
-  id: formatId('usr', id),
-  name,
-  email,
-  profile_photo_url: photoUrl,
-  created_at: Number(createdAt),
+/** @param row its texts as texts, or as byte strings */
+export const representUser = <Text>(row: {
+  id: string;
+  name: Text;
+  email: Text;
+  photoUrl: Text;
+  createdAt: string;
+}) => ({
+  id: formatId('usr', row.id),
+  name: row.name,
+  email: row.email,
+  profile_photo_url: row.photoUrl,
+  created_at: Number(row.createdAt),
 });
 
 // PostgreSQL's text can't hold NUL, so no name has one.
@@ -58,7 +65,7 @@ export const userRoutes: FastifyPluginAsyncTypebox = async app => {
         },
         start: beforeAllUsers,
         read: (direction, from, limit) => readUserPage(database, organisationId, direction, from, limit),
-        placeOf: ({ id, name }: UserRow) => ({ name, id: formatId('usr', id) }),
+        placeOf: ({ id, name }: UserPageRow) => ({ name, id: formatId('usr', id) }),
         format: row => JSON.stringify(representUser(row)),
       });
     },

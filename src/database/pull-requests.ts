@@ -40,13 +40,16 @@ const fields = {
 /** Equal if clients see the same. */
 export const shownHash = sql<string>`md5(row(${sql.join(Object.values(fields), sql`, `)})::text)`;
 
+/** Texts of people; the others are ASCII. */
+const byteStrings = ['url', 'title', 'body', 'scoreBreakdown'] as const;
+
 const isOfOrganisation = eq(pullRequests.organisationId, placeholder('organisationId'));
 const hasId = eq(pullRequests.id, placeholder('id'));
 
 const pullRequestOfId = createSelection(
   'pull_request_of_id',
   query.select(fields).from(pullRequests).where(and(isOfOrganisation, hasId)),
-  { givesByteStrings: true },
+  byteStrings,
 );
 
 type Direction = 'next' | 'previous';
@@ -101,7 +104,7 @@ function createPage(list: 'organisation' | 'member', direction: Direction) {
     short: createSelection(
       name,
       query.select(shortFields).from(pullRequests).where(isInPage).orderBy(order(createdAt), order(id)),
-      { givesByteStrings: true },
+      byteStrings,
     ),
     long: createSelection(
       `${name}_long`,
@@ -110,7 +113,7 @@ function createPage(list: 'organisation' | 'member', direction: Direction) {
         .from(new Subquery<string, Record<string, unknown>>(withRowsBeyond, {}, 'pull_requests'))
         .where(sql`rows_beyond <= 1`)
         .orderBy(order(createdAt), order(id)),
-      { givesByteStrings: true },
+      byteStrings,
     ),
   };
 }
@@ -129,7 +132,7 @@ export const beforeAllPullRequests: PullRequestPosition = {
   id: 'ffffffff-ffff-ffff-ffff-ffffffffffff',
 };
 
-/** Its texts are byte strings. Without a body or breakdown, it only shows that the list goes on. */
+/** Without a body or breakdown, it only shows that the list goes on. */
 export type PullRequestRow = RowOf<(typeof pages)['member']['next']['short']>;
 
 export const isWhole = (row: PullRequestRow) => row.body !== null && row.scoreBreakdown !== null;

@@ -9,20 +9,30 @@ export interface Statement {
   readonly parameters: readonly string[];
 }
 
+declare const utf8: unique symbol;
+
+/**
+ * A text with one character for each byte of its UTF-8. `JSON.stringify` keeps such characters, and JSON written as
+ * Latin-1 is valid UTF-8 again. Decoding and encoding would take a fifth of a page's processor time. To the compiler it
+ * is not a `string`: it finds a mix-up.
+ */
+export interface ByteString {
+  readonly [utf8]: true;
+}
+
 /** A statement that gives a `Row` per row, in PostgreSQL's text format: most values go into a reply as they are. */
 export interface Selection<Row> extends Statement {
   readonly columns: readonly (keyof Row & string)[];
-  /**
-   * Its texts are byte strings: one character for each byte of their UTF-8. `JSON.stringify` keeps such characters, and
-   * JSON written as Latin-1 is valid UTF-8 again. Decoding and encoding would take a fifth of a page's processor time.
-   */
+  /** If it gives byte strings, its texts are not decoded: all others are ASCII, such as ids and numbers. */
   readonly givesByteStrings?: boolean;
 }
 
 /** The row type of a selection. */
 export type RowOf<Selected> = Selected extends Selection<infer Row> ? Row : never;
 
-type AsText<Row> = { readonly [Name in keyof Row]: null extends Row[Name] ? string | null : string };
+type AsText<Row, Bytes> = {
+  readonly [Name in keyof Row]: (Name extends Bytes ? ByteString : string) | (null extends Row[Name] ? null : never);
+};
 
 const dialect = new PgDialect();
 
@@ -38,13 +48,14 @@ export function createStatement(name: string, source: SQLWrapper): Statement {
   return { name, text, parameters: params.map(parameter => (parameter as Placeholder).name) };
 }
 
-export function createSelection<Row>(
+/** @param byteStrings the columns whose texts are byte strings: all, or none, that can have more than ASCII */
+export function createSelection<Row, Bytes extends keyof Row & string = never>(
   name: string,
   source: SQLWrapper & { readonly _: { readonly result: Row[]; readonly selectedFields: object } },
-  options: Pick<Selection<Row>, 'givesByteStrings'> = {},
-): Selection<AsText<Row>> {
+  byteStrings: readonly Bytes[] = [],
+): Selection<AsText<Row, Bytes>> {
   const columns = Object.keys(source._.selectedFields) as (keyof Row & string)[];
-  return { ...createStatement(name, source), columns, ...options };
+  return { ...createStatement(name, source), columns, givesByteStrings: byteStrings.length > 0 };
 }
 
 /**

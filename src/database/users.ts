@@ -58,9 +58,6 @@ const userOfId = createSelection(
     .where(and(isOfOrganisation, eq(users.id, placeholder('id')))),
 );
 
-/** Its texts are byte strings if it is from {@link readUserPage}, and texts if it is from {@link findUserRow}. */
-export type UserRow = RowOf<typeof userOfId>;
-
 /** As people sort names: the ICU root collation. */
 const sortedName = sql`${users.name} collate "und-x-icu"`;
 
@@ -75,7 +72,7 @@ function createPage(direction: 'next' | 'previous') {
       .innerJoin(organisations, isInOrganisation)
       .where(and(isOfOrganisation, sql`(${sortedName}, ${users.id}) ${isPast} ${position}`))
       .orderBy(order(sortedName), order(users.id)),
-    { givesByteStrings: true },
+    ['name', 'email', 'photoUrl'],
   );
 }
 
@@ -91,13 +88,15 @@ export async function findUserRow(database: Database, organisationId: string, id
   return row;
 }
 
-/** Sorted by name, equal names by id, their texts as byte strings; towards the previous page in reverse. */
+export type UserPageRow = RowOf<(typeof pages)['next']>;
+
+/** Sorted by name, equal names by id; towards the previous page in reverse. */
 export function readUserPage(
   database: Database,
   organisationId: string,
   direction: 'next' | 'previous',
   from: UserPosition,
   limit: number,
-): Promise<UserRow[]> {
+): Promise<UserPageRow[]> {
   return database.read(limited(pages[direction], limit), { organisationId, ...from });
 }
