@@ -1,4 +1,4 @@
-import { and, desc, eq, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { readErased } from './erased-people.ts';
@@ -120,26 +120,30 @@ export async function findMembers(
 /**
  * Marks everyone else as having left, unless something newer is known about them. Runs in a transaction.
  *
- * @returns how many it marked
+ * @returns `left`: how many it marked; `isOvertaken`: whether some stay members because of something newer
  */
 export async function markOthersLeft(
   executor: Executor,
   organisationId: string,
   ticket: number,
   githubIds: readonly number[],
-): Promise<number> {
-  const isOther = and(
+): Promise<{ left: number; isOvertaken: boolean }> {
+  const isUnlisted = and(
     eq(members.organisationId, organisationId),
-    lte(members.fetchTicket, ticket),
     sql`${members.githubId} <> all(${sql.param([...githubIds])}::bigint[])`,
   );
+  const isOther = and(isUnlisted, lte(members.fetchTicket, ticket));
   const { rowCount } = await executor
     .update(members)
     .set({ leftAt: sql`now()` })
     .where(and(isOther, isNull(members.leftAt)));
   // Also those who had left before: the ticket keeps an older fetch from making them members again.
   await executor.update(members).set({ fetchTicket: ticket }).where(isOther);
-  return rowCount ?? 0;
+  const newer = await executor.$count(
+    members,
+    and(isUnlisted, gt(members.fetchTicket, ticket), isNull(members.leftAt)),
+  );
+  return { left: rowCount ?? 0, isOvertaken: newer > 0 };
 }
 
 /** `createdAt` in Unix seconds. */

@@ -9,6 +9,9 @@ import { askGithub } from './ask-github.ts';
 import { identifyOrganisation } from './organisation.ts';
 import { createPageSize, withPageSize } from './page-sizes.ts';
 
+/** Somebody whose pull requests are fetched all the time may overtake each list. */
+const maxLists = 3;
+
 /**
  * Makes the stored members those whom GitHub lists, and requests the earlier pull requests of new ones. Saves nothing
  * unless GitHub returned the whole list, and skips people with newer stored data.
@@ -22,18 +25,27 @@ export async function syncMembers(
   unidentified: Organisation,
   record?: (executor: Executor) => Promise<void>,
 ) {
-  const { organisation, ticket, listed, isPublicOnly } = await readMemberList(deps, unidentified);
-  return deps.database.transaction(async executor => {
-    // Whoever is erased meanwhile stays so.
-    await lockOrganisation(executor, organisation.id, 'shared');
-    await saveMembers(executor, organisation.id, ticket, listed);
-    const githubIds = listed.map(({ githubId }) => githubId);
-    const left = isPublicOnly ? null : await markOthersLeft(executor, organisation.id, ticket, githubIds);
-    // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
-    await requestUntrackedOfMembers(executor, organisation.id);
-    await record?.(executor);
-    return { members: listed.length, left };
-  });
+  let allLeft = 0;
+  for (let lists = 1; ; lists += 1) {
+    const { organisation, ticket, listed, isPublicOnly } = await readMemberList(deps, unidentified);
+    const isFinal = await deps.database.transaction(async executor => {
+      // Whoever is erased meanwhile stays so.
+      await lockOrganisation(executor, organisation.id, 'shared');
+      await saveMembers(executor, organisation.id, ticket, listed);
+      // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
+      await requestUntrackedOfMembers(executor, organisation.id);
+      if (!isPublicOnly) {
+        const githubIds = listed.map(({ githubId }) => githubId);
+        const { left, isOvertaken } = await markOthersLeft(executor, organisation.id, ticket, githubIds);
+        allLeft += left;
+        // A fetch overtook the list: it shows a new name of somebody who has left, or somebody who has joined.
+        if (isOvertaken && lists < maxLists) return false;
+      }
+      await record?.(executor);
+      return true;
+    });
+    if (isFinal) return { members: listed.length, left: isPublicOnly ? null : allLeft };
+  }
 }
 
 /** @returns `ticket` was drawn before the first request; `isPublicOnly`: GitHub lists public members only */

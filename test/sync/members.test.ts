@@ -106,6 +106,24 @@ describe('members', () => {
     expect((await storedMembers(home)).map(({ name }) => name)).toContain('Ada King');
   });
 
+  test('leave although a fetch that began after the list shows their new name', async () => {
+    const home = await newHome(world);
+    const bert = home.acme.member(`bert-${home.acme.login}`);
+    await readList(home);
+    home.acme.leave(bert);
+    const list = createLatch();
+    world.github.fault({ kind: 'late', until: list.released }, { when: ({ operation }) => operation === 'Members' });
+    const before = world.github.count('Members');
+    const reading = readList(home);
+    await expect.poll(() => world.github.count('Members')).toBe(before + 1);
+    bert.name = 'Bert Now';
+    await sync(world.service, home, home.acme.repository('web').openPullRequest({ author: bert }));
+    list.release();
+    expect(await reading).toMatchObject({ left: 1 });
+    expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
+    expect(await logins(home)).not.toContain(bert.login);
+  });
+
   test('do not leave if any page of the list has only public members', async () => {
     const home = await newHome(world);
     const [first] = addMembers(home, 101);
