@@ -73,10 +73,11 @@ const candidates = (organisationId: string | undefined): SQL => {
   ) as candidates (organisation_id, id)`;
 };
 
+// Citus follows the organisation from table to table, not through the union.
 const joined = sql`
   join organisations on organisations.id = candidates.organisation_id
   join pull_requests on pull_requests.organisation_id = candidates.organisation_id and pull_requests.id = candidates.id
-  left join check_runs on check_runs.organisation_id = candidates.organisation_id and pull_request_id = candidates.id`;
+  left join check_runs on check_runs.organisation_id = pull_requests.organisation_id and pull_request_id = candidates.id`;
 
 /**
  * Whether the stored row is not the one that was tried last. PostgreSQL gives a row another `xmin` with each change, so
@@ -87,7 +88,7 @@ const hasChanged = sql`(check_runs.pull_request_id is null
     or check_runs.ruleset_version <> organisations.ruleset_version)
   and not exists (
     select 1 from rescore_ranges as ranges
-    where ranges.organisation_id = candidates.organisation_id and from_id <= candidates.id
+    where ranges.organisation_id = pull_requests.organisation_id and from_id <= candidates.id
       and (until_id is null or candidates.id < until_id)
       and pull_requests.fetch_ticket < ranges.ticket
   )`;
